@@ -147,7 +147,7 @@ class Courses(Struct, frozen=True):
 
 
 class Marker(Struct, frozen=True):
-    """Something that came with a version, beside its value. `kind`: environment, note, or level (one begins)."""
+    """What came with a version, beside its value. `kind`: environment, note, level (one begins), or incident."""
 
     kind: str
     text: str
@@ -156,6 +156,7 @@ class Marker(Struct, frozen=True):
 class PlotSeries(Struct, frozen=True):
     """A series of a plot, one value per position and None where it has none. `runs`: the values of the runs of each;
     `words`: to be read at a point, and `tones`: worse, better or nothing; `says`: what else is known of a point.
+    `is_change`: the values are changes, which have a sign.
     """
 
     label: str
@@ -165,6 +166,7 @@ class PlotSeries(Struct, frozen=True):
     words: tuple[str, ...] = ()
     tones: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    is_change: bool = False
 
 
 class Choices(Struct, frozen=True):
@@ -180,8 +182,9 @@ class Plot(Struct, frozen=True, kw_only=True):
     `names`: of the positions, such as versions; `heads`: what is known of each, "" for its name alone. `places`: where
     they stand, as seconds, where they are not evenly spaced; `is_dated`: since 1970. `axis`: fit (as much as the values
     need), zero (from 0), or change (of each series since its first value). `markers`: per position. `end`: the name of
-    the position to read first, "" for the last one. `links`: where each position leads, `pair`: where two of them do,
-    `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none of these.
+    the position to read first, "" for the last one. `links`: where each position leads, which is called `leads_to`;
+    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none
+    of these.
     """
 
     names: tuple[str, ...]
@@ -193,6 +196,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     markers: tuple[tuple[Marker, ...], ...] = ()
     end: str = ""
     links: tuple[Target | None, ...] = ()
+    leads_to: str = ""
     pair: Target | None = None
     zoom: Target | None = None
     choices: tuple[Choices, ...] = ()
@@ -207,10 +211,22 @@ class Flame(Struct, frozen=True):
     rows: tuple[tuple[int, str, float | None, float | None], ...]
 
 
-class HeatMap(Struct, frozen=True):
-    """Cells in rows, each with the words for it and a quotient to its peers, None where that is not known."""
+class HeatCell(Struct, frozen=True):
+    """A cell of a heat map: the words for it, a quotient to its peers (None where that is not known), and where it
+    leads.
+    """
 
-    rows: tuple[tuple[str, tuple[tuple[str, float | None], ...]], ...]
+    words: str
+    ratio: float | None
+    link: Target | None = None
+
+
+class HeatMap(Struct, frozen=True):
+    """Cells in rows that have a label each, under columns with a name each. `corner`: what the names of columns are."""
+
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
 
 
 Chart = Bars | Trend | Curves | Courses | Plot | Flame | HeatMap

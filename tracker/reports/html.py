@@ -57,8 +57,10 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
     charts = [block.chart for block in (*article.first, *article.detail)]
     if not any("class=flame" in chart for chart in charts):
         script = script.partition("for (const flame of")[0]  # this part is for boxes only
+    if any("class=frame" in chart for chart in charts):
+        css += text_of("charts.css")
     if any("class=plot" in chart for chart in charts):
-        css, script = css + text_of("charts.css"), f"{script}\n{text_of('charts.js')}"
+        script += f"\n{text_of('charts.js')}"
     return _template("page.html").render(
         article=article,
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from tracker.reports.cells import form
+from tracker.reports.cells import form, signed
 from tracker.reports.document import Courses, Curves, Marker, Plot, PlotSeries, Target, Trend
 from tracker.reports.text import shorten
 from tracker.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S, format_diff, printable, size_unit, time_unit
@@ -41,7 +41,7 @@ _TICKS: Final = 4
 _ROUND: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
 _LABEL_CELLS: Final = 14
 """Terminal cells of a label below the axis; the whole name stands in the line below the chart."""
-_CELL, _WIDE_CELL = 7.0, 8.6
+_CELL, _WIDE_CELL = 7.6, 9.0
 """Pixels of a character of a label, and of a verdict in bold capitals."""
 _WIDE, _NARROW = 575.0, 290.0
 """Pixels that a drawing has at least: on a screen of more than 700, and on one of 400."""
@@ -53,7 +53,7 @@ _LINE: Final = 15
 """Pixels of the height of a line of text."""
 _MOST_WORDS: Final = 150
 """Verdicts, the newest ones, that are written beside their values where they have room."""
-_CURVE_PARTS: Final = 160
+_CURVE_PARTS: Final = 250
 """Parts of all curves of a plot over time together: a file of two sides stays small."""
 _LEAST_GAP: Final = 0.8
 """Per cent of the width between two markers."""
@@ -67,7 +67,7 @@ _MONTHS: Final = (1, 3, 6, 12, 24, 60)
 _MOST_DATES: Final = 8
 _MARKS: Final = {
     "environment": ("M0-5l5 9h-10z", "environment changed"), "note": ("M-4-4h8v8h-8z", "note"),
-    "level": ("M0-5l5 5l-5 5l-5-5z", "a level begins"),
+    "level": ("M0-5l5 5l-5 5l-5-5z", "a level begins"), "incident": ("M0-5l5 5l-5 5l-5-5z", "version of the incident"),
 }  # fmt: skip
 """Kind of a marker -> its shape around its place, and its words."""
 TONED: Final = {"worse": "M0-6l6 10h-12z", "better": "M0 6l6-10h-12z"}
@@ -332,7 +332,7 @@ def _points(
     """Return a dot per value, a shape where it changed; of a long course only the shapes, of curves the largest."""
     is_curve = bool(drawn.places) and not drawn.is_dated
     for at, (series, own) in enumerate(zip(drawn.series, values, strict=True)):
-        text = form(series.unit, series.values)
+        text = _written_as(series)
         tones = series.tones or [""] * len(own)
         shown = [place for place, value in enumerate(own) if value is not None]
         if is_curve:
@@ -498,9 +498,14 @@ def _head(drawn: Plot, place: int) -> str:
 
 def _sayings(series: PlotSeries) -> list[str]:
     """Return what is said of each value: the number, then what else is known."""
-    text = form(series.unit, series.values)
+    text = _written_as(series)
     more = series.says or series.words or [""] * len(series.values)
     return [", ".join(filter(None, (text(value), also))) for value, also in zip(series.values, more, strict=True)]
+
+
+def _written_as(series: PlotSeries) -> Callable[[float | None], str]:
+    text = form(series.unit, series.values)
+    return (lambda value: signed(text(value), value)) if series.is_change else text
 
 
 def _readout(drawn: Plot, chosen: int) -> str:
@@ -603,10 +608,10 @@ def _plot_of_courses(drawn: Courses) -> Plot:
     if len(drawn.versions) < 2:
         return Plot(names=(), series=())
     marker = tuple(
-        (Marker("level", f"the version of the incident: {version}"),) if version == drawn.marked else ()
+        (Marker("incident", f"{version}: version of the incident"),) if version == drawn.marked else ()
         for version in drawn.versions
     )
-    series = tuple(PlotSeries(label, "ns", values) for label, values in drawn.series)
+    series = tuple(PlotSeries(label, "ns", values, is_change=True) for label, values in drawn.series)
     return Plot(names=drawn.versions, series=series, axis="zero", markers=marker, end=drawn.marked)
 
 

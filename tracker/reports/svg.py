@@ -6,23 +6,32 @@ Colours are classes, which the style sheet of the page knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import Any, Final
+from typing import Final
 
 from markupsafe import Markup, escape
+from rich.cells import cell_len
 
 from tracker.reports import plot
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatMap, Plot, Strip, Target, Trend
+from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatCell, HeatMap, Plot, Strip, Target, Trend
 from tracker.reports.plot import TONED, limits, line_path, title
-from tracker.units import format_diff, printable
+from tracker.units import counted, format_diff, printable
 
 _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2, "idle": 3, "data loading": 4}
 """Colour of a part of a step; the others share one."""
 _LEVEL: Final = 20
-_LABEL: Final = 12
-"""Per cent of the width for the labels of a heat map."""
+_LETTER: Final = 7
+"""Pixels of a letter, about."""
+_HEAT_WIDTH, _HEAT_WIDTH_NARROW = 560, 290
+"""Pixels that the boxes of a heat map have at least, on a wide and on a narrow screen."""
+_WITH_NUMBERS, _WITH_NUMBERS_NARROW, _WITH_SIGNS_NARROW = 12, 6, 16
+"""Boxes in a row that have room for a number, on a wide and on a narrow screen, and for signs on a narrow one."""
+_HEAT_SCALE: Final = (
+    ("-30 %", 0.5), ("-10 %", 0.8), ("-2 %", 0.95), ("same", 1.0), ("+2 %", 1.05), ("+10 %", 1.2), ("+30 %", 1.5),
+)  # fmt: skip
+"""Where a shade begins, in words, and a quotient within it: 5 % more or less is pale in every map."""
 _STRIP: Final = 120
 _SPARK: Final = (180, 34)
 """Width and height of the course in a row of a table, in pixels."""
@@ -37,8 +46,9 @@ def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
     if isinstance(drawn, Trend | Curves | Courses | Plot):
         found = plot.drawn_as_plot(drawn)
         return Markup(plot.draw(found, link) if found else "")
-    draw: dict[type, Callable[[Any], str]] = {Bars: _bars, Flame: _flame, HeatMap: _heat_map}
-    return Markup(draw[type(drawn)](drawn))
+    if isinstance(drawn, HeatMap):
+        return Markup(_heat_map(drawn, link))
+    return Markup(_bars(drawn) if isinstance(drawn, Bars) else _flame(drawn))
 
 
 def spark(drawn: Trend | None) -> Markup:
@@ -183,23 +193,75 @@ def _flame(drawn: Flame) -> str:
     )
 
 
-def _heat_map(drawn: HeatMap) -> str:
-    """A row of boxes per label: red where a value is above that of its peers, blue below."""
-    columns = max((len(cells) for _, cells in drawn.rows), default=0)
-    parts = []
-    for place, (label, cells) in enumerate(drawn.rows):
-        parts.append(f"<text x=0 y={place * _LEVEL + 14}>{_text(label)}</text>")
-        for at, (words, value) in enumerate(cells):
-            shade = "gone" if value is None else _shade(1.0, value, 2)
-            parts.append(
-                f'<rect class={shade} x="{_LABEL + at / columns * (100 - _LABEL):.2f}%" y={place * _LEVEL} '
-                f'width="{(100 - _LABEL) / columns:.2f}%" height={_LEVEL - 1}>{title(words)}</rect>'
-            )
-    says = "Own time beside that of the peers: longer is red, shorter is blue, dashed is not known."
+def _heat_map(drawn: HeatMap, link: Callable[[Target], str] | None) -> str:
+    """A row of boxes per label, red where a value is above that of its peers and blue below, on a scale that is the
+    same for all maps: it stands below the rows. Boxes with room have their number, else signs where much differs.
+    """
+    if not drawn.rows or not drawn.columns:
+        return ""
+    count = len(drawn.columns)
+    width = 100 / count
+    bottom = (len(drawn.rows) + 1) * _LEVEL
+    labels = [(drawn.corner, 0), *((label, place * _LEVEL) for place, (label, _) in enumerate(drawn.rows, 1))]
+    labels.append(("scale", bottom + 8))
+    gutter = max(_LETTER * cell_len(text) for text, _ in labels) + 8
+    parts = [*_column_names(drawn.columns)]
+    has_links = False
+    for place, (_, cells) in enumerate(drawn.rows, 1):
+        for at, one in enumerate(cells):
+            box = _heat_box(at * width, place * _LEVEL, width, one, _heat_words(one.ratio, count))
+            address = link(one.link) if one.link and link else ""
+            has_links = has_links or bool(address)
+            # the table has the same links for a keyboard
+            parts.append(f'<a href="{_text(address)}" tabindex=-1>{box}</a>' if address else box)
+    for at, (words, ratio) in enumerate(_HEAT_SCALE):
+        own = HeatCell("the same as the peers" if ratio == 1 else f"from {words} on", ratio)
+        part = 100 / len(_HEAT_SCALE)
+        parts.append(_heat_box(at * part, bottom + 8, part, own, (words, "")))
+    says = f"{counted(len(drawn.rows), 'row')} by {drawn.corner}: own time beside that of the peers"
+    names = [f"<text x={gutter - 8} y={y + 14} text-anchor=end>{_text(text)}</text>" for text, y in labels]
+    height = bottom + 8 + _LEVEL
     return (
-        f'<svg class=flame height={len(drawn.rows) * _LEVEL} role=img aria-label="{says}">{"".join(parts)}</svg>'
-        f'<p class="note">{says}</p>'
+        f"<div class=frame><svg class=chart width={gutter:.0f} height={height} aria-hidden=true>{''.join(names)}</svg>"
+        f'<svg class=heat height={height} role={"group" if has_links else "img"} aria-label="{_text(says)}">'
+        f"{''.join(parts)}</svg></div>"
+        f'<p class="note">Own time beside that of the peers: longer is red and +, shorter is blue and -, dashed is not '
+        "known.</p>"
     )
+
+
+def _heat_box(x: float, y: int, width: float, cell: HeatCell, words: tuple[str, str]) -> str:
+    """A box with its words, in the class of their width."""
+    shade = "gone" if cell.ratio is None else _shade(1.0, cell.ratio, 2)
+    text, kind = words
+    written = f'<text class="{kind}" x="{x + width / 2:.2f}%" y={y + 14}>{_text(text)}</text>' if text else ""
+    return (
+        f'<rect class={shade} x="{x:.2f}%" y={y} width="{width:.2f}%" height={_LEVEL - 1}>{title(cell.words)}</rect>'
+        f"{written}"
+    )
+
+
+def _heat_words(ratio: float | None, count: int) -> tuple[str, str]:
+    """What stands in a box of so many in a row, and its class: `odd` where only a wide screen has room for it."""
+    if ratio is None:
+        return "", ""
+    if count <= _WITH_NUMBERS:
+        # as the table has it
+        return f"x{ratio:.2f}", "odd" if count > _WITH_NUMBERS_NARROW else ""
+    strength = sum(abs(ratio - 1) >= least for least in _SHADES[1:])
+    sign = "+" if ratio > 1 else "-"
+    return sign * strength, "odd" if count > _WITH_SIGNS_NARROW else ""
+
+
+def _column_names(names: Sequence[str]) -> Iterator[str]:
+    """The names of columns that have room, the first one and then as many apart as all need."""
+    longest = max(map(cell_len, names)) + 1
+    step = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH))
+    step_narrow = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH_NARROW))
+    step_narrow = -(-step_narrow // step) * step
+    for at in range(0, len(names), int(step)):
+        kind = "odd" if at % step_narrow else ""
+        yield f'<text class="{kind}" x="{(at + 0.5) * 100 / len(names):.2f}%" y=14>{_text(names[at])}</text>'
 
 
 def _widths(rows: Sequence[tuple[int, str, float | None, float | None]]) -> list[float]:

@@ -158,7 +158,7 @@ async function enhanceChart(figure) {
 
   function tell() {
     const ways = ["Point at the chart, or focus it and press ← →, to read a position"];
-    if (data.links.length) ways.push("click or Enter: diff with the one before");
+    if (data.links.length) ways.push(`click or Enter: ${figure.dataset.click || "more on it"}`);
     if (figure.dataset.pair) ways.push("Shift with click or Enter on two: their diff");
     ways.push("drag, or + and -: zoom; Esc: show all");
     hint.textContent = pinned === null

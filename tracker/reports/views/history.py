@@ -327,6 +327,7 @@ def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequen
         axis="change" if len(units) > 1 else history.options.y_axis,
         markers=tuple(tuple(_markers_of(point, is_single=is_single)) for point in any_of),
         links=tuple(map(_diff_with_previous(series[0]), any_of)),
+        leads_to="diff with the version before",
         pair=Target("diff", (("--workload", str(series[0]["workload"])),)),
         zoom=Target(HERE, (("--last", ""), ("--from", ""), ("--to", ""))),
         choices=tuple(_choices(history, is_mixed=len(units) > 1)),
