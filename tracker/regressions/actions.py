@@ -11,10 +11,12 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.inbox import found_rows, line_of
+from tracker.regressions.inbox import found_rows, track_key_of
 from tracker.results import CONFIRMED_STATES, ENDED_STATES
-from tracker.store import Store, judged, regressions
-from tracker.store.regressions import Action, Word
+from tracker.store import Store
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.findings import Action, Word
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
@@ -85,12 +87,12 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
     chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n]["state"], wish.action)}
 
     def write(connection: Connection) -> None:
-        for line in dict.fromkeys(map(line_of, chosen.values())):
-            if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
+        for track_key in dict.fromkeys(map(track_key_of, chosen.values())):
+            if wish.until_version in {run.version for run in stored_tracks.list_track_runs(connection, track_key)}:
                 raise UsageError(
                     f"version {wish.until_version!r} is here already", remedy="name a later one, or a date"
                 )
-        regressions.add_words(connection, chosen, wish)
+        stored_findings.add_words(connection, chosen, wish)
 
     store.transact(write)
     return sorted(chosen)
