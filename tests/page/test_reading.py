@@ -119,6 +119,7 @@ def test_filter_stays_folded_when_only_the_chart_is_changed(page):
 
 def test_two_versions_of_a_history_lead_to_their_diff(page):
     text = page.get("/history?key=step&workload=gpt").text
+    assert 'data-click="diff with the version before"' in text
     assert 'data-pair="/diff?workload=gpt"' in text and 'data-zoom="/history?key=step&amp;workload=gpt"' in text
 
 

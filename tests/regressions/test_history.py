@@ -194,6 +194,15 @@ def test_what_else_changed_is_marked(store):
     same_table(found.environment, "version key before after\n v3 driver 535 550")
 
 
+def test_notes_of_runs_are_those_of_their_version(store):
+    """Two runs of v2 with one note, a third one with another; an excluded run says nothing."""
+    save(store, "v1")
+    numbers = [*save(store, "v2", of_run={"note": "GELU"}), *save(store, "v2", of_run={"note": "GELU"})]
+    numbers += [*save(store, "v2", of_run={"note": "again"}), *save(store, "v2", of_run={"note": "wrong node"})]
+    edits.exclude_all(store, numbers[-1:], "another node")
+    assert known(line(store, "step")["note"]) == [None, "GELU; again"]
+
+
 def test_out_of_date_versions_have_no_verdict_and_a_note(followed):
     third = tracker.history("op07", store=followed).runs["run_id"].iloc[6]
     edits.exclude_all(followed, [int(third)], "noisy")

@@ -120,6 +120,15 @@ def test_markers_have_a_shape_a_text_and_a_legend():
     assert "environment changed" in legend and "note" in legend and "level" not in legend
 
 
+def test_two_markers_of_one_version_stand_beside_each_other():
+    both = (Marker("note", "GELU"), Marker("level", "a level begins"))
+    shifts = re.findall(
+        r'<svg class="mark [^>]*><title>[^<]+</title><path transform="translate\((\S+) 0',
+        plot(1, 2, markers=((), both)),
+    )
+    assert shifts == ["-6", "6"]
+
+
 def test_by_date_a_long_pause_is_wide_and_ticks_are_round_dates():
     """Days 0, 1 and 9: the second step is eight times the first."""
     day = 86_400.0
@@ -147,13 +156,13 @@ def test_long_and_hostile_names_stay_text_and_fit():
 def test_a_file_has_no_links_and_a_page_has_them():
     more = {
         "links": (None, Target("diff", (("side", "v1"), ("side", "v2")))), "pair": Target("diff"),
-        "zoom": Target("history"),
+        "zoom": Target("history"), "leads_to": "their diff",
     }  # fmt: skip
     series = (PlotSeries("", "ns", (1.0, 2.0)),)
     drawn = Plot(names=("v1", "v2"), series=series, **more)
     assert "<a " not in chart(drawn) and "data-pair" not in chart(drawn) and "role=img" in chart(drawn)
     page = str(chart(drawn, lambda target: f"/{target.page}?"))
-    assert 'data-pair="/diff?"' in page and 'data-zoom="/history?"' in page
+    assert 'data-click="their diff"' in page and 'data-pair="/diff?"' in page and 'data-zoom="/history?"' in page
     assert packed_of(page)["links"] == ["", "/diff?"]
     # what holds links is no picture for a screen reader
     assert "role=group" in page and "role=img" not in page

@@ -55,6 +55,8 @@ _MOST_WORDS: Final = 150
 """Verdicts, the newest ones, that are written beside their values where they have room."""
 _CURVE_PARTS: Final = 250
 """Parts of all curves of a plot over time together: a file of two sides stays small."""
+_MARK: Final = 12
+"""Pixels of a marker and the space beside it."""
 _LEAST_GAP: Final = 0.8
 """Per cent of the width between two markers."""
 _DATES: Final = (
@@ -147,8 +149,10 @@ def draw(drawn: Plot, link: Link) -> str:
         for name, target in (("pair", drawn.pair), ("zoom", drawn.zoom))
         if target is not None and link is not None and link(target)
     )
+    if any(addresses):
+        places += f' data-click="{_text(drawn.leads_to)}"'
     return (
-        f"<figure class=plot data-at={chosen}{places}>{''.join(_choices(drawn, link))}<div class=frame>"
+        f"<figure class=plot data-at={chosen}{places}>{_choices(drawn, link)}<div class=frame>"
         f"<svg class=chart width={gutter} height={_HEIGHT} aria-hidden=true>{''.join(labels)}</svg>"
         f'<svg class=chart height={_HEIGHT} role={role} aria-label="{_text(about)}">{"".join(parts)}</svg></div>'
         f"{_readout(drawn, chosen)}{_legend(drawn, ticks, write)}"
@@ -299,14 +303,16 @@ def _rules(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
 
 
 def _markers(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
-    for kind, (shape, _) in _MARKS.items():
-        marked = {}
-        for x, own in zip(x_of, drawn.markers, strict=False):
-            texts = [one.text for one in own if one.kind == kind]
-            if texts:
-                marked[x] = "; ".join(texts)
-        for x in _spaced(sorted(marked)):
-            yield _shape(f"mark {kind}", x, floor + _MARKER_ROW / 2 + 1, shape, marked[x])
+    """Return the signs of what came with each version, several ones of a version beside each other."""
+    marked = {x: own for x, own in zip(x_of, drawn.markers, strict=False) if own}
+    for x in _spaced(sorted(marked)):
+        kinds = [kind for kind in _MARKS if any(one.kind == kind for one in marked[x])]
+        for at, kind in enumerate(kinds):
+            says = "; ".join(one.text for one in marked[x] if one.kind == kind)
+            shift = (at - (len(kinds) - 1) / 2) * _MARK
+            shape = f'<path transform="translate({shift:g} 0)" d="{_MARKS[kind][0]}"/>'
+            y = floor + _MARKER_ROW / 2 + 1
+            yield f'<svg class="mark {kind}" x="{x:.2f}%" y="{y:.1f}">{title(says)}{shape}</svg>'
 
 
 def _spaced(places: Sequence[float]) -> list[float]:

@@ -79,9 +79,9 @@ def document(history: History, look: Look) -> Document:
 
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
-    at an older level, the version that had left it. No version of a branch follows another one: `vs_previous` is the
-    change against the main line there.
+    has a value, `vs_previous`, the change against that, `calls_before`, its calls, `commit_before`, the last commit
+    that was named before, and `left`, of a point that is back at an older level, the version that had left it. No
+    version of a branch follows another one: `vs_previous` is the change against the main line there.
     """
     branches = {row["series_id"] for row in records(history.tables["series"]) if branch_of(str(row["workload"]))}
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.tables["series"])}
@@ -90,6 +90,7 @@ def points_of(history: History) -> dict[int, list[Row]]:
     for point in (*earlier, *records(history.tables["points"])):
         own = found[point["series_id"]]
         before = next((one for one in reversed(own) if one["value"] is not None), {})
+        point["commit_before"] = (own[-1]["commit"] or own[-1]["commit_before"]) if own else None
         is_known = before.get("value") and point["value"] is not None
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
         if point["series_id"] in branches:
@@ -181,10 +182,8 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     workload = ("--workload", str(series["workload"]))
     with_previous = _diff_with_previous(series)
 
-    commits_before = _commits_before(points)
-
     def commits(point: Row) -> Target | None:
-        before = commits_before[point["version"]]
+        before = point["commit_before"]
         if not before or not point["commit"] or before == point["commit"]:
             return None
         return Target(COMMITS, (("good", before), ("bad", point["commit"])))
@@ -227,16 +226,6 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         chart=plot_of(history, [series], {series["series_id"]: shown}) if look.has_drawings else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
-
-
-def _commits_before(points: Sequence[Row]) -> dict[str, str | None]:
-    """Return each version -> the commit of the last one before it that names one."""
-    found: dict[str, str | None] = {}
-    last = None
-    for point in points:
-        found[point["version"]] = last
-        last = point["commit"] or last
-    return found
 
 
 def _commit(point: Row) -> str:

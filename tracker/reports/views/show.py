@@ -181,7 +181,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
-            yield from _memory_over_time(shown)
+            yield from _memory_over_time(shown, limit)
     if shown.advice and not look.only:
         made = advice_table(shown.advice, str(shown.run["workload"]))
         yield replace(made, title="What could make it faster: tracker advise has all of it")
@@ -654,7 +654,7 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
     return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit, chart=chart)]
 
 
-def _memory_over_time(shown: Shown) -> Iterator[Table]:
+def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
     """Return the numbers of the curve of memory, which stands above the operators that allocate."""
     (made,) = memory(shown, 1)
     if not isinstance(made.chart, Curves):
@@ -665,7 +665,7 @@ def _memory_over_time(shown: Shown) -> Iterator[Table]:
         Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(points[-1][0] * NS_PER_S))),
         Column("allocated", lambda point: text(point[1])),
     ]
-    yield table_of(f"Memory over time, {label}", columns, points, section="memory")
+    yield table_of(f"Memory over time, {label}", columns, points, limit, section="memory")
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
