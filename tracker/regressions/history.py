@@ -156,7 +156,8 @@ def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
 
 def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[int], cells: Cells) -> None:
     """Add the levels of these series in the versions that are judged, and the gradual slowdowns of the track."""
-    order = [version for version in track.order if version not in track.late]
+    late = set(track.late)
+    order = [version for version in track.order if version not in late]
     wanted = np.array(series_ids, dtype=np.int64)
     for version, stored in stored_findings.read_levels(connection, track.key, order).items():
         where = stored_tracks.places_in(wanted, stored.series_ids)
