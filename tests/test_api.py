@@ -170,7 +170,8 @@ def test_every_result_displays_in_little_room(everything):
         name = type(result).__name__
         assert len(repr(result)) < 400 and "\n" not in repr(result), name
         assert repr(result).startswith(f"<{name}: "), repr(result)
-        assert len(result._repr_html_().encode()) < 60_000, name
+        # style and script of the charts are 13 kB of it
+        assert len(result._repr_html_().encode()) < 80_000, name
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(everything):

@@ -52,6 +52,14 @@ def test_history_without_a_key_is_the_step(tracker, db):
     assert tracker("history", "--db", db).out == tracker("history", "step", "--db", db).out
 
 
+def test_newest_versions_alone_are_still_compared_with_those_before(tracker, db):
+    lines = tracker("history", "aten::mul", "--last", "1", "--db", db).out.splitlines()
+    assert lines[0].endswith(": v08 to v08, 1 of 2 versions")
+    row = next(line for line in lines if line.split()[:1] == ["v08"] and "REGRESSED" in line and "is at" not in line)
+    assert row.split() == ["v08", "16.09", "ms", "+860.8", "%", "REGRESSED"]
+    assert any(line.endswith("--last 1 --details") for line in lines)
+
+
 def test_history_goes_to_all_formats(tracker, db, tmp_path):
     found = json.loads(tracker("history", "step", "--db", db, "--format", "json").out)
     assert [point["version"] for point in found["points"]] == ["v01", "v08"]

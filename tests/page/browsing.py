@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from itertools import zip_longest
@@ -35,6 +36,11 @@ class Reply(Struct):
     def headline(self) -> str:
         """What the page says first."""
         return html.unescape(re.sub("<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", self.text, re.DOTALL)[1])).strip()
+
+    @property
+    def json(self):
+        """What a page says as a file of JSON."""
+        return json.loads(self.body)
 
     def hrefs(self, part: str = "") -> list[str]:
         """The addresses of the page, or of what stands between two tags such as `<article>`."""

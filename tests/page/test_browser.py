@@ -34,3 +34,34 @@ def test_from_the_printed_address_to_an_acknowledged_incident(browser, served):
         assert page.url.endswith("/incident/I-1")
         page.get_by_role("link", name="v2 beside v3").click()
         page.locator("input[type=search]").first.wait_for(state="attached")
+
+
+def test_versions_of_a_chart_lead_to_diffs_and_a_drag_to_a_part(browser, served):
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        address = f"{page.url}history?key=step&workload=gpt"
+        page.goto(address)
+        drawing = page.locator(".plot[data-ready] .frame > svg").last
+
+        def place(number):
+            box = drawing.bounding_box()
+            return box["x"] + box["width"] * (number + 0.5) / 3, box["y"] + box["height"] / 2
+
+        page.mouse.click(*place(1))
+        page.wait_for_url("**/diff?side=v1&side=v2&workload=gpt")
+        page.goto(address)
+        page.keyboard.down("Shift")
+        for number in (2, 0):
+            page.mouse.click(*place(number))
+        page.keyboard.up("Shift")
+        page.wait_for_url("**/diff?workload=gpt&side=v1&side=v3")
+        page.goto(address)
+        page.mouse.move(*place(0.7))
+        page.mouse.down()
+        page.mouse.move(*place(2.3))
+        page.mouse.up()
+        page.wait_for_url("**/history?key=step&workload=gpt&from=v2&to=v3")
+        drawing.focus()
+        page.keyboard.press("Escape")
+        page.wait_for_url(address)
+        assert page.evaluate("[...document.querySelectorAll('[style]')].length") == 0

@@ -27,6 +27,7 @@ OPTIONS = [
     ("findings", FindingsOptions(states=OPEN_STATES, direction="regression", kind="op")),
     ("findings", FindingsOptions(states=("taken back", "new"), device="\u4e2d\u6587 H100")),
     ("history", HistoryOptions(key="aten::*norm*", shape="[1, 2]", metric="exposed_ns", config={"batch": "32=1"})),
+    ("history", HistoryOptions(key="step", last=30, from_version="v&1", to_version="v9", x_axis="date", y_axis="zero")),
     ("history", HistoryOptions(module="*/Attention", kind="module", top=3, against="pinned", device="x", workload="w")),
     ("diff", DiffOptions(op="a+b", module="m", kind="k", group="dp", ranks=(0, 3), stage=1, minimum_ns=2500,
                          baseline_steps=(1, 2, 3), candidate_steps=(4,), match="name", max_kernels=2,

@@ -89,8 +89,38 @@ def test_each_cell_of_the_board_leads_to_what_it_says(page):
 def test_a_point_of_a_history_leads_to_what_changed_there(page):
     """v1 came first: there is nothing to compare it with."""
     text = page.get("/history?key=step&workload=gpt").text
-    found = [unescape(one) for one in re.findall(r'<a href="([^"]+)"><circle', text)]
+    found = [unescape(one) for one in re.findall(r'<a href="([^"]+)" aria-label=', text)]
     assert found == ["/diff?side=v1&side=v2&workload=gpt", "/diff?side=v2&side=v3&workload=gpt"]
+
+
+def test_range_and_axes_of_a_history_are_links_that_keep_the_rest(page):
+    found = page.get("/history?key=op05&workload=gpt&y-axis=zero").hrefs("figure")
+    assert "/history?key=op05&workload=gpt&y-axis=zero&last=30" in found
+    assert "/history?key=op05&workload=gpt&y-axis=zero&x-axis=date" in found
+    assert "/history?key=op05&workload=gpt" in found  # the axis as it is without a choice
+    assert {address: page.get(address).status for address in set(found)} == dict.fromkeys(found, 200)
+
+
+def test_part_of_a_history_leads_back_to_all_of_it(page):
+    """v2 to v3 of three versions; the first one shown is still compared with v1."""
+    shown = page.get("/history?key=step&workload=gpt&from=v2&to=v3")
+    assert "step time of gpt" in shown.text and "v2 to v3, 2 of 3 versions" in shown.text
+    assert "/history?key=step&workload=gpt" in shown.hrefs("figure")
+    assert "/diff?side=v1&side=v2&workload=gpt" in shown.hrefs("figure")
+    assert [one["version"] for one in page.get("/history.json?key=step&workload=gpt&last=1").json["points"]] == ["v3"]
+    assert page.get("/history?key=step&workload=gpt&from=v9").headline.startswith("there is no version 'v9'")
+
+
+def test_filter_stays_folded_when_only_the_chart_is_changed(page):
+    folded = '<details class="filters">'
+    assert folded in page.get("/history?workload=gpt&last=30&x-axis=date&y-axis=zero").text
+    assert folded not in page.get("/history?workload=gpt&kind=op").text
+
+
+def test_two_versions_of_a_history_lead_to_their_diff(page):
+    text = page.get("/history?key=step&workload=gpt").text
+    assert 'data-click="diff with the version before"' in text
+    assert 'data-pair="/diff?workload=gpt"' in text and 'data-zoom="/history?key=step&amp;workload=gpt"' in text
 
 
 def test_each_rank_leads_to_its_diff_against_a_peer(tmp_path):
@@ -220,6 +250,8 @@ def test_commits_are_linked_where_the_settings_say_where_they_are(db):
     for address in ("/incident/I-1", "/finding/3", "/diff?side=v2&side=v3"):
         assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in page.get(address).hrefs("p"), address
     assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit
+    history = page.get("/history?key=step&workload=gpt")
+    assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in history.hrefs("table")
 
 
 def test_a_filter_is_a_link(page):

@@ -194,6 +194,15 @@ def test_what_else_changed_is_marked(store):
     same_table(found.environment, "version key before after\n v3 driver 535 550")
 
 
+def test_notes_of_runs_are_those_of_their_version(store):
+    """Two runs of v2 with one note, a third one with another; an excluded run says nothing."""
+    save(store, "v1")
+    numbers = [*save(store, "v2", of_run={"note": "GELU"}), *save(store, "v2", of_run={"note": "GELU"})]
+    numbers += [*save(store, "v2", of_run={"note": "again"}), *save(store, "v2", of_run={"note": "wrong node"})]
+    edits.exclude_all(store, numbers[-1:], "another node")
+    assert known(line(store, "step")["note"]) == [None, "GELU; again"]
+
+
 def test_out_of_date_versions_have_no_verdict_and_a_note(followed):
     third = tracker.history("op07", store=followed).runs["run_id"].iloc[6]
     edits.exclude_all(followed, [int(third)], "noisy")
@@ -218,6 +227,36 @@ def test_top_lists_what_changed_most_since_the_pinned_version(followed):
     changed = found.points[found.points["series_id"] == found.series["series_id"][0]]["pinned_change"]
     assert known(changed)[0] is None
     assert changed.iloc[3] == pytest.approx(0.2, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "versions"),
+    [
+        ({"last": 2}, ["v3", "v4"]),
+        ({"from_version": "v2", "to_version": "v3"}, ["v2", "v3"]),
+        ({"to_version": "v3", "last": 1}, ["v3"]),
+        ({"last": 9}, ["v1", "v2", "v3", "v4"]),
+    ],
+)
+def test_a_range_of_versions_has_their_points_and_runs(followed, chosen, versions):
+    found = tracker.history("op07", store=followed, **chosen)
+    assert found.points["version"].tolist() == versions
+    assert found.runs["version"].tolist() == [version for version in versions for _ in range(3)]
+    # the track is judged as a whole all the same
+    if "v3" in versions:
+        assert found.points.set_index("version")["verdict"]["v3"] == "REGRESSED"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ({"from_version": "v33"}, "there is no version 'v33'; did you mean v3?"),
+        ({"from_version": "v3", "to_version": "v2"}, "no version is left; choose a longer range"),
+    ],
+)
+def test_a_range_without_versions_is_an_error(followed, chosen, problem):
+    with pytest.raises(UsageError, match=problem):
+        tracker.history("op07", store=followed, **chosen)
 
 
 def test_top_needs_a_version_after_the_pinned_one(followed):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.ranks.made import job
 from tests.reports.test_diff_screen import cells_of, line_of
@@ -22,8 +26,48 @@ def test_who_holds_the_job_back_comes_first_and_the_map_shows_it(memory_store):
 
 def test_the_page_draws_ranks_and_steps_in_place_of_the_map(memory_store):
     page = render(cluster(memory_store, job(memory_store, OWN)), "html")
-    assert page.count("<rect class=r3") == 5 and "rank 3, step 0: 20.00 ms, x2.00" in page
-    assert "░" not in page
+    boxes = re.findall(r"<rect class=(\w+) [^>]*><title>rank (\d), step (\d): [^<]+<", page)
+    assert {shade for shade, rank, _ in boxes if rank == "3"} == {"r3"}
+    assert [int(step) for _, rank, step in boxes if rank == "0"] == [0, 1, 2, 3, 4]
+    assert "rank 3, step 0: 20.00 ms, x2.00" in page and "░" not in page
+
+
+def map_of(page):
+    """Each box of a heat map: its shade and its words."""
+    drawn = page.partition("<svg class=heat")[2].partition("</svg></div>")[0]
+    return re.findall(r"<rect class=(\w+) [^>]*><title>([^<]+)<", drawn)
+
+
+def test_five_percent_is_pale_however_slow_another_rank_is(memory_store):
+    """Rank 2 takes 5 % longer than its peers, rank 3 ten times as long."""
+    own = {0: [10.0] * 3, 1: [10.0] * 3, 2: [10.5] * 3, 3: [100.0] * 3}
+    shades = {words: shade for shade, words in map_of(render(cluster(memory_store, job(memory_store, own)), "html"))}
+    assert shades["rank 2, step 0: 10.50 ms, x1.05"] == "r1"
+    assert shades["rank 3, step 0: 100.00 ms, x10.00"] == "r3"
+
+
+def test_scale_of_a_map_names_every_shade(memory_store):
+    page = render(cluster(memory_store, job(memory_store, OWN)), "html")
+    assert [shade for shade, _ in map_of(page)[-7:]] == ["b3", "b2", "b1", "n", "r1", "r2", "r3"]
+    assert [f">{text}</text>" in page for text in ("-30 %", "+2 %", "+30 %")] == [True] * 3
+
+
+def test_numbers_of_steps_stand_above_a_map_and_what_is_missing_is_dashed(memory_store):
+    """Rank 1 has steps 0 and 2 alone: its second box is not known, and not that of the step after it."""
+    found = cluster(memory_store, job(memory_store, {number: [10.0] * 3 for number in range(3)}))
+    steps = found.tables["steps"]
+    captured = np.array([place != (1, 1) for place in steps.rows("rank", "step")])
+    page = render(replace(found, tables={**found.tables, "steps": steps.taken(captured)}), "html")
+    drawn = page.partition("<svg class=heat")[2]
+    assert re.findall(r"y=14>(\d+)</text>", drawn) == ["0", "1", "2"]
+    assert ("gone", "rank 1, step 1: not captured, -") in map_of(page)
+
+
+def test_a_map_of_many_steps_has_medians_of_some(memory_store):
+    own = {number: [10.0] * 200 for number in range(3)}
+    boxes = map_of(render(cluster(memory_store, job(memory_store, own)), "html"))
+    assert len(boxes) == 3 * 50 + 7  # 4 steps a box: at most 64 boxes in a row
+    assert boxes[0][1] == "rank 0, steps 0 to 3: median x1.00"
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "html", "json", "csv"])

@@ -24,14 +24,14 @@ def point(version, value, verdict=None, change=None, **more):
     return {**POINT, "version": version, **numbers, "verdict": verdict, "change": change, **more}
 
 
-def history(points, pinned=None, series=(), **options):
+def history(points, pinned=None, series=(), runs=(), **options):
     one = {
         "series_id": 7, "workload": "gpt", "configuration": "batch=8", "device": "NVIDIA H100", "kind": "run",
         "metric": "duration_ns", "unit": "ns", "name": "step", "input_shapes": "", "part": "",
         "versions": len(points), "runs": 3 * len(points),
     }  # fmt: skip
     return History(
-        tables=tables(series=series or [one], points=points),
+        tables=tables(series=series or [one], points=points, runs=runs),
         pinned=pinned,
         options=HistoryOptions(**options),
     )

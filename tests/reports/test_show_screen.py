@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pandas as pd
 
 from tests.reports import builders
@@ -205,3 +207,25 @@ def test_kernel_types_have_calls_time_and_share():
     text = render(builders.shown(), "text", only=["kernel_type"], width=140)
     # 6 of 6 + 2 ms; four calls of 1 to 2 ms
     assert cells_of(text, "Cast")[-6:] == ["4", "6.00 ms", "75.0 %", "1.50 ms", "1.00 ms", "2.00 ms"]
+
+
+def test_page_of_a_run_draws_its_steps_beside_their_table():
+    """Two ranks with two steps: a series per rank, and a line per rank and step."""
+    page = render(builders.shown(), "html")
+    part = page.partition("<h2>Each step</h2>")[2].partition("</details>")[0]
+    assert re.findall(r"</svg>(rank \d) <b>", part) == ["rank 0", "rank 1"]
+    assert re.findall(r"<tr><td[^>]*>(rank \d, step \d)<", part) == [
+        "rank 0, step 0", "rank 0, step 1", "rank 1, step 0", "rank 1, step 1"
+    ]  # fmt: skip
+    assert "Each step" not in render(builders.shown(), "text", details=True)
+
+
+def test_page_of_a_run_has_the_numbers_of_its_memory_curve():
+    curve = [
+        {"rank": 0, "component": "cpu", "time_ns": at * 10 * MS, "allocated_bytes": size << 20, "reserved_bytes": None}
+        for at, size in enumerate((1, 5, 2))
+    ]
+    page = render(builders.shown(memory_curve=builders.nullable(curve)), "html")
+    assert "rank 0, cpu: at most 5.00 MiB after 0.01 s" in page
+    rows = re.findall(r"<tr><td>([^<]+)<td>([^<]+)(?=<)", page.partition("Memory over time, rank 0, cpu")[2])
+    assert rows[:3] == [("0.00 ms", "1.00 MiB"), ("10.00 ms", "5.00 MiB"), ("20.00 ms", "2.00 MiB")]

@@ -200,6 +200,11 @@ def history(
     config: Mapping[str, str] = EMPTY,
     top: int | None = None,
     against: Literal["level", "pinned"] = "level",
+    last: int | None = None,
+    from_version: str | None = None,
+    to_version: str | None = None,
+    x_axis: Literal["version", "date"] = "version",
+    y_axis: Literal["fit", "zero", "change"] = "fit",
 ) -> results.History:
     """Return series over versions, as `tracker history` shows them.
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker import reports
 from tracker.errors import UsageError
+from tracker.page import links
 from tracker.page.links import NotFoundError, number, side, without_rows
 from tracker.reports.cells import blank, col, of, words
 from tracker.reports.document import WORDS, Column, Document, Look, Target
@@ -91,8 +91,8 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     workload, *labels = found.versions
     known = queries.versions(store).rows("workload", "version", "commit")
     commits = {version: commit for of, version, commit in known if of == workload}
-    good, bad = (quote(str(commits.get(label) or ""), safe="") for label in labels)
-    return template.replace("{good}", good).replace("{bad}", bad) if good and bad and good != bad else ""
+    good, bad = (str(commits.get(label) or "") for label in labels)
+    return links.commits_address(template, good, bad)
 
 
 def _board(store: Store, asked: Inquiry) -> Answer:

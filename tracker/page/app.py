@@ -35,7 +35,7 @@ from tracker.page.answers import Answer, Inquiry, answer, commits_address, known
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
-from tracker.reports.document import Document, Look, Target
+from tracker.reports.document import COMMITS, HERE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
 from tracker.units import printable
@@ -122,11 +122,11 @@ def make(site: Site) -> App:
 
 
 def _css() -> str:
-    return f"{html.text_of('page.css')}\n{html.text_of('server.css')}"
+    return "\n".join(map(html.text_of, ("page.css", "charts.css", "server.css")))
 
 
 def _script() -> str:
-    return html.text_of("page.js")
+    return f"{html.text_of('page.js')}\n{html.text_of('charts.js')}"
 
 
 def _asset(text: str, kind: str) -> Response:
@@ -270,10 +270,11 @@ class _Pages:
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         sought = getattr(asked.options, "q", None) or ""
         around = self._around(
-            asked.page, reader, sought, link=_Live(store).address_of, formats=tuple(formats),
+            asked.page, reader, sought, formats=tuple(formats),
+            link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
             command=printable(command),
             filters=tuple(_filters(asked, page, texts, store)),
-            is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
+            is_narrowed=not formats or any(name not in (links.OF_CHART | {"--workload"}) for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else [])),
@@ -394,14 +395,25 @@ class _Pages:
 
 
 class _Live:
-    """Where rows lead: a history only where there is one. An operator that takes too little has no series."""
+    """Where rows lead: a history only where there is one. An operator that takes too little has no series; another way
+    to see this page, and commits where the settings have an address of them.
+    """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, asked: Inquiry, commit_url: str | None) -> None:
         self._store = store
+        self._asked = asked
+        self._commit_url = commit_url
         self._names: dict[str, frozenset[tuple[str, ...]]] = {}
 
     def address_of(self, link: Target) -> str:
         query = dict(link.query)
+        if link.page == HERE:
+            page = PAGES[self._asked.page]
+            own = [pair for pair in links.texts_of(self._asked.options) if pair[0] not in query]
+            changed = [(option, value) for option, value in link.query if value]
+            return links.address(page, self._asked.about, self._asked.sides, [*own, *changed])
+        if link.page == COMMITS:
+            return links.commits_address(self._commit_url, query["good"], query["bad"])
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
         if link.page == "history" and workload and not name.isdigit():
             if workload not in self._names:

@@ -45,6 +45,8 @@ NOT_HERE: Final = frozenset(
     ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map", "fail_on")
 )
 """Fields of options that are about files, or the exit code."""
+OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))
+"""Options that a chart of a history has links for."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
 
@@ -128,7 +130,7 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "history": Screen(
         path="/history", title="History", command="history", options=HistoryOptions,
-        choices=("workload", "device", "kind", "against"), texts=("key", "module", "shape", "top"),
+        choices=("workload", "device", "kind", "against"), texts=("key", "module", "shape", "top", "last"),
     ),
     "runs": Screen(
         path="/runs", title="Runs", command="runs", options=RunsOptions, choices=("workload", "device", "state"),
@@ -261,6 +263,13 @@ def address_of(link: Target) -> str:
     about = next((value for name, value in link.query if name in ("ID", "RUN")), "")
     sides = [value for name, value in link.query if name == "side"]
     return address(page, about, sides, [pair for pair in link.query if pair[0] not in ("ID", "RUN", "side")])
+
+
+def commits_address(template: str | None, good: str, bad: str) -> str:
+    """Return the address of the commits between two, "" without a template, or where both are the same or missing."""
+    if not template or not good or not bad or good == bad:
+        return ""
+    return template.replace("{good}", quote(good, safe="")).replace("{bad}", quote(bad, safe=""))
 
 
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:

@@ -62,7 +62,8 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         cells = _cells(store, ids, numbers)
         notes: list[str] = []
-        made: dict[str, list[Row]] = {"series": [], "points": [], "environment": []}
+        made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
+        left_out: set[tuple[int, str]] = set()
         for track, rows in pairs:
             with store.connect() as connection:
                 notes += notes_of(connection, track)
@@ -70,30 +71,65 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     notes += against_pinned(connection, track, cells)
                 add_levels(connection, track, [row["series_id"] for row in rows], cells)
             changed = changes(store, track)
+            said = queries.version_notes(store, track.key.workload_id)
+            earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
             made["environment"] += [
                 {**track.names, "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
+                if version in shown
             ]
-            said = queries.version_notes(store, track.key.workload_id)
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
                 words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
                 about[number] = {"commit": commit, "note": note, "environment": "; ".join(words)}
             for row in rows:
-                made["points"] += _points(track, row["series_id"], cells, about)
+                for point in _points(track, row["series_id"], cells, about):
+                    if point["version"] in shown:
+                        made["points"].append(point)
+                        continue
+                    left_out.add((row["series_id"], point["version"]))
+                    if point["version"] in earlier:
+                        made["earlier"].append(point)
                 values = [cells[row["series_id"], version]["values"] for version in track.order]
                 largest = max((value for own in values for value in own), default=0)
                 counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
                 made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
         made["series"].sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
+    if not made["points"]:
+        raise UsageError("no version is left", remedy="choose a longer range: --last, --from, --to")
     runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
+    if left_out:
+        runs = runs.taken(np.array([place not in left_out for place in runs.rows("series_id", "version")], dtype=bool))
     tables = {
         name: runs.only(columns) if name == "runs" else Columns.of_rows(made[name], columns)
         for name, columns in HISTORY_COLUMNS.items()
     }
     pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
-    return History(tables, pinned, options, tuple(dict.fromkeys(notes)))
+    before = Columns.of_rows(made["earlier"], HISTORY_COLUMNS["points"]) if made["earlier"] else None
+    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), before)
+
+
+def _chosen_versions(
+    options: HistoryOptions, of_track: Sequence[str], of_workload: Sequence[str]
+) -> tuple[set[str], set[str]]:
+    """Return the versions of a track before those that `options` choose, and these; UsageError for one that is none.
+
+    Both take the versions in their order. The ends of a range may be versions without a run on this track.
+    """
+    place = {label: at for at, label in enumerate(of_workload)}
+    for label in (options.from_version, options.to_version):
+        if label is not None and label not in place:
+            near = get_close_matches(label, place, 1)
+            remedy = f"did you mean {near[0]}?" if near else "tracker versions lists them"
+            raise UsageError(f"there is no version {label!r}", remedy=remedy)
+    first = place[options.from_version] if options.from_version is not None else 0
+    last = place[options.to_version] if options.to_version is not None else len(place)
+    within = [label for label in of_track if first <= place[label] <= last]
+    if options.last is not None:
+        within = within[-options.last :]
+    start = place[within[0]] if within else first
+    return {label for label in of_track if place[label] < start}, set(within)
 
 
 def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
@@ -120,7 +156,8 @@ def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
 
 def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[int], cells: Cells) -> None:
     """Add the levels of these series in the versions that are judged, and the gradual slowdowns of the track."""
-    order = [version for version in track.order if version not in track.late]
+    late = set(track.late)
+    order = [version for version in track.order if version not in late]
     wanted = np.array(series_ids, dtype=np.int64)
     for version, stored in stored_findings.read_levels(connection, track.key, order).items():
         where = stored_tracks.places_in(wanted, stored.series_ids)

@@ -25,6 +25,9 @@ PLACE: Final[dict[str, Any]] = UNDER | {"place": True}
 line of code."""
 NARROW: Final = 3
 """Order in which columns are dropped from which on a narrow browser leaves one out of a table with courses."""
+HERE: Final = ""
+COMMITS: Final = "commits"
+"""Pages of a target that depend on the server."""
 COURSE: Final = "step by version"
 """Title of the column of courses."""
 _NOTES: Final = 250
@@ -143,6 +146,62 @@ class Courses(Struct, frozen=True):
     marked: str
 
 
+class Marker(Struct, frozen=True):
+    """What came with a version, beside its value. `kind`: environment, note, level (one begins), or incident."""
+
+    kind: str
+    text: str
+
+
+class PlotSeries(Struct, frozen=True):
+    """A series of a plot, one value per position and None where it has none. `runs`: the values of the runs of each;
+    `words`: to be read at a point, and `tones`: worse, better or nothing; `says`: what else is known of a point.
+    `is_change`: the values are changes, which have a sign.
+    """
+
+    label: str
+    unit: str
+    values: tuple[float | None, ...]
+    runs: tuple[tuple[float, ...], ...] = ()
+    words: tuple[str, ...] = ()
+    tones: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
+    is_change: bool = False
+
+
+class Choices(Struct, frozen=True):
+    """Other ways to see the same: a title, and words with where they lead and whether they are what is seen."""
+
+    title: str
+    choices: tuple[tuple[str, Target, bool], ...]
+
+
+class Plot(Struct, frozen=True, kw_only=True):
+    """Series over the same positions, on one axis, with a crosshair where scripts run.
+
+    `names`: of the positions, such as versions; `heads`: what is known of each, "" for its name alone. `places`: where
+    they stand, as seconds, where they are not evenly spaced; `is_dated`: since 1970. `axis`: fit (as much as the values
+    need), zero (from 0), or change (of each series since its first value). `markers`: per position. `end`: the name of
+    the position to read first, "" for the last one. `links`: where each position leads, which is called `leads_to`;
+    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none
+    of these.
+    """
+
+    names: tuple[str, ...]
+    series: tuple[PlotSeries, ...]
+    heads: tuple[str, ...] = ()
+    places: tuple[float, ...] = ()
+    is_dated: bool = False
+    axis: str = "fit"
+    markers: tuple[tuple[Marker, ...], ...] = ()
+    end: str = ""
+    links: tuple[Target | None, ...] = ()
+    leads_to: str = ""
+    pair: Target | None = None
+    zoom: Target | None = None
+    choices: tuple[Choices, ...] = ()
+
+
 class Flame(Struct, frozen=True):
     """A tree of two sides, parents before their children. `rows`: level, name, baseline and candidate in ns; one side
     only where `sides` has one label.
@@ -152,20 +211,36 @@ class Flame(Struct, frozen=True):
     rows: tuple[tuple[int, str, float | None, float | None], ...]
 
 
+class HeatCell(Struct, frozen=True):
+    """A cell of a heat map: the words for it, a quotient to its peers (None where that is not known), and where it
+    leads.
+    """
+
+    words: str
+    ratio: float | None
+    link: Target | None = None
+
+
 class HeatMap(Struct, frozen=True):
-    """Cells in rows, each with the words for it and a quotient to its peers, None where that is not known."""
+    """Cells in rows that have a label each, under columns with a name each. `corner`: what the names of columns are."""
 
-    rows: tuple[tuple[str, tuple[tuple[str, float | None], ...]], ...]
+    corner: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[HeatCell, ...]], ...]
 
 
-Chart = Bars | Trend | Curves | Courses | Flame | HeatMap
+Chart = Bars | Trend | Curves | Courses | Plot | Flame | HeatMap
 """A drawing of a table, for formats that can show it; it says nothing that the table does not say."""
 Strip = tuple[tuple[float, ...], tuple[float, ...]]
 """The values of the runs of both sides."""
 
 
 class Target(Struct, frozen=True):
-    """Where a server of pages has more on a row: the word of a page, and what it is asked, as options and values."""
+    """Where a server of pages has more on a row: the word of a page, and what it is asked, as options and values.
+
+    The page HERE is the one that is shown, with these options instead of its own; "" takes one away. COMMITS are those
+    from one version to another, wherever the settings of the server say that they are.
+    """
 
     page: str
     query: tuple[tuple[str, str], ...] = ()

@@ -54,8 +54,13 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
     css, article = text_of("page.css"), _article(make, look, None)
     # the last parts are for pages of a server alone
     script = text_of("page.js").partition('for (const button of document.querySelectorAll("[data-perfetto')[0]
-    if not any("class=flame" in block.chart for block in (*article.first, *article.detail)):
+    charts = [block.chart for block in (*article.first, *article.detail)]
+    if not any("class=flame" in chart for chart in charts):
         script = script.partition("for (const flame of")[0]  # this part is for boxes only
+    if any("class=frame" in chart for chart in charts):
+        css += text_of("charts.css")
+    if any("class=plot" in chart for chart in charts):
+        script += f"\n{text_of('charts.js')}"
     return _template("page.html").render(
         article=article,
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
@@ -155,10 +160,12 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
 
 
 def joined(pages: Sequence[str]) -> str:
-    """Several pages as one: the first one, with the articles of the others behind its own."""
+    """Several pages as one: their articles, in the page whose style and script can show all of them."""
     articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
-    start, end = pages[0].index(_START), pages[0].rindex(_END) + len(_END)
-    return pages[0][:start] + "\n".join(articles) + pages[0][end:]
+    frames = [page.replace(article, "") for page, article in zip(pages, articles, strict=True)]
+    at = max(range(len(pages)), key=lambda place: len(frames[place]))
+    start = pages[at].index(_START)
+    return frames[at][:start] + "\n".join(articles) + frames[at][start:]
 
 
 class _HtmlRow(Struct, frozen=True):

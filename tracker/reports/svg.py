@@ -6,37 +6,35 @@ Colours are classes, which the style sheet of the page knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate, groupby, pairwise
-from operator import itemgetter
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import Final
 
 from markupsafe import Markup, escape
+from rich.cells import cell_len
 
+from tracker.reports import plot
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatMap, Strip, Target, Trend
-from tracker.units import format_diff, printable
+from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatCell, HeatMap, Plot, Strip, Target, Trend
+from tracker.reports.plot import TONED, limits, line_path, title
+from tracker.units import counted, format_diff, printable
 
-_HEIGHT: Final = 200
-_TOP, _BOTTOM = 30, 26
-_LEAST_AXIS: Final = 0.05
-"""Part of the largest value that an axis spans at least: noise must not look like a change."""
 _COLOURS: Final = {"compute": 0, "exposed communication": 1, "exposed copies": 2, "idle": 3, "data loading": 4}
 """Colour of a part of a step; the others share one."""
-_LABELS: Final = 60
-"""Characters of labels below an axis."""
 _LEVEL: Final = 20
-_LABEL: Final = 12
-"""Per cent of the width for the labels of a heat map."""
-_SCALE: Final = 5
-"""Per cent of the width for the labels of an axis."""
-_WORD, _WORD_NARROW = 14, 23.5
-"""Per cent of the width for the word of a verdict, on a wide and on a narrow screen."""
+_LETTER: Final = 7
+"""Pixels of a letter, about."""
+_HEAT_WIDTH, _HEAT_WIDTH_NARROW = 560, 290
+"""Pixels that the boxes of a heat map have at least, on a wide and on a narrow screen."""
+_WITH_NUMBERS, _WITH_NUMBERS_NARROW, _WITH_SIGNS_NARROW = 12, 6, 16
+"""Boxes in a row that have room for a number, on a wide and on a narrow screen, and for signs on a narrow one."""
+_HEAT_SCALE: Final = (
+    ("-30 %", 0.5), ("-10 %", 0.8), ("-2 %", 0.95), ("same", 1.0), ("+2 %", 1.05), ("+10 %", 1.2), ("+30 %", 1.5),
+)  # fmt: skip
+"""Where a shade begins, in words, and a quotient within it: 5 % more or less is pale in every map."""
 _STRIP: Final = 120
 _SPARK: Final = (180, 34)
 """Width and height of the course in a row of a table, in pixels."""
-_POINTS: Final = 150
-"""Points of a curve: of each part of its time the largest."""
 _LEAST_WIDTH: Final = 0.25
 """Per cent of the width below which a box of a flame is left out."""
 _SHADES: Final = (0.02, 0.10, 0.30)
@@ -45,12 +43,12 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 
 def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
     """The drawing of `drawn`. `link`: the address of a point, None for a file."""
-    if isinstance(drawn, Trend):
-        return Markup(_trend(drawn, link))
-    draw: dict[type, Callable[[Any], str]] = {
-        Bars: _bars, Curves: _curves, Courses: _courses, Flame: _flame, HeatMap: _heat_map
-    }  # fmt: skip
-    return Markup(draw[type(drawn)](drawn))
+    if isinstance(drawn, Trend | Curves | Courses | Plot):
+        found = plot.drawn_as_plot(drawn)
+        return Markup(plot.draw(found, link) if found else "")
+    if isinstance(drawn, HeatMap):
+        return Markup(_heat_map(drawn, link))
+    return Markup(_bars(drawn) if isinstance(drawn, Bars) else _flame(drawn))
 
 
 def spark(drawn: Trend | None) -> Markup:
@@ -60,27 +58,32 @@ def spark(drawn: Trend | None) -> Markup:
     if drawn is None or not values:
         return Markup("")
     width, height = _SPARK
-    low, high = _limits(values)
+    low, high = limits(values)
     scale = (height - 10) / (high - low)
-    places = [
-        (4 + (width - 8) * (at + 0.5) / len(points), height - 5 - (point[1] - low) * scale, point)
-        for at, point in enumerate(points)
-        if point[1] is not None
-    ]
-    line = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in places)
+
+    def y_of(value: float) -> float:
+        return height - 5 - (value - low) * scale
+
+    x_of = [4 + (width - 8) * (at + 0.5) / len(points) for at in range(len(points))]
+    line = line_path([(x, point[1]) for x, point in zip(x_of, points, strict=True)], y_of)
     text = form(drawn.unit, values)
     dots = []
-    for x, y, (label, value, _, word, tone) in places:
-        is_last = label == points[-1][0]
-        if tone or is_last:
-            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+    for x, (label, value, _, word, tone) in zip(x_of, points, strict=True):
+        if value is None:
+            continue
+        y, is_last = y_of(value), label == points[-1][0]
+        says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
+        if tone in TONED:
+            # a shape as well as a colour
             dots.append(
-                f'<circle class="{tone}" cx={x:.1f} cy={y:.1f} r={3.5 if tone else 2.5}>{_title(says)}</circle>'
+                f'<path class="{tone}" transform="translate({x:.1f} {y:.1f})" d="{TONED[tone]}">{title(says)}</path>'
             )
+        elif is_last:
+            dots.append(f"<circle cx={x:.1f} cy={y:.1f} r=2.5>{title(says)}</circle>")
     says = f"{points[0][0]} to {points[-1][0]}: {text(min(values))} to {text(max(values))}"
     return Markup(
         f'<svg class=spark width={width} height={height} role=img aria-label="{_text(says)}">'
-        f'<path class=line d="M{line}"/>{"".join(dots)}</svg>'
+        f'<path class=line d="{line}"/>{"".join(dots)}</svg>'
     )
 
 
@@ -113,7 +116,7 @@ def strip(runs: Strip | None) -> Markup:
     known = [value for side in runs or () for value in side]
     if not known:
         return Markup("")
-    low, high = _limits(known)
+    low, high = limits(known)
     scale = (_STRIP - 10) / (high - low)
     lines = [
         "".join(f"M{5 + (value - low) * scale:.0f} {y}h0" for value in side)
@@ -133,7 +136,7 @@ def _bars(drawn: Bars) -> str:
             colour, words = _COLOURS.get(name, 5), f"{name} {cell(value, drawn.unit, *values)}"
             if width:
                 parts.append(
-                    f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{_title(words)}</rect>'
+                    f'<rect class=c{colour} x="{start:.2f}%" width="{width:.2f}%" height=22>{title(words)}</rect>'
                 )
             start += width
         if min(values, default=0.0) < 0 < sum(values):  # the parts reach beyond the whole
@@ -152,110 +155,6 @@ def swatch(name: str) -> Markup:
     return Markup(
         f"<svg class=swatch width=10 height=10 aria-hidden=true><rect class=c{place} width=10 height=10 /></svg>"
     )
-
-
-def _trend(drawn: Trend, link: Callable[[Target], str] | None) -> str:
-    """The course of a series: a line of its values, a dot per run, and the word of a version where it has one."""
-    values = [value for _, value, _, _, _ in drawn.points if value is not None]
-    runs = [value for _, _, own, _, _ in drawn.points for value in own]
-    if not values:
-        return ""
-    y_of, lines = _axis([*values, *runs], drawn.unit)
-    count = len(drawn.points)
-    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
-    places = [(x, y_of(point[1])) for x, point in zip(x_of, drawn.points, strict=True) if point[1] is not None]
-    path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
-    parts = [*lines, _stretched(f'<path class=line d="M{path}"/>')]
-    dots = "".join(
-        f"M{x:.2f} {y_of(value):.1f}h0" for x, point in zip(x_of, drawn.points, strict=True) for value in point[2]
-    )
-    parts.append(_stretched(f'<path class=runs d="{dots}"/>') if dots else "")
-    every = max(1, -(-sum(len(point[0]) + 2 for point in drawn.points) // _LABELS))
-    text, before = form(drawn.unit, values), values[0]
-    last = last_narrow = -100.0
-    for place, (x, (label, value, own, word, tone)) in enumerate(zip(x_of, drawn.points, strict=True)):
-        if value is not None:
-            says = ", ".join(filter(None, (f"{label}: {text(value)}", word)))
-            size = 5 if word else 3
-            dot = f'<circle class="{tone}" cx="{x:.2f}%" cy="{y_of(value):.1f}" r={size}>{_title(says)}</circle>'
-            target = drawn.links[place] if drawn.links else None
-            address = link(target) if target is not None and link is not None else ""
-            parts.append(f'<a href="{_text(address)}">{dot}</a>' if address else dot)
-            # words must not meet; on a narrow screen fewer have room, and the table has them all
-            if word and x - last >= _WORD:
-                # not where the line comes from
-                y = y_of(min((value, *own))) + 20 if value < before else y_of(max((value, *own))) - 9
-                is_near = x - last_narrow < _WORD_NARROW
-                parts.append(_label(x, y, word, f"word {tone}{' odd' * is_near}"))
-                last, last_narrow = x, last_narrow if is_near else x
-            before = value
-        tick, between = divmod(count - 1 - place, every)
-        if not between:
-            parts.append(_label(x, _HEIGHT - 6, label, "odd" if tick % 2 else ""))
-    return _drawing(parts, f"{drawn.points[0][0]} to {drawn.points[-1][0]}: {text(min(values))} to {text(max(values))}")
-
-
-def _curves(drawn: Curves) -> str:
-    """Each curve in its own colour, and its largest value marked."""
-    known = [(label, points) for label, points in drawn.curves if points]
-    if not known:
-        return ""
-    values = [value for _, points in known for _, value in points]
-    y_of, parts = _axis([*values, 0.0], drawn.unit)
-    end = max(time for _, points in known for time, _ in points) or 1.0
-    text = form(drawn.unit, values)
-    names = []
-    for place, (label, points) in enumerate(known):
-        parts.append(_stretched(f'<path class="curve s{place}" d="M{_course(points, end, y_of)}"/>'))
-        time, peak = max(points, key=itemgetter(1))
-        says = f"{label}: at most {text(peak)} after {time:.3g} s"
-        parts.append(
-            f'<circle class=s{place} cx="{time / end * 100:.2f}%" cy="{y_of(peak):.1f}" r=4>{_title(says)}</circle>'
-        )
-        names.append(f"<span>{_key(place)}{_text(says)}</span>")
-    parts.append(_label(100, _HEIGHT - 6, f"{end:.3g} s", ""))
-    return f'{_drawing(parts, ", ".join(label for label, _ in known))}<p class="legend">{"".join(names)}</p>'
-
-
-def _courses(drawn: Courses) -> str:
-    """Each series in its own colour around 0, the version that they are shown for marked."""
-    known = [value for _, values in drawn.series for value in values if value is not None]
-    if not known or len(drawn.versions) < 2:
-        return ""
-    y_of, parts = _axis([*known, 0.0], "ns")
-    count = len(drawn.versions)
-    x_of = [_SCALE + (100 - _SCALE) * (place + 0.5) / count for place in range(count)]
-    names = []
-    for place, (label, values) in enumerate(drawn.series):
-        places = [(x, y_of(value)) for x, value in zip(x_of, values, strict=True) if value is not None]
-        path = "L".join(f"{x:.2f} {y:.1f}" for x, y in places)
-        parts.append(_stretched(f'<path class="curve s{place}" d="M{path}"/>'))
-        at = drawn.versions.index(drawn.marked) if drawn.marked in drawn.versions else -1
-        marked = values[at] if at >= 0 else None
-        if marked is not None:
-            dot = f'cx="{x_of[at]:.2f}%" cy="{y_of(marked):.1f}" r=4'
-            parts.append(f"<circle class=s{place} {dot}>{_title(label)}</circle>")
-        names.append(f"<span>{_key(place)}{_text(label)}</span>")
-    every = max(1, -(-sum(len(version) + 2 for version in drawn.versions) // _LABELS))
-    for place, (x, version) in enumerate(zip(x_of, drawn.versions, strict=True)):
-        tick, between = divmod(count - 1 - place, every)
-        if not between or version == drawn.marked:
-            parts.append(_label(x, _HEIGHT - 6, version, "odd" if tick % 2 and version != drawn.marked else ""))
-    says = f"Change against the baseline, {drawn.versions[0]} to {drawn.versions[-1]}"
-    return f'{_drawing(parts, says)}<p class="legend">{"".join(names)}</p>'
-
-
-def _course(points: Sequence[tuple[float, float]], end: float, y_of: Callable[[float], float]) -> str:
-    """The path of a curve: with its peaks, and of places at one height only the ends."""
-    size = max(1, -(-len(points) // _POINTS))
-    peaks = (max(points[at : at + size], key=itemgetter(1)) for at in range(0, len(points), size))
-    places = ((f"{time / end * 100:.1f}", f"{y_of(value):.0f}") for time, value in peaks)
-    levels = ((y, [x for x, _ in level]) for y, level in groupby(places, itemgetter(1)))
-    return "L".join(f"{x} {y}" for y, every in levels for x in dict.fromkeys((every[0], every[-1])))
-
-
-def _key(place: int) -> str:
-    return f'<svg class=swatch width=14 height=10 aria-hidden=true><path class="curve s{place}" d="M0 5h14"/></svg>'
 
 
 def _flame(drawn: Flame) -> str:
@@ -280,7 +179,7 @@ def _flame(drawn: Flame) -> str:
         parts.append(
             f'<svg x="{start / whole * 100:.2f}%" y={level * _LEVEL} width="{share:.2f}%" height={_LEVEL - 1}>'
             f"<rect class={_shade(before, after, len(drawn.sides))} width=100% height=100% />"
-            f"<text x=4 y=14>{shown}</text>{_title(says)}</svg>"
+            f"<text x=4 y=14>{shown}</text>{title(says)}</svg>"
         )
     says = (
         "wide as the longer side: slower is red, faster is blue, framed is new, dashed is gone"
@@ -294,23 +193,75 @@ def _flame(drawn: Flame) -> str:
     )
 
 
-def _heat_map(drawn: HeatMap) -> str:
-    """A row of boxes per label: red where a value is above that of its peers, blue below."""
-    columns = max((len(cells) for _, cells in drawn.rows), default=0)
-    parts = []
-    for place, (label, cells) in enumerate(drawn.rows):
-        parts.append(f"<text x=0 y={place * _LEVEL + 14}>{_text(label)}</text>")
-        for at, (words, value) in enumerate(cells):
-            shade = "gone" if value is None else _shade(1.0, value, 2)
-            parts.append(
-                f'<rect class={shade} x="{_LABEL + at / columns * (100 - _LABEL):.2f}%" y={place * _LEVEL} '
-                f'width="{(100 - _LABEL) / columns:.2f}%" height={_LEVEL - 1}>{_title(words)}</rect>'
-            )
-    says = "Own time beside that of the peers: longer is red, shorter is blue, dashed is not known."
+def _heat_map(drawn: HeatMap, link: Callable[[Target], str] | None) -> str:
+    """A row of boxes per label, red where a value is above that of its peers and blue below, on a scale that is the
+    same for all maps: it stands below the rows. Boxes with room have their number, else signs where much differs.
+    """
+    if not drawn.rows or not drawn.columns:
+        return ""
+    count = len(drawn.columns)
+    width = 100 / count
+    bottom = (len(drawn.rows) + 1) * _LEVEL
+    labels = [(drawn.corner, 0), *((label, place * _LEVEL) for place, (label, _) in enumerate(drawn.rows, 1))]
+    labels.append(("scale", bottom + 8))
+    gutter = max(_LETTER * cell_len(text) for text, _ in labels) + 8
+    parts = [*_column_names(drawn.columns)]
+    has_links = False
+    for place, (_, cells) in enumerate(drawn.rows, 1):
+        for at, one in enumerate(cells):
+            box = _heat_box(at * width, place * _LEVEL, width, one, _heat_words(one.ratio, count))
+            address = link(one.link) if one.link and link else ""
+            has_links = has_links or bool(address)
+            # the table has the same links for a keyboard
+            parts.append(f'<a href="{_text(address)}" tabindex=-1>{box}</a>' if address else box)
+    for at, (words, ratio) in enumerate(_HEAT_SCALE):
+        own = HeatCell("the same as the peers" if ratio == 1 else f"from {words} on", ratio)
+        part = 100 / len(_HEAT_SCALE)
+        parts.append(_heat_box(at * part, bottom + 8, part, own, (words, "")))
+    says = f"{counted(len(drawn.rows), 'row')} by {drawn.corner}: own time beside that of the peers"
+    names = [f"<text x={gutter - 8} y={y + 14} text-anchor=end>{_text(text)}</text>" for text, y in labels]
+    height = bottom + 8 + _LEVEL
     return (
-        f'<svg class=flame height={len(drawn.rows) * _LEVEL} role=img aria-label="{says}">{"".join(parts)}</svg>'
-        f'<p class="note">{says}</p>'
+        f"<div class=frame><svg class=chart width={gutter:.0f} height={height} aria-hidden=true>{''.join(names)}</svg>"
+        f'<svg class=heat height={height} role={"group" if has_links else "img"} aria-label="{_text(says)}">'
+        f"{''.join(parts)}</svg></div>"
+        f'<p class="note">Own time beside that of the peers: longer is red and +, shorter is blue and -, dashed is not '
+        "known.</p>"
     )
+
+
+def _heat_box(x: float, y: int, width: float, cell: HeatCell, words: tuple[str, str]) -> str:
+    """A box with its words, in the class of their width."""
+    shade = "gone" if cell.ratio is None else _shade(1.0, cell.ratio, 2)
+    text, kind = words
+    written = f'<text class="{kind}" x="{x + width / 2:.2f}%" y={y + 14}>{_text(text)}</text>' if text else ""
+    return (
+        f'<rect class={shade} x="{x:.2f}%" y={y} width="{width:.2f}%" height={_LEVEL - 1}>{title(cell.words)}</rect>'
+        f"{written}"
+    )
+
+
+def _heat_words(ratio: float | None, count: int) -> tuple[str, str]:
+    """What stands in a box of so many in a row, and its class: `odd` where only a wide screen has room for it."""
+    if ratio is None:
+        return "", ""
+    if count <= _WITH_NUMBERS:
+        # as the table has it
+        return f"x{ratio:.2f}", "odd" if count > _WITH_NUMBERS_NARROW else ""
+    strength = sum(abs(ratio - 1) >= least for least in _SHADES[1:])
+    sign = "+" if ratio > 1 else "-"
+    return sign * strength, "odd" if count > _WITH_SIGNS_NARROW else ""
+
+
+def _column_names(names: Sequence[str]) -> Iterator[str]:
+    """The names of columns that have room, the first one and then as many apart as all need."""
+    longest = max(map(cell_len, names)) + 1
+    step = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH))
+    step_narrow = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH_NARROW))
+    step_narrow = -(-step_narrow // step) * step
+    for at in range(0, len(names), int(step)):
+        kind = "odd" if at % step_narrow else ""
+        yield f'<text class="{kind}" x="{(at + 0.5) * 100 / len(names):.2f}%" y=14>{_text(names[at])}</text>'
 
 
 def _widths(rows: Sequence[tuple[int, str, float | None, float | None]]) -> list[float]:
@@ -332,47 +283,6 @@ def _shade(before: float | None, after: float | None, sides: int) -> str:
     change = after / before - 1
     step = sum(abs(change) >= least for least in _SHADES)
     return f"{'r' if change > 0 else 'b'}{step}" if step else "n"
-
-
-def _axis(values: Sequence[float], unit: str) -> tuple[Callable[[float], float], list[str]]:
-    """Where values are along the height, and three lines that say so."""
-    low, high = _limits(values)
-    text = form(unit, [low, high])
-
-    def y_of(value: float) -> float:
-        return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
-
-    lines = []
-    for value in (low, (low + high) / 2, high):
-        y = y_of(value)
-        lines.append(f'<rect class=grid width=100% y="{y:.1f}" height=1 />')
-        lines.append(f'<text class=scale x=0 y="{y - 4:.1f}">{_text(text(value))}</text>')
-    return y_of, lines
-
-
-def _limits(values: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis; it spans at least a part of the largest value."""
-    low, high = min(values), max(values)
-    least = _LEAST_AXIS * max(abs(low), abs(high)) or 1.0
-    lack = max(0.0, least - (high - low)) / 2
-    return (low if low == 0 else low - lack), high + lack
-
-
-def _stretched(path: str) -> str:
-    return f'<svg viewBox="0 0 100 {_HEIGHT}" width=100% height={_HEIGHT} preserveAspectRatio=none>{path}</svg>'
-
-
-def _label(x: float, y: float, text: str, kind: str) -> str:
-    anchor = "start" if x < 6 else "end" if x > 94 else "middle"
-    return f'<text class="{kind.strip()}" x="{x:.2f}%" y="{max(y, 11):.1f}" text-anchor={anchor}>{_text(text)}</text>'
-
-
-def _drawing(parts: Sequence[str], says: str) -> str:
-    return f'<svg class=chart height={_HEIGHT} role=img aria-label="{_text(says)}">{"".join(parts)}</svg>'
-
-
-def _title(text: str) -> str:
-    return f"<title>{_text(text)}</title>"
 
 
 def _text(text: str) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 from msgspec import field
 
 from tracker.columns import Columns
-from tracker.results.options import CONFIG, DEVICE, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
+from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
@@ -80,6 +80,25 @@ class HistoryOptions(Options, frozen=True):
         Literal["level", "pinned"],
         Option("pinned: also judge each version against the pinned one.", group=SIDES, what="reference"),
     ] = "level"
+    last: Annotated[int | None, Option("Only the newest N versions. Default: all.", "N", least=1)] = None
+    from_version: Annotated[
+        str | None, Option("Only this version and later ones.", "VERSION", name="--from", offers="version")
+    ] = None
+    to_version: Annotated[
+        str | None, Option("Only this version and earlier ones.", "VERSION", name="--to", offers="version")
+    ] = None
+    x_axis: Annotated[
+        Literal["version", "date"],
+        Option("Charts: one step per version, or by the date of its first run.", group=OUTPUT, what="axis"),
+    ] = "version"
+    y_axis: Annotated[
+        Literal["fit", "zero", "change"],
+        Option(
+            "Charts: as far as the values reach, from zero, or the change of each series since its first value.",
+            group=OUTPUT,
+            what="axis",
+        ),
+    ] = "fit"
 
 
 class History(Result, frozen=True, eq=False):
@@ -100,12 +119,14 @@ class History(Result, frozen=True, eq=False):
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none
+    - earlier: points before the versions that `options` choose, from which the changes of the first ones are read
     """
 
     tables: Mapping[str, Columns]
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
     notes: tuple[str, ...] = ()
+    earlier: Columns | None = None
 
     series, points, runs, environment = frames(4)
 

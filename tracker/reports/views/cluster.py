@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -10,7 +11,19 @@ from msgspec.structs import replace
 from tracker.compare.headline import short_labels
 from tracker.reports.cells import READABLE, cell, col, number, of, rate, signed, words
 from tracker.reports.commands import command_of, words_of
-from tracker.reports.document import UNDER, WORDS, Block, Column, Document, HeatMap, Lines, Look, Table, Target
+from tracker.reports.document import (
+    UNDER,
+    WORDS,
+    Block,
+    Column,
+    Document,
+    HeatCell,
+    HeatMap,
+    Lines,
+    Look,
+    Table,
+    Target,
+)
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.views.sections import OPERATOR, SHAPES
@@ -36,6 +49,9 @@ _BOUNDS: Final = (0.95, 1.05, 1.25, 1.5)
 """Own time to that of the peers from which on a rank has the next shade."""
 _MAP_WIDTH: Final = 64
 _MAP_LINES: Final = 16
+_MAP_STEPS: Final = 32
+_FEW_RANKS: Final = 16
+"""Steps that a map of more than so many ranks shows; of more it shows medians."""
 _RANK_OF: Final = {
     "ranks": "rank", "steps": "rank", "roles": "rank", "peers": "rank", "groups": "most_wait_rank",
     "calls": "last_rank", "links": "source_rank", "balance": "max_rank",
@@ -272,26 +288,50 @@ def _map(found: Cluster, look: Look) -> Lines:
 
 
 def _heat_map(found: Cluster) -> HeatMap | None:
-    """Each rank in each step; of many ranks each by the median over its steps."""
+    """Each rank in each step, of many steps the median of some; of many ranks each by the median over its steps."""
     ranks = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
+    number = found.run.get("run_id")
     if len(ranks) < 2:
         return None
     if len(ranks) > _MAP_WIDTH:
         parts = [ranks[start : start + _MAP_WIDTH] for start in range(0, len(ranks), _MAP_WIDTH)]
-        return HeatMap(tuple((f"rank {part[0]['rank']}", tuple(map(_rank_cell, part))) for part in parts))
-    cells: dict[int, list[tuple[str, float | None]]] = {row["rank"]: [] for row in ranks}
-    for row in records(found.tables["steps"]):
-        says = f"rank {row['rank']}, step {row['step']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}"
-        cells[row["rank"]].append((says, row["own_ratio"]))
-    return (
-        HeatMap(tuple((f"rank {rank}", tuple(own)) for rank, own in cells.items() if own))
-        if any(cells.values())
-        else None
-    )
+        names = tuple(f"+{at}" for at in range(_MAP_WIDTH))
+        return HeatMap(
+            "rank",
+            names,
+            tuple((str(part[0]["rank"]), tuple(_rank_cell(row, number) for row in part)) for part in parts),
+        )
+    own = {(row["rank"], row["step"]): row for row in records(found.tables["steps"])}
+    steps = sorted({step for _, step in own})
+    if not steps:
+        return None
+    size = -(-len(steps) // (_MAP_STEPS if len(ranks) > _FEW_RANKS else _MAP_WIDTH))
+    groups = [steps[start : start + size] for start in range(0, len(steps), size)]
+    rows = []
+    for row in ranks:
+        cells = tuple(_step_cell(row["rank"], group, own, number) for group in groups)
+        rows.append((f"rank {row['rank']}", cells))
+    return HeatMap("step", tuple(str(group[0]) for group in groups), tuple(rows))
 
 
-def _rank_cell(row: Row) -> tuple[str, float | None]:
-    return f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}", row["own_ratio"]
+def _step_cell(rank: int, steps: list[int], own: Mapping[tuple[int, int], Row], number: int | None) -> HeatCell:
+    """The cell of a rank in one step, or in several by their median."""
+    rows = [own[rank, step] for step in steps if (rank, step) in own]
+    ratios = [row["own_ratio"] for row in rows if row["own_ratio"] is not None]
+    ratio = median(ratios) if ratios else None
+    if len(steps) == 1:
+        link = None
+        if number is not None and rows:
+            link = Target("run", (("RUN", str(number)), ("--rank", str(rank)), ("--step", str(steps[0]))))
+        time = cell(rows[0]["own_ns"], "ns") if rows else "not captured"
+        return HeatCell(f"rank {rank}, step {steps[0]}: {time}, {_factor(ratio)}", ratio, link)
+    return HeatCell(f"rank {rank}, steps {steps[0]} to {steps[-1]}: median {_factor(ratio)}", ratio)
+
+
+def _rank_cell(row: Row, number: int | None) -> HeatCell:
+    link = None if number is None else Target("run", (("RUN", str(number)), ("--rank", str(row["rank"]))))
+    words = f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}"
+    return HeatCell(words, row["own_ratio"], link)
 
 
 def _shade(ratio: float | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,13 +10,30 @@ from msgspec.structs import replace
 from tracker.profile.branches import branch_of
 from tracker.reports import cells
 from tracker.reports.cells import col, of
-from tracker.reports.commands import command, command_of, exact_command, option_words
-from tracker.reports.document import NAME, UNDER, WORDS, Column, Document, Look, Table, Target, Trend, level
+from tracker.reports.commands import command, command_of, exact_command, option_words, words_of
+from tracker.reports.document import (
+    COMMITS,
+    HERE,
+    NAME,
+    UNDER,
+    WORDS,
+    Choices,
+    Column,
+    Document,
+    Look,
+    Marker,
+    Plot,
+    PlotSeries,
+    Table,
+    Target,
+    level,
+)
+from tracker.reports.plot import MOST_SERIES
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.results import History
 from tracker.results.verdicts import CHANGED, NOT_CONFIRMED
-from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
+from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
 
 _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
@@ -26,6 +43,10 @@ _PROFILER: Final = "profiler"
 _ROWS: Final = 25
 _SPARKS: Final = 60
 _NAMED: Final = 4
+_COMMIT: Final = 10
+"""Characters of a commit that are shown."""
+_LAST: Final = (30, 100)
+"""How many of the newest versions a chart offers."""
 
 
 def document(history: History, look: Look) -> Document:
@@ -36,8 +57,10 @@ def document(history: History, look: Look) -> Document:
     one, own = series[0], points[series[0]["series_id"]]
     where = _where({key: value for key, value in _place(one).items() if key != _PROFILER})
     counts = f"{counted(one['versions'], 'version')}, {counted(one['runs'], 'run')}"
+    if len(own) < one["versions"]:
+        counts = f"{own[0]['version']} to {own[-1]['version']}, {len(own)} of {counted(one['versions'], 'version')}"
     details = [] if look.details else ["--details"]
-    asked = ("tracker", "history", str(one["series_id"]))
+    asked = ("tracker", "history", str(one["series_id"]), *_range_words(history))
     following = [command(*asked, *details), command(*asked, "-o", "history.xlsx")]
     changed = next((point["version"] for point in reversed(own) if point["verdict"] in CHANGED), None)
     if changed is not None:
@@ -56,15 +79,18 @@ def document(history: History, look: Look) -> Document:
 
 def points_of(history: History) -> dict[int, list[Row]]:
     """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, `calls_before`, its calls, and `left`, of a point that is back
-    at an older level, the version that had left it. No version of a branch follows another one: `vs_previous` is the
-    change against the main line there.
+    has a value, `vs_previous`, the change against that, `calls_before`, its calls, `commit_before`, the last commit
+    that was named before, and `left`, of a point that is back at an older level, the version that had left it. No
+    version of a branch follows another one: `vs_previous` is the change against the main line there.
     """
     branches = {row["series_id"] for row in records(history.tables["series"]) if branch_of(str(row["workload"]))}
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.tables["series"])}
-    for point in records(history.tables["points"]):
+    earlier = records(history.earlier) if history.earlier is not None else []
+    shown = set(history.tables["points"].rows("series_id", "version"))
+    for point in (*earlier, *records(history.tables["points"])):
         own = found[point["series_id"]]
         before = next((one for one in reversed(own) if one["value"] is not None), {})
+        point["commit_before"] = (own[-1]["commit"] or own[-1]["commit_before"]) if own else None
         is_known = before.get("value") and point["value"] is not None
         point["vs_previous"] = point["value"] / before["value"] - 1 if is_known else None
         if point["series_id"] in branches:
@@ -77,7 +103,7 @@ def points_of(history: History) -> dict[int, list[Row]]:
             point["left"] = left_by.get(point["back_to"])
             if point["change_point"] or point["back_to"] is not None:
                 left_by[level], level = point["version"], point["back_to"] or point["version"]
-    return found
+    return {number: [point for point in own if (number, point["version"]) in shown] for number, own in found.items()}
 
 
 def series_title(series: Row) -> str:
@@ -154,12 +180,13 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
     workload = ("--workload", str(series["workload"]))
+    with_previous = _diff_with_previous(series)
 
-    def with_previous(point: Row) -> Target | None:
-        # what a reader asks of a point: what changed there
-        if point["previous"] is None or point["value"] is None:
+    def commits(point: Row) -> Target | None:
+        before = point["commit_before"]
+        if not before or not point["commit"] or before == point["commit"]:
             return None
-        return Target("diff", (("side", point["previous"]), ("side", point["version"]), workload))
+        return Target(COMMITS, (("good", before), ("bad", point["commit"])))
 
     columns = [
         Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
@@ -183,22 +210,26 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         ]  # fmt: skip
         if any(point["calls"] is not None for point in shown):
             columns.append(col("calls", drop=3))
-    runs: dict[str, list[float]] = {}
-    for run in records(history.tables["runs"]):
-        if run["series_id"] == series["series_id"] and run["value"] is not None:
-            runs.setdefault(run["version"], []).append(run["value"])
-    drawn = [cells.trend_point(point, runs.get(point["version"], ())) for point in shown]
+        if any(point["commit"] for point in shown):
+            columns.append(Column("commit", _commit, left=True, drop=4, link=commits))
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
+    # below a chart, which has the course, the newest version stands first
+    rows = shown[::-1] if look.has_drawings else shown
     return table_of(
-        "", columns, shown, tone=_tone, note=note, is_first=True, lead=lead, below=_what_else,
-        chart=Trend(series["unit"], tuple(drawn), tuple(map(with_previous, shown))) if len(shown) > 1 else None,
+        "", columns, rows, tone=_tone, note=note, is_first=True, below=_what_else,
+        lead="" if look.has_drawings else lead,
+        chart=plot_of(history, [series], {series["series_id"]: shown}) if look.has_drawings else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
+
+
+def _commit(point: Row) -> str:
+    return str(point["commit"] or "")[:_COMMIT]
 
 
 def _tone(point: Row) -> str:
@@ -242,6 +273,173 @@ def _what_else(point: Row) -> str:
     return "; ".join(filter(None, (calls, point["facts"], point["environment"], gradual)))
 
 
+def _range_words(history: History) -> list[str]:
+    """Return the options that chose the versions, as on the command line."""
+    chosen = history.options
+    return words_of(("--last", chosen.last), ("--from", chosen.from_version), ("--to", chosen.to_version))
+
+
+def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequence[Row]]) -> Plot | None:
+    """Return the chart of series over the versions that any of them has; None where it would show one version.
+
+    By date a version stands where its first run began, and one without a date is left out.
+    """
+    drawn = series[:MOST_SERIES]
+    versions = _merge_versions([[point["version"] for point in points[one["series_id"]]] for one in drawn])
+    runs: dict[tuple[int, str], list[Row]] = {}
+    for run in records(history.tables["runs"]):
+        runs.setdefault((run["series_id"], run["version"]), []).append(run)
+    starts: dict[str, int] = {}
+    for (_, version), own in runs.items():
+        known = [run["started_at_ns"] for run in own if run["started_at_ns"] is not None]
+        if known:
+            starts[version] = min([*known, starts.get(version, known[0])])
+    is_dated = history.options.x_axis == "date"
+    if is_dated:
+        versions = [version for version in versions if version in starts]
+    if len(versions) < 2:
+        return None
+    of_series = [{point["version"]: point for point in points[one["series_id"]]} for one in drawn]
+    any_of = [next(own[version] for own in of_series if version in own) for version in versions]
+    units = {one["unit"] for one in drawn}
+    is_single = len(series) == 1
+    return Plot(
+        names=tuple(versions),
+        heads=tuple(_head(point, starts.get(point["version"])) for point in any_of),
+        series=tuple(
+            _plot_series(one, label, [own.get(version) for version in versions], runs)
+            for one, label, own in zip(drawn, _labels(drawn), of_series, strict=True)
+        ),
+        places=tuple(starts[version] / NS_PER_S for version in versions) if is_dated else (),
+        is_dated=is_dated,
+        # values of different units share no axis but that of their changes
+        axis="change" if len(units) > 1 else history.options.y_axis,
+        markers=tuple(tuple(_markers_of(point, is_single=is_single)) for point in any_of),
+        links=tuple(map(_diff_with_previous(series[0]), any_of)),
+        leads_to="diff with the version before",
+        pair=Target("diff", (("--workload", str(series[0]["workload"])),)),
+        zoom=Target(HERE, (("--last", ""), ("--from", ""), ("--to", ""))),
+        choices=tuple(_choices(history, is_mixed=len(units) > 1)),
+    )
+
+
+def _merge_versions(orders: Sequence[Sequence[str]]) -> list[str]:
+    """Return the versions of all series in one order: one that the first does not have follows its predecessor."""
+    merged = [*orders[0]]
+    known = set(merged)
+    for order in orders[1:]:
+        for before, version in zip(("", *order), order, strict=False):
+            if version not in known:
+                merged.insert(merged.index(before) + 1 if before else 0, version)
+                known.add(version)
+    return merged
+
+
+def _labels(series: Sequence[Row]) -> list[str]:
+    """Return how series are told from each other: by name, and by where they were measured if that differs."""
+    if len(series) == 1:
+        return [""]
+    places = [_place(one) for one in series]
+    labels = []
+    for one, place in zip(series, places, strict=True):
+        differing = {key: value for key, value in place.items() if any(other.get(key) != value for other in places)}
+        labels.append(" of ".join(filter(None, (series_title(one), _where(differing)))))
+    return labels
+
+
+def _plot_series(
+    series: Row, label: str, points: Sequence[Row | None], runs: dict[tuple[int, str], list[Row]]
+) -> PlotSeries:
+    own_runs = []
+    for point in points:
+        own = runs.get((series["series_id"], point["version"]), []) if point is not None else []
+        own_runs.append(tuple(run["value"] for run in own if run["value"] is not None))
+    words = [point["verdict"] if point is not None and point["verdict"] in CHANGED else "" for point in points]
+    return PlotSeries(
+        label=label,
+        unit=series["unit"],
+        values=tuple(None if point is None else point["value"] for point in points),
+        runs=tuple(own_runs),
+        words=tuple(words),
+        tones=tuple(cells.TONES.get(word, "") for word in words),
+        says=tuple("" if point is None else _says(point) for point in points),
+    )
+
+
+def _says(point: Row) -> str:
+    """Return what a crosshair says beside the value of a version: its change, its verdict, and how many runs."""
+    before = f"against {point['previous']}" if point["previous"] else "against the main line"
+    change = _change(point, "vs_previous")
+    parts = [f"{change} {before}" if change != MISSING_TEXT else "", _verdict(point), counted(point["runs"], "run")]
+    return ", ".join(filter(None, parts))
+
+
+def _head(point: Row, start_ns: int | None) -> str:
+    """Return what is known of a version: its name, its date, its commit, and what came with it."""
+    parts = [
+        f"{point['version']}{' (pinned)' if point['pinned'] else ''}",
+        f"{format_moment(start_ns)} UTC" if start_ns is not None else "",
+        f"commit {_commit(point)}" if point["commit"] else "",
+        f"environment: {point['environment']}" if point["environment"] else "",
+        f"note: {point['note']}" if point["note"] else "",
+    ]
+    return " · ".join(filter(None, parts))
+
+
+def _markers_of(point: Row, *, is_single: bool) -> Iterator[Marker]:
+    """Return what came with a version; where a level begins is said of a single series."""
+    if is_single and point["change_point"]:
+        yield Marker("level", f"{point['version']}: a level begins")
+    if point["environment"]:
+        yield Marker("environment", f"{point['version']}: {point['environment']}")
+    if point["note"]:
+        yield Marker("note", f"{point['version']}: {point['note']}")
+
+
+def _diff_with_previous(series: Row) -> Callable[[Row], Target | None]:
+    """Return what makes the diff of a version with the one before it: what a reader asks of a point."""
+    workload = ("--workload", str(series["workload"]))
+
+    def target(point: Row) -> Target | None:
+        if point["previous"] is None or point["value"] is None:
+            return None
+        return Target("diff", (("side", point["previous"]), ("side", point["version"]), workload))
+
+    return target
+
+
+def _choices(history: History, *, is_mixed: bool) -> Iterator[Choices]:
+    """Return the other ways to see a chart: how many versions, where they stand, and how the axis goes."""
+    chosen = history.options
+    has_ends = chosen.from_version is not None or chosen.to_version is not None
+    ranges = []
+    if has_ends:
+        ends = f"{chosen.from_version or 'first'} to {chosen.to_version or 'newest'}"
+        ranges.append((ends, Target(HERE), True))
+    for count in _LAST:
+        target = Target(HERE, (("--last", str(count)), ("--from", ""), ("--to", "")))
+        ranges.append((f"last {count}", target, chosen.last == count and not has_ends))
+    all_of_them = Target(HERE, (("--last", ""), ("--from", ""), ("--to", "")))
+    ranges.append(("all", all_of_them, chosen.last is None and not has_ends))
+    yield Choices("versions", tuple(ranges))
+    yield _option_choices("x axis", "--x-axis", chosen.x_axis, {"version": "by version", "date": "by date"})
+    if not is_mixed:
+        axes = {"fit": "cut", "zero": "from 0", "change": "change in %"}
+        yield _option_choices("y axis", "--y-axis", chosen.y_axis, axes)
+
+
+def _option_choices(title: str, option: str, chosen: str, words: Mapping[str, str]) -> Choices:
+    """Return the values of an option with their words; the first one is its default, which an address leaves out."""
+    default = next(iter(words))
+    return Choices(
+        title,
+        tuple(
+            (text, Target(HERE, ((option, "" if value == default else value),)), value == chosen)
+            for value, text in words.items()
+        ),
+    )
+
+
 def _of_several(history: History, series: Sequence[Row], points: dict[int, list[Row]], look: Look) -> Document:
     places = [_place(one) for one in series]
     shared = {key: value for key, value in places[0].items() if all(place.get(key) == value for place in places)}
@@ -264,7 +462,10 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     if not history.options.top:
         ranked.sort(key=lambda one: newest[one["series_id"]]["verdict"] not in CHANGED)
     options = history.options
+    plot = plot_of(history, ranked, points) if look.has_drawings else None
+    values = [_values_of(plot)] if plot is not None else []
     words = option_words(options, "workload", "kind", "shape", "module", "device", "metric", "top", "config")
+    words += _range_words(history)
     words += ["--against", "pinned"] if options.against == "pinned" else []
     made = _overview(history, ranked, points, differing, look)
     following = [command("tracker", "history", str(ranked[0]["series_id"]))]
@@ -275,10 +476,23 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
         title=": ".join(filter(None, (where, f"{what}{chosen}, {versions}"))),
         headline=answer,
         tone=cells.TONES.get(next((word for word in CHANGED if word in verdicts), ""), ""),
-        blocks=(made,),
+        blocks=(replace(made, chart=plot), *values) if look.has_drawings else (made,),
         notes=history.notes,
         next_commands=tuple(following),
     )
+
+
+def _values_of(plot: Plot) -> Table:
+    """Return the numbers of a chart of several series, a line per version, the newest first."""
+    columns = [Column("version", lambda at: plot.names[at], left=True)]
+    columns += [Column(one.label, _value_at(one)) for one in plot.series]
+    rows = range(len(plot.names) - 1, -1, -1)
+    return table_of("Values of the chart", columns, rows)
+
+
+def _value_at(series: PlotSeries) -> Callable[[int], str]:
+    text = cells.form(series.unit, series.values)
+    return lambda at: text(series.values[at])
 
 
 def _overview(

@@ -5,7 +5,8 @@ section as details, over its whole capture, the largest rows first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -33,7 +34,10 @@ from tracker.reports.document import (
     Document,
     Lines,
     Look,
+    Plot,
+    PlotSeries,
     Table,
+    Target,
     few,
     group,
 )  # fmt: skip
@@ -171,9 +175,13 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield course
     elif len(shown.tables["ops"]) or len(shown.tables["kernels"]) or not _is_log(shown):
         yield _largest(shown, look)
+    if look.has_drawings and not look.only and "step" not in shown.options.grains and len(shown.tables["steps"]) > 1:
+        yield replace(_each_step(shown, look.rows(ROWS)), chart=_course_of_steps(shown), is_first=False)
     for section in look.sections():
         found = SECTIONS[section](shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
+        if section == "memory" and look.has_drawings:
+            yield from _memory_over_time(shown, limit)
     if shown.advice and not look.only:
         made = advice_table(shown.advice, str(shown.run["workload"]))
         yield replace(made, title="What could make it faster: tracker advise has all of it")
@@ -285,11 +293,53 @@ def _each_step(shown: Shown, limit: int | None) -> Table:
     """Show one row per rank and step with its parts, in order."""
     rows = records(shown.tables["steps"])
     with_values = [name for name in ("marker_ns", *PARTS_OF_STEP) if any(row.get(name) for row in rows)]
+    number_of_run = shown.run.get("run_id")
+
+    def step_alone(row: Row) -> Target | None:
+        if number_of_run is None:
+            return None
+        return Target("run", (("RUN", str(number_of_run)), ("--rank", str(row["rank"])), ("--step", str(row["step"]))))
+
     columns = [Column("step", _grain, left=True), col("time", "duration_ns")]
     for name in with_values:
         title = "host marker" if name == "marker_ns" else PARTS[name]
         columns.append(col(title, name, drop=1 if name == "marker_ns" else 2))
-    return table_of("Each step", columns, rows, limit, is_first=True)
+    return table_of("Each step", columns, rows, limit, is_first=True, links=step_alone, main=0)
+
+
+def _course_of_steps(shown: Shown) -> Plot | None:
+    """Return the time of each step: a series per rank, of many ranks the fastest, the median and the slowest one."""
+    times: dict[int, dict[int, float]] = {}
+    for row in records(shown.tables["steps"]):
+        if row["duration_ns"] is not None:
+            times.setdefault(row["step"], {})[row["rank"]] = row["duration_ns"]
+    if len(times) < 2:
+        return None
+    steps = sorted(times)
+    ranks = sorted({rank for own in times.values() for rank in own})
+    if len(ranks) <= _RANKS_BESIDE:
+        series = [PlotSeries(f"rank {rank}", "ns", tuple(times[step].get(rank) for step in steps)) for rank in ranks]
+    else:
+        ends: dict[str, Callable[[Iterable[float]], float]] = {
+            "slowest rank": max,
+            f"median of {counted(len(ranks), 'rank')}": median,
+            "fastest rank": min,
+        }
+        series = [
+            PlotSeries(label, "ns", tuple(choose(times[step].values()) for step in steps))
+            for label, choose in ends.items()
+        ]
+    number_of_run = shown.run.get("run_id")
+    links: list[Target | None] = []
+    if number_of_run is not None:
+        links += [Target("run", (("RUN", str(number_of_run)), ("--step", str(step)))) for step in steps]
+    return Plot(
+        names=tuple(map(str, steps)),
+        heads=tuple(f"step {step}" for step in steps),
+        series=tuple(series),
+        links=tuple(links),
+        leads_to="the step alone",
+    )
 
 
 def _largest(shown: Shown, look: Look) -> Table:
@@ -602,6 +652,20 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
         col("held", "held_ns", drop=1),
     ]  # fmt: skip
     return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit, chart=chart)]
+
+
+def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
+    """Return the numbers of the curve of memory, which stands above the operators that allocate."""
+    (made,) = memory(shown, 1)
+    if not isinstance(made.chart, Curves):
+        return
+    (label, points), *_ = made.chart.curves
+    text = cells.form("bytes", [size for _, size in points])
+    columns = [
+        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(points[-1][0] * NS_PER_S))),
+        Column("allocated", lambda point: text(point[1])),
+    ]
+    yield table_of(f"Memory over time, {label}", columns, points, limit, section="memory")
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:

@@ -125,8 +125,19 @@ def version_labels(store: Store, workload: str | None = None) -> set[str]:
 
 
 def version_notes(store: Store, workload_id: int) -> Columns:
-    """Return what was said of the versions of a workload, in their order: version_id, version, commit, note."""
-    return answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
+    """Return what was said of the versions of a workload and of their active runs, in the order of versions.
+
+    Columns: version_id, version, commit, note (several ones with `; ` between).
+    """
+    found = answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
+    notes: dict[int, list[str]] = {}
+    for version, note in answer(store, "run_notes", {"workload_id": workload_id}).rows("version_id", "note"):
+        notes.setdefault(version, []).append(note)
+    rows = found.records()
+    for row in rows:
+        own = [row["note"], *notes.get(row["version_id"], [])]
+        row["note"] = "; ".join(dict.fromkeys(filter(None, own))) or None
+    return Columns.of_rows(rows, [*found.arrays])
 
 
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:
