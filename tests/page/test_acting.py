@@ -45,6 +45,16 @@ def test_a_mute_ends_early(page, db):
     assert state_of(db)[0] == "new"
 
 
+def test_a_mark_is_taken_back(page, db):
+    page.act("expect", "I-1")
+    assert page.act("undo", "I-1", reason="the wrong incident").headers["location"] == "/incident/I-1"
+    assert state_of(db) == ("new", ("li", "the wrong incident"))
+    text = page.get("/finding/3").text
+    assert "expect, taken back by li on" in text and "undo of expect by li on" in text
+    again = page.act("undo", "I-1")
+    assert again.status == 400 and "has a mark to take back" in again.headline
+
+
 def test_without_a_name_the_account_is_who(page, db):
     import getpass
 

@@ -65,12 +65,12 @@ _NEEDED: Final = (
 )  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
-    "note": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
+    "note": Role.ACTOR, "undo": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
 }  # fmt: skip
 """Action -> who may do it."""
 _WORDS: Final = {
     "ack": "Acknowledge", "expect": "Expected", "mute": "Mute", "unmute": "End mute", "invalid": "False positive",
-    "note": "Add note", "exclude": "Exclude", "restore": "Restore",
+    "note": "Add note", "undo": "Undo", "exclude": "Exclude", "restore": "Restore",
 }  # fmt: skip
 
 
@@ -520,7 +520,7 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         return
     target = (own[0], "findings, such as I-3 12", *own[2:])
     what = "this incident" if asked.page == "incident" else "this finding" if found.acts_on else "findings"
-    buttons = _buttons("ack", "expect", "invalid", "unmute", "note")
+    buttons = _buttons("ack", "expect", "invalid", "unmute", "note", "undo")
     yield Form(f"Decide on {what}", "/act", buttons, (target, *reason))
     until = ("until", "until (2w, 2026-12-31, future:v2.4)", "", "needed")
     yield Form("", "/act", _buttons("mute"), (target, until, *reason))
