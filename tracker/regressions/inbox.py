@@ -441,7 +441,7 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
     first = own[0]
     delta = (first["step_after_ns"] or 0.0) - (first["step_before_ns"] or 0.0)
     if delta and first["beside_ns"] and first["beside_ns"] / delta >= 0.5:
-        weights["beside the operators"] = 1.0
+        weights["time outside operators"] = 1.0
     for row in own:
         if row["cause"] and row["under"] is None:
             part = abs(causes.net_contribution(row)) if row["unit"] == "ns" else 0.0
