@@ -14,7 +14,7 @@ from hashlib import sha256
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, structs
@@ -54,6 +54,10 @@ LONGEST_S: Final = 30
 _LIGHT: Final = ("board", "findings", "runs", "search", "status")
 """Pages that a user may have several of at once; others take longer, and come one after the other."""
 _MOST_CHOICES: Final = 40
+_MUTE: Final = "2w"
+"""How long a mute lasts, unless the form says otherwise."""
+_ISSUE: Final = 2_000
+"""Characters of a page in the address of a new issue: trackers refuse addresses of more than 8 kB."""
 _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "speedscope": "application/json",
@@ -69,7 +73,7 @@ ACTIONS: Final = {
 }  # fmt: skip
 """Action -> who may do it."""
 _WORDS: Final = {
-    "ack": "Acknowledge", "expect": "Expected", "mute": "Mute", "unmute": "End mute", "invalid": "False positive",
+    "ack": "Acknowledge", "expect": "Expect", "mute": "Mute", "unmute": "End mute", "invalid": "Invalid",
     "note": "Add note", "undo": "Undo", "exclude": "Exclude", "restore": "Restore",
 }  # fmt: skip
 
@@ -269,6 +273,11 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         sought = getattr(asked.options, "q", None) or ""
+        markdown = found.written("markdown") if asked.page in ("incident", "finding") else ""
+        issue = ""
+        if markdown:
+            headline = found.makes()[0](Look()).headline
+            issue = _issue_address(self._site.settings.page.issue_url, headline, str(markdown))
         around = self._around(
             asked.page, reader, sought, link=_Live(store).address_of, formats=tuple(formats),
             command=printable(command),
@@ -276,7 +285,9 @@ class _Pages:
             is_narrowed=not formats or any(name != "--workload" for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
-                    *([Choice("commits", commits)] if commits else [])),
+                    *([Choice("commits", commits)] if commits else []),
+                    *([Choice("open an issue", issue)] if issue else [])),
+            markdown=markdown,
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
@@ -344,8 +355,12 @@ class _Pages:
 
     def _act(self, given: Iterable[tuple[str, str]], reader: Visitor) -> Response:
         values: dict[str, str] = {}
+        targets: list[str] = []
         for name, value in given:
             links.check_text(name, value.strip())
+            if name == "targets":  # one of each row that was chosen
+                targets += value.replace(",", " ").split()
+                continue
             if name in values:
                 raise UsageError(f"the form has two values of {name!r}", remedy="send it from a page")
             values[name] = value.strip()
@@ -354,9 +369,10 @@ class _Pages:
             raise UsageError(f"there is no action {action[:20]!r}", remedy=f"choose from {', '.join(ACTIONS)}")
         if reader.role < ACTIONS[action]:
             raise HTTPException(403, f"{reader.name or 'This login'} may not {action}: nothing was changed")
-        targets = values.get("targets", "").replace(",", " ").split()
+        whole = values.get("whole", "")
+        targets = targets or whole.split()
         if not targets:
-            raise UsageError("the form names nothing to change", remedy="give numbers, such as I-3 or 12")
+            raise UsageError("the form names nothing to change", remedy="check findings, or give I-3 or 12")
         reason, who = values.get("reason", ""), reader.name or values.get("by") or edits.account(None)
         with self._site.opened(True) as store:
             if ACTIONS[action] is Role.KEEPER:
@@ -367,7 +383,7 @@ class _Pages:
                 edits.mute(targets, until=values.get("until", ""), reason=reason, by=who, store=store)
             else:
                 getattr(edits, action)(targets, reason=reason, by=who, store=store)
-        return RedirectResponse(_back(action, targets), status_code=303)
+        return RedirectResponse(_back(action, [whole] if whole else targets), status_code=303)
 
     # ---- what goes wrong ----
 
@@ -423,6 +439,14 @@ def _status_of(error: TrackerError) -> int:
     if isinstance(error, TooLittleDataError):
         return 409
     return 400 if isinstance(error, UsageError) else 503
+
+
+def _issue_address(template: str | None, title: str, markdown: str) -> str:
+    """Return the address of a new issue with the headline and the first part of a page; "" where none was set."""
+    if not template:
+        return ""
+    text = markdown if len(markdown) <= _ISSUE else f"{markdown[:_ISSUE].rpartition(chr(10))[0]}\n\n…"
+    return template.replace("{title}", quote(title, safe="")).replace("{text}", quote(text, safe=""))
 
 
 def _safe(text: str) -> str:
@@ -518,12 +542,16 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         return
     if reader.role < Role.ACTOR:
         return
-    target = (own[0], "findings, such as I-3 12", *own[2:])
-    what = "this incident" if asked.page == "incident" else "this finding" if found.acts_on else "findings"
-    buttons = _buttons("ack", "expect", "invalid", "unmute", "note", "undo")
-    yield Form(f"Decide on {what}", "/act", buttons, (target, *reason))
-    until = ("until", "until (2w, 2026-12-31, future:v2.4)", "", "needed")
-    yield Form("", "/act", _buttons("mute"), (target, until, *reason))
+    buttons = _buttons("ack", "expect", "mute", "invalid", "unmute", "note", "undo")
+    until = ("until", "mute until (2w, 2026-12-31, future:v2.4)", _MUTE, "text")
+    if asked.page == "finding":
+        target, title = ("targets", "", found.acts_on, "hidden"), "Decide on this finding"
+    elif found.acts_on:
+        target = ("whole", "", found.acts_on, "hidden")
+        title = f"Decide on the checked findings; on all of {found.acts_on} where none is checked"
+    else:
+        target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
+    yield Form(title, "/act", buttons, (target, *reason, until), name="act")
 
 
 def _buttons(*actions: str) -> tuple[tuple[str, str], ...]:

@@ -72,7 +72,8 @@ class Choice(Struct, frozen=True):
 
 class Form(Struct, frozen=True):
     """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
-    and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing.
+    and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing. `name`:
+    by which rows of tables are chosen for it, "" for none.
     """
 
     title: str
@@ -80,6 +81,7 @@ class Form(Struct, frozen=True):
     buttons: tuple[tuple[str, str], ...]
     fields: tuple[tuple[str, str, str, str], ...]
     asks: bool = False
+    name: str = ""
 
 
 class StepTrace(Struct, frozen=True):
@@ -96,7 +98,8 @@ class Around(Struct, frozen=True, kw_only=True):
     from; `forms`: below the first screen, those that ask above it; `formats`: the same as files; `command`: the same in
     a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
     the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
-    where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere.
+    where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
+    `markdown`: the page as Markdown, to be copied, "" for none.
     """
 
     pages: tuple[Choice, ...]
@@ -113,11 +116,22 @@ class Around(Struct, frozen=True, kw_only=True):
     is_narrowed: bool = False
     search: tuple[str, str, str] | None = None
     trace: StepTrace | None = None
+    markdown: str = ""
+
+    @property
+    def chooser(self) -> str:
+        """The name of the form that takes the chosen rows of tables, "" where there is none."""
+        return next((form.name for form in self.forms if form.name), "")
+
+    @property
+    def markdown_lines(self) -> Markup:
+        """The page as Markdown, with its line ends, which other texts of a page lose."""
+        return escape(self.markdown)
 
 
 def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:
     """The page of a server with these documents, whose rows are links. It loads the files of `around`, nothing else."""
-    articles = [_article(make, look, around.link) for make in makes]
+    articles = [_article(make, look, around.link, around.chooser) for make in makes]
     return _template("server.html").render(articles=articles, around=around)
 
 
@@ -131,8 +145,10 @@ class _Article(Struct, frozen=True):
     commands: list[Markup]
 
 
-def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
-    """`link`: the address of a row, None for a file."""
+def _article(
+    make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: str = ""
+) -> _Article:
+    """`link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows."""
     document = make(
         replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
     )
@@ -146,7 +162,7 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
         else:
             says_something = bool(block.rows or block.note or block.title)
         if says_something:
-            (found.first if block.is_first or look.only else found.detail).append(_block(block, link))
+            (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser))
     rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
     verdicts = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
     legend = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in verdicts)
@@ -164,7 +180,7 @@ def joined(pages: Sequence[str]) -> str:
 class _HtmlRow(Struct, frozen=True):
     """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, the
     drawings behind them, where the cell with that sentence leads, and where the others do ("" for nowhere; empty where
-    none does).
+    none does). `check`: what its box in the first cell stands for, "" for no box.
     """
 
     tone: str
@@ -174,13 +190,14 @@ class _HtmlRow(Struct, frozen=True):
     swatch: Markup = Markup("")
     address: str = ""
     addresses: tuple[str, ...] = ()
+    check: str = ""
 
 
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
     columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
-    title leads.
+    title leads; `chooser`: the form of the boxes in its rows.
     """
 
     title: str
@@ -200,9 +217,10 @@ class _HtmlBlock(Struct, frozen=True):
     drawn: tuple[str, ...] = ()
     address: str = ""
     chart: Markup = Markup("")
+    chooser: str = ""
 
 
-def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
+def _block(block: Block, link: Callable[[Target], str] | None, chooser: str) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.lines, address=address)
@@ -223,7 +241,8 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
         is_sortable=len(rows) > 8 and not any(map(_has_place, rows)),
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
         if block.main is None else block.main,
-        drawn=tuple(drawn), chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
+        drawn=tuple(drawn), chooser=chooser,
+        chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
 
@@ -265,7 +284,8 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
         address = addresses[place] if place < len(addresses) else ""
         others = table.cell_links[place] if table.cell_links and link and place < PLAIN_ROWS else ()
         of_cells = tuple(link(one) if one and link else "" for one in others)
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells)
+        check = table.checks[place] if place < len(table.checks) else ""
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells, check)
 
 
 def _has_place(row: _HtmlRow) -> bool:

@@ -238,3 +238,12 @@ addEventListener("keydown", (event) => {
   field.focus();
   field.select();
 });
+/** A button copies the text that it names, as it stands on the page. */
+for (const button of document.querySelectorAll("[data-copies]")) {
+  // without https a browser has no clipboard, except for pages of this machine
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    button.nextElementSibling.textContent = "Copied";
+  });
+}

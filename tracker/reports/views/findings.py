@@ -339,6 +339,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     return table_of(
         "", columns, shown, more=len(ranked) - len(shown), below=lambda row: row.get("below", ""), links=_link,
         tone=lambda row: "worse" if row["direction"] == "regression" else "better",
+        checks=lambda row: blank(row["finding_id"]),
     )  # fmt: skip
 
 
