@@ -34,3 +34,26 @@ def test_from_the_printed_address_to_an_acknowledged_incident(browser, served):
         assert page.url.endswith("/incident/I-1")
         page.get_by_role("link", name="v2 beside v3").click()
         page.locator("input[type=search]").first.wait_for(state="attached")
+
+
+def test_the_board_is_refreshed_at_its_place_and_a_page_is_copied(browser, served):
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.set_viewport_size({"width": 700, "height": 200})
+        page.evaluate("scrollTo(0, 120)")
+        assert page.get_by_text(re.compile(r"updated \d\d:\d\d UTC")).count() == 1
+        # an element that only this load has
+        page.evaluate("document.body.dataset.load = 'first'")
+        with page.expect_navigation():
+            page.evaluate("document.querySelector('[data-refresh]').click()")
+        assert page.evaluate("[document.body.dataset.load ?? '', scrollY]") == ["", 120]
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(f"{page.url}incident/I-1")
+        page.get_by_role("button", name="Copy as Markdown").click()
+        page.get_by_text("Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()").startswith("### v3: the step is 2.2 % slower")
+        page.get_by_label(re.compile("^choose ")).first.check()
+        page.get_by_label("reason (required)").fill("float64")
+        page.get_by_role("button", name="Expect").click()
+        page.get_by_text("float64").first.wait_for(state="attached")
+        assert page.locator("section").get_by_text(re.compile(r"expect by .*float64 \(of \d+\)")).count() == 1

@@ -38,7 +38,7 @@ from tracker.reports import html
 from tracker.reports.document import Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
-from tracker.units import printable
+from tracker.units import format_moment, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,8 @@ LONGEST_S: Final = 30
 """Questions that are answered at once; how long others wait, and how long one may take."""
 _LIGHT: Final = ("board", "findings", "runs", "search", "status")
 """Pages that a user may have several of at once; others take longer, and come one after the other."""
+_LIVE: Final = ("board", "status")
+"""Pages that are loaded again while they are open."""
 _MOST_CHOICES: Final = 40
 _MUTE: Final = "2w"
 """How long a mute lasts, unless the form says otherwise."""
@@ -287,7 +289,7 @@ class _Pages:
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
-            markdown=markdown,
+            markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)

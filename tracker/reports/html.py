@@ -99,7 +99,8 @@ class Around(Struct, frozen=True, kw_only=True):
     a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
     the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
     where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
-    `markdown`: the page as Markdown, to be copied, "" for none.
+    `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
+    again while it is open, else "".
     """
 
     pages: tuple[Choice, ...]
@@ -117,6 +118,7 @@ class Around(Struct, frozen=True, kw_only=True):
     search: tuple[str, str, str] | None = None
     trace: StepTrace | None = None
     markdown: str = ""
+    updated: str = ""
 
     @property
     def chooser(self) -> str:

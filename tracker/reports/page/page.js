@@ -247,3 +247,13 @@ for (const button of document.querySelectorAll("[data-copies]")) {
     button.nextElementSibling.textContent = "Copied";
   });
 }
+/** A page with the state of now is loaded again each minute, at the same place, unless somebody works on it. */
+for (const button of document.querySelectorAll("[data-refresh]")) {
+  let isInUse = false;
+  for (const kind of ["input", "click"]) addEventListener(kind, () => { isInUse = true; });
+  button.hidden = false;
+  button.addEventListener("click", () => location.reload());
+  setInterval(() => {
+    if (!isInUse && !document.hidden && getSelection().isCollapsed) location.reload();
+  }, 60_000);
+}
