@@ -235,7 +235,7 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: str) -> 
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
-        classes=" ".join(_classes(block.columns, is_narrowed=bool(block.sparks))), rows=plain, count=len(rows),
+        classes=" ".join(_classes(block.columns, has_courses=bool(block.sparks))), rows=plain, count=len(rows),
         shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
@@ -302,16 +302,24 @@ def _with_indent(cell: Any) -> str:
     return _NO_BREAK * (len(text) - len(words)) + words
 
 
-def _classes(columns: Sequence[Column], *, is_narrowed: bool) -> Iterator[str]:
+def _classes(columns: Sequence[Column], *, has_courses: bool) -> Iterator[str]:
     """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
-    `n1`, where `is_narrowed`: a narrow screen leaves it out.
+    `n1`: a narrow screen leaves it out.
     """
+    has_changes = any(column.header.strip() in ("change", "change %") for column in columns)
     for place, column in enumerate(columns, start=1):
         header = column.header
         letters = {"l": column.left, "c": column.code, "e": column.elastic}
         letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
-        letters["n"] = is_narrowed and column.drop >= NARROW
+        letters["n"] = column.drop >= NARROW if has_courses else has_changes and _gives_way(column, place)
         yield from (f"{letter}{place}" for letter, has in letters.items() if has)
+
+
+def _gives_way(column: Column, place: int) -> bool:
+    """Return whether a column of a comparison leaves its room to the change and the verdict on a narrow screen."""
+    header = column.header.strip()
+    says_change = ("change" in header and header != "of change") or header in ("verdict", "", "%")
+    return place > 1 and not says_change and not column.elastic and not (column.left and not column.drop)
 
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:
