@@ -31,7 +31,7 @@ from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
+from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
@@ -53,8 +53,12 @@ LONGEST_S: Final = 30
 """Questions that are answered at once; how long others wait, and how long one may take."""
 _LIGHT: Final = ("board", "findings", "runs", "search", "status")
 """Pages that a user may have several of at once; others take longer, and come one after the other."""
+_CHOOSE_WORKLOAD: Final = "choose one with --workload"
+"""The remedy where several workloads could be meant."""
 _LIVE: Final = ("board", "status")
 """Pages that are loaded again while they are open."""
+_MOST_VERSIONS: Final = 200
+"""Versions that a field proposes."""
 _MOST_CHOICES: Final = 40
 _MUTE: Final = "2w"
 """How long a mute lasts, unless the form says otherwise."""
@@ -217,9 +221,13 @@ class _Pages:
                 except UsageError as error:
                     if format or asked.about:
                         raise
-                    # with what there is to choose from
-                    status = _status_of(error)
-                    found = Answer((), document=_problem(status, str(error)))
+                    choices = _known(store, "workload", None, asked.sides) if _is_ambiguous(error, page) else []
+                    if len(choices) > 1:
+                        found = Answer((), document=choose_workload(asked, page.title, choices))
+                    else:
+                        # with what there is to choose from
+                        status = _status_of(error)
+                        found = Answer((), document=_problem(status, str(error)))
                 response = (
                     self._file(asked, found, format) if format
                     else HTMLResponse(
@@ -290,7 +298,7 @@ class _Pages:
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
-            forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
+            forms=(*_questions(asked, page, texts, store), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
 
@@ -421,18 +429,25 @@ class _Live:
     def address_of(self, link: Target) -> str:
         query = dict(link.query)
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
-        if link.page == "history" and workload and not name.isdigit():
+        if link.page == "history" and workload and name and not name.isdigit():
             if workload not in self._names:
                 known = list(queries.series_names(self._store, workload).rows("kind", "name"))
                 self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
             kind = query.get("--kind")
             if ((kind, name) if kind else (name,)) not in self._names[workload]:
                 return ""
+        if any(len(value) > links.LONGEST_NAME for _, value in link.query):
+            return ""  # which no page would take
         return links.address_of(link)
 
 
 def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
+
+
+def _is_ambiguous(error: UsageError, page: Screen) -> bool:
+    """Return whether a page only lacks the name of a workload, which it can offer."""
+    return "workload" in page.choices and error.remedy == _CHOOSE_WORKLOAD
 
 
 def _status_of(error: TrackerError) -> int:
@@ -474,6 +489,8 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
     for field in page.choices:
         if field == "force" and len(asked.sides) > 2:
             continue  # a matrix compares what it is given
+        if field == "against" and not any(queries.versions(store).listed("pinned")):
+            continue  # there is no pinned version to judge against
         how = spelled[field]
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
@@ -510,8 +527,12 @@ def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
     return links.address(page, asked.about, asked.sides, texts)
 
 
-def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
-    """The form for what is no choice: names and patterns."""
+def _questions(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[Form]:
+    """The form for what is no choice: names and patterns; of runs also that which compares the checked ones."""
+    if asked.page == "runs":
+        yield Form(
+            "", PAGES["diff"].path, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side"
+        )
     if not page.texts and not page.sides:
         return
     spelled = links.spelled(page.options)
@@ -525,7 +546,14 @@ def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
         fields.append((bare, bare, value, "text"))
-    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True)
+    offers = _versions(store, getattr(asked.options, "workload", None)) if page.sides > 1 else ()
+    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True, offers=offers)
+
+
+def _versions(store: Store, workload: str | None) -> tuple[str, ...]:
+    """Return the versions of a workload, or of all, the newest first, which a side may be."""
+    known = [label for name, label in queries.versions(store).rows("workload", "version") if workload in (None, name)]
+    return ("latest", "pinned", *list(dict.fromkeys(known[::-1]))[:_MOST_VERSIONS])
 
 
 def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:

@@ -73,7 +73,8 @@ class Choice(Struct, frozen=True):
 class Form(Struct, frozen=True):
     """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
     and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing. `name`:
-    by which rows of tables are chosen for it, "" for none.
+    by which rows of tables are chosen for it, "" for none; `takes`: the field that a chosen row fills. `offers`: values
+    that a browser proposes for the fields with a text.
     """
 
     title: str
@@ -82,6 +83,8 @@ class Form(Struct, frozen=True):
     fields: tuple[tuple[str, str, str, str], ...]
     asks: bool = False
     name: str = ""
+    takes: str = "targets"
+    offers: tuple[str, ...] = ()
 
 
 class StepTrace(Struct, frozen=True):
@@ -121,9 +124,9 @@ class Around(Struct, frozen=True, kw_only=True):
     updated: str = ""
 
     @property
-    def chooser(self) -> str:
-        """The name of the form that takes the chosen rows of tables, "" where there is none."""
-        return next((form.name for form in self.forms if form.name), "")
+    def chooser(self) -> Form | None:
+        """The form that takes the chosen rows of tables; None where there is none."""
+        return next((form for form in self.forms if form.name), None)
 
     @property
     def markdown_lines(self) -> Markup:
@@ -148,7 +151,7 @@ class _Article(Struct, frozen=True):
 
 
 def _article(
-    make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: str = ""
+    make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: Form | None = None
 ) -> _Article:
     """`link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows."""
     document = make(
@@ -219,10 +222,10 @@ class _HtmlBlock(Struct, frozen=True):
     drawn: tuple[str, ...] = ()
     address: str = ""
     chart: Markup = Markup("")
-    chooser: str = ""
+    chooser: Form | None = None
 
 
-def _block(block: Block, link: Callable[[Target], str] | None, chooser: str) -> _HtmlBlock:
+def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.lines, address=address)
