@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 from bench_queries import ROOT, RUNS_PER_VERSION, Targets, command, copy, run, trace
 
-from tracker.store.samples.arrays import SampleArray, packed, unpacked
+from tracker.store.samples.rows import SampleArray, pack_samples, unpack_samples
 
 NOISE: Final = 0.01
 SLOWER: Final = 8.0
@@ -46,11 +46,11 @@ _TABLES: Final = ("run", "step", "capture", "source", "run_fact", "run_group")
 JUDGE: Final = """
 import json, resource, sys, time
 sys.path.insert(0, {root!r})
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 import pandas
 from tracker.store import open_store
 with open_store({url!r}, create=False) as store:
-    lines = lines_of(store, {runs!r})
+    lines = tracks_of(store, {runs!r})
     began, cpu = time.perf_counter(), time.process_time()
     update(store, lines)
     took, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -76,14 +76,14 @@ def add(database: Path, numbers: Sequence[int]) -> None:
             for table in (*_TABLES, "version")
         }
         (numbers_of_first,) = connection.execute("SELECT numbers FROM sample_array WHERE run_id = 1").fetchone()
-        first = unpacked(numbers_of_first)
+        first = unpack_samples(numbers_of_first)
         for number in numbers:
             of_version = (number - 1) // RUNS_PER_VERSION + 1
             if number % RUNS_PER_VERSION == 1:
                 copy(connection, "version", columns["version"], number, of_version)
             for table in _TABLES:
                 copy(connection, table, columns[table], number, of_version)
-            own = packed(noisy(first, number))
+            own = pack_samples(noisy(first, number))
             connection.execute("INSERT INTO sample_array (run_id, numbers) VALUES (?, ?)", (number, own))
         connection.commit()
 

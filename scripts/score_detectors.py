@@ -39,7 +39,7 @@ from tracker.regressions import lifecycle  # noqa: E402
 from tracker.regressions.judgement import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import MACHINE, Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
-from tracker.store import judged  # noqa: E402
+from tracker.store import tracks as stored_tracks  # noqa: E402
 
 SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")
 UNCHANGED = ("v02", "v03", "v04", "v06")
@@ -107,9 +107,12 @@ def read(folder: Path, file: Path) -> dict[str, Runs]:
         found = {}
         with store.connect() as connection:
             for name in ("nightly", "repeats"):
-                (line,) = judged.lines(connection, workload=name)
-                runs, series = judged.runs_of(connection, line), judged.series_of(connection, line)
-                tables = judged.values_of(connection, [run.run_id for run in runs], series)
+                (line,) = stored_tracks.list_tracks(connection, workload=name)
+                runs, series = (
+                    stored_tracks.list_track_runs(connection, line),
+                    stored_tracks.read_series(connection, line),
+                )
+                tables = stored_tracks.read_values(connection, [run.run_id for run in runs], series)
                 found[name] = Runs(list(map(tuple, series.keys)), *tables, np.array([r.version for r in runs]))
     return found
 

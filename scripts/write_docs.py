@@ -260,10 +260,11 @@ def view_docs() -> str:
 
 def columns() -> str:
     """The data dictionary: views, and: all tables of the database and their columns."""
-    from tracker.store import partitions
-    from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
+    from tracker.store.captures import DETAIL_TABLES
+    from tracker.store.tables import captures, notifications, runs, tracks, watch
     from tracker.store.tables.meanings import meaning
 
+    order = {name: place for place, name in enumerate(DETAIL_TABLES)}
     parts = [
         "# Tables and columns",
         view_docs(),
@@ -274,12 +275,8 @@ def columns() -> str:
     ]
     for found in (
         *tables_of(runs),
-        *sorted(tables_of(details), key=lambda found: partitions.DETAIL_TABLES.index(found.__tablename__)),
-        *(
-            found
-            for module in (dimensions, judgement, regressions, notifications, watch)
-            for found in tables_of(module)
-        ),
+        *sorted(tables_of(captures), key=lambda found: order.get(found.__tablename__, len(order))),
+        *(found for module in (tracks, notifications, watch) for found in tables_of(module)),
     ):
         table = found.__table__
         lines = [

@@ -12,7 +12,7 @@ import tracker
 from tests.factories import save
 from tests.regressions import made
 from tracker.errors import SourceError, UsageError
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 
 SAMPLES = Path(tracker.__file__).parent / "samples"
 
@@ -22,7 +22,7 @@ def store(memory_store):
     """op07 is slower in v2: a finding of the op, and one of its shapes below it."""
     made.runs(memory_store, "v1", count=5)
     made.runs(memory_store, "v2", {"op07": 1.5}, start=5)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
     return memory_store
 
 

@@ -37,7 +37,7 @@ SHARED_CLASS_NAMES = {
         "Args", "Blocks", "Calls", "Collector", "Event", "Found", "Group", "Host", "Spread", "Texts", "Threads", "Top",
         "_Open", "_Read",
     },
-    "store": {"Expectation", "Named", "Placed", "SampleArray", "Silence", "WatchedFolder", "Watcher"},
+    "store": {"Expectation", "SampleArray", "Silence", "WatchedFolder", "Watcher"},
 }  # fmt: skip
 """Room -> names that two of its classes have, today. A name that stands for one class leaves the list."""
 

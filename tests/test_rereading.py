@@ -42,7 +42,7 @@ def older(store: Store, tmp_path: Path) -> Store:
     with store.begin() as connection:
         connection.execute(text("UPDATE capture SET settings = '{}'"))
         connection.execute(text("UPDATE step SET duration_ns = 10000, marker_ns = NULL"))
-        recordings.refresh(connection, [1, 2])
+        recordings.refresh_recordings(connection, [1, 2])
     return store
 
 

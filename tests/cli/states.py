@@ -9,13 +9,14 @@ from tests.factories import save
 from tests.regressions import made
 from tracker.profile import Device
 from tracker.regressions import actions
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import Store, open_store
 from tracker.store import runs as edits
+from tracker.store.versions import pin_version
 
 
 def _judged(store: Store) -> None:
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def one_run(store: Store) -> None:
@@ -59,7 +60,7 @@ def nothing_shared(store: Store) -> None:
 
 def pinned(store: Store) -> None:
     two_workloads(store)
-    edits.pin(store, "v1", workload="gpt")
+    pin_version(store, "v1", workload="gpt")
 
 
 def excluded(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.notify.made import NOW, alerts
 from tests.regressions.made import runs
 from tracker.notify.enqueueing import preview
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 SLOW = {"op07": 5.0}
@@ -26,7 +26,7 @@ def db(tmp_path):
         runs(store, "m2", start=3)
         for at, changed in enumerate((SLOW, SLOW, None)):
             runs(store, f"push{at + 1}", changed, start=6 + 3 * at, workload=PR)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     return path
 
 
@@ -95,7 +95,7 @@ def test_a_branch_without_a_main_line_says_so_and_exits_with_4(tracker, tmp_path
     path = tmp_path / "tracker.db"
     with open_store(str(path)) as store:
         runs(store, "push", workload=PR)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     done = tracker("diff", "push", "--fail-on", "new", "--db", path)
     assert done.code == 4
     assert "the main line of gpt has no runs that push of branch pr12 could be compared with" in done.err
@@ -126,7 +126,7 @@ def test_a_branch_may_be_called_like_a_version(tracker, tmp_path):
     with open_store(str(path)) as store:
         runs(store, "v1")
         runs(store, "v2", SLOW, start=3, workload="gpt @ v1")
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     assert tracker("diff", "v2", "--fail-on", "new", "--db", path).code == 1
     assert tracker("history", "step", "--branch", "v1", "--db", path).code == 0
 
@@ -147,7 +147,7 @@ def test_where_the_main_line_may_be_slow_itself_it_is_named_as_what_decides(trac
         runs(store, "m2", start=3)
         runs(store, "m3", SLOW, start=6, count=1)
         runs(store, "push", SLOW, start=7, workload=PR)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     done = tracker("diff", "push", "--fail-on", "new", "--db", path)
     why = "the main line may be as slow itself where the branch left it, and"
     assert done.code == 4

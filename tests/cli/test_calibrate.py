@@ -7,7 +7,7 @@ import pytest
 from openpyxl import load_workbook
 
 from tests.regressions.made import runs
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 
@@ -18,7 +18,7 @@ def repeated(tmp_path):
     with open_store(str(path)) as store:
         for number in range(8):
             runs(store, "base", {"op07": 2.0 if number % 3 == 0 else 1.0}, count=1, start=number)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     return path
 
 
@@ -39,7 +39,7 @@ def test_calibrate_says_how_small_a_change_is_found(tracker, repeated):
 def test_suspects_of_the_newest_version_say_how_many_runs_decide(tracker, repeated):
     with open_store(str(repeated)) as store:
         runs(store, "next", {"op09": 1.5}, count=1, start=8)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     lines = tracker("calibrate", "base", "--db", repeated).out.splitlines()
     at = lines.index("Suspects of next, and how many more runs like its own decide them")
     suspect = next(line for line in lines[at:] if "op09" in line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.regressions.made import runs
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store.names import names_beginning_with
 
 
@@ -61,7 +61,7 @@ def test_names_of_branches_findings_and_incidents(store):
     runs(store, "m2", start=3)
     runs(store, "push1", {"op07": 5.0}, start=6, workload="gpt @ pr_12")
     runs(store, "m3", {"op07": 5.0}, start=9)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     assert names_beginning_with(store, "branch", "pr") == ["pr_12"]
     assert names_beginning_with(store, "workload", "g") == ["gpt"]
     assert names_beginning_with(store, "version", "m", "gpt") == ["m1", "m2", "m3"]

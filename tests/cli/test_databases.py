@@ -55,7 +55,7 @@ def test_tables_that_differ_from_the_code_are_found(tracker, database_url):
     from tracker.store import open_store, views
 
     with open_store(database_url) as store, store.begin() as connection:
-        views.drop(connection)  # they rest on it
+        views.drop_views(connection)  # they rest on it
         connection.execute(text("ALTER TABLE run DROP COLUMN note"))
     done = tracker("db", "check", "--db", database_url)
     assert done.code == 2

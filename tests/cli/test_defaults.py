@@ -11,7 +11,7 @@ from tests.factories import save
 from tests.regressions import made
 from tests.test_sidecar import trace
 from tracker.hooks import spool
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 
@@ -24,7 +24,7 @@ def two(tmp_path, monkeypatch):
         made.runs(store, "v2", count=3, start=3)
         save(store, "v1", workload="bert")
         save(store, "v2", workload="bert")
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     return path
 
 

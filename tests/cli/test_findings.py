@@ -9,7 +9,7 @@ import pytest
 from openpyxl import load_workbook
 
 from tests.regressions import made
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 PARTS = ("operators", "new", "gone", "machine", "other_operators", "beside")
@@ -195,7 +195,7 @@ def test_a_version_shows_what_has_recovered_since(tracker, tmp_path):
         made.runs(store, "v1", count=5)
         made.runs(store, "v2", {"op07": 1.5}, start=5)
         made.runs(store, "v3", start=8, count=5)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     db = tmp_path / "r.db"
     assert listed(tracker, db)["findings"] == []
     assert {
@@ -207,7 +207,7 @@ def test_new_lists_the_suspicions_of_the_newest_version(tracker, tmp_path):
     with open_store(str(tmp_path / "s.db")) as store:
         made.runs(store, "v1", count=5)
         made.runs(store, "v2", {"op07": 1.5}, count=1, start=5)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     found = listed(tracker, tmp_path / "s.db", "--new")["findings"]
     assert {row["state"] for row in found} == {"suspect"}
     assert {row["version"] for row in found} == {"v2"}

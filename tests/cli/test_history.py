@@ -9,7 +9,7 @@ from openpyxl import load_workbook
 
 from tests.cli.ending import ending
 from tests.factories import save
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 
@@ -152,7 +152,7 @@ def test_what_is_printed_for_one_of_two_workloads_works_as_it_is(tracker, tmp_pa
         for workload in ("gpt", "bert"):
             for version in ("v1", "v2"):
                 save(store, version, workload=workload, ops=[("mm", 100)])
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     several = tracker("history", "mm", "--workload", "bert", "--kind", "op", "--format", "json", "--db", db)
     (series,) = json.loads(several.out)["series"]
     own = tracker("history", str(series["series_id"]), "--db", db)

@@ -12,7 +12,7 @@ import pytest
 from tests.regressions import made
 from tracker import compare
 from tracker.cli.start import samples
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 
@@ -42,7 +42,7 @@ def commits(tmp_path, monkeypatch):
     with open_store(str(tmp_path / "git.db")) as store:
         made.runs(store, "v1", count=5, of_run={"commit": found[0][:12]})
         made.runs(store, "v2", {"op07": 1.5}, start=5, of_run={"commit": found[2]})
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     monkeypatch.setenv("TRACKER_DB", str(tmp_path / "git.db"))
     return found
 

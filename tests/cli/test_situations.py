@@ -10,10 +10,10 @@ from tests.regressions.made import runs
 from tracker.profile import Device
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 from tracker.store import runs as edits
-from tracker.store.order import order_versions
+from tracker.store.versions import order_versions
 
 SLOW = {"op07": 5.0}
 """op07 takes 5 ms instead of 1: a step of 44 ms instead of 40."""
@@ -25,7 +25,7 @@ def versions(store, *changes, count=3, **more):
     """A version of `count` runs for each of `changes`, in their order."""
     for at, changed in enumerate(changes):
         runs(store, f"v{at + 1}", changed, start=count * at, count=count, **more)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def mark(store, action, names=None):
@@ -46,25 +46,25 @@ def one_run_each(store):
 def one_run_after_a_level(store):
     runs(store, "v1", count=4)
     runs(store, "v2", SLOW, start=4, count=1)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def second_run_confirms(store):
     one_run_after_a_level(store)
     runs(store, "v2", SLOW, start=5, count=1)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def not_confirmed(store):
     for at in range(8):
         runs(store, f"v{at + 1}", SLOW if at == 5 else None, start=at, count=1)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
 
 
 def confirmed_over_versions(store):
     for at in range(8):
         runs(store, f"v{at + 1}", SLOW if at > 4 else None, start=at, count=1)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
 
 
 def slower(store):
@@ -114,26 +114,26 @@ def acknowledged(store):
 def relabelled(store):
     runs(store, "v1")
     moved = runs(store, "v2", SLOW, start=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     mark(store, "expect")
     edits.edit_all(store, moved, version="v2b")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def rebased(store):
     """v3 is put before v2: what v2 lost, v3 had not."""
     reverted(store)
     order_versions(store, ["v1", "v3", "v2"], workload="gpt")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def excluded_later(store):
     runs(store, "v1")
     runs(store, "v2", start=3)
     bad = runs(store, "v2", {f"op{at:02}": 1.4 for at in range(40)}, start=6, count=1)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     edits.exclude_all(store, bad, "a compile job on the node")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def backfilled(store):
@@ -141,56 +141,56 @@ def backfilled(store):
     slower(store)
     runs(store, "v1b", SLOW, start=9)
     order_versions(store, ["v1", "v1b", "v2"], workload="gpt")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def other_settings(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def other_device(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, device=Device("Ascend", "910B"))
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def other_configuration(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, of_run={"configuration": {"batch": "64"}})
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def other_workload(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, workload="bert")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def machine_drifts(store):
     runs(store, "v1", count=5)
     runs(store, "v2", start=5, shared=1.06)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def waits_for_data(store):
     runs(store, "v1")
     runs(store, "v2", start=3, idle_ns=10_000_000)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def new_operator(store):
     runs(store, "v1")
     runs(store, "v2", {"relu": 1_000_000}, start=3, without=("op07",))
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def more_memory(store):
     """The peak rises from 100 to 130 MiB, and the step stays."""
     for at, size in enumerate((100, 130)):
         runs(store, f"v{at + 1}", start=3 * at, peak_allocated_bytes=size << 20)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def two_workloads(store):
@@ -198,7 +198,7 @@ def two_workloads(store):
     for workload, change in (("bert", SLOW), ("gpt", {"op07": 21.0})):
         runs(store, "v1", start=0, workload=workload)
         runs(store, "v2", change, start=3, workload=workload)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 REGRESSED, IMPROVED = "REGRESSED", "IMPROVED"
@@ -429,7 +429,7 @@ def test_a_suspect_has_the_cause_of_a_diff(tracker, tmp_path):
         for number, calls in enumerate((10, 10, 10, 20)):
             more = [("mm", 1_000_000 * calls, {"calls": calls})]
             runs(store, "v2" if number == 3 else "v1", start=number, count=1, more_ops=more)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     text = tracker("findings", "--new", "--db", db).out
     assert "more calls" in next(line for line in text.splitlines() if " mm " in line)
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.ending import ending
 from tests.regressions.made import runs
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
 
@@ -19,7 +19,7 @@ def changed(tmp_path):
     with open_store(str(path)) as store:
         runs(store, "v1", count=8)
         runs(store, "v2", {"op07": 1.06}, count=3, start=8)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     return path
 
 

@@ -8,7 +8,7 @@ from tests.factories import EPOCH_NS, breakdown, capture, record, save
 from tests.regressions.made import runs
 from tracker.compare import diff, diffs
 from tracker.profile import CPU, Device, StepRow
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import Store, save_run
 
 
@@ -55,7 +55,7 @@ def test_a_cause_above_its_baseline_can_be_faster_than_its_level(store: Store):
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.5}, start=3)
     runs(store, "v3", {"op07": 1.3}, start=6)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     (found,) = diffs(store, ["v3"])
     (row,) = (one for one in found.explanation.contributions if one.name == "op07")
     assert (round(row.delta_ns / 1e5), row.verdict, row.why) == (1, "IMPROVED", "faster than its own level by 12.7 %")

@@ -8,9 +8,9 @@ from tests.regressions.made import runs
 from tracker.compare import diffs
 from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_TOO_LITTLE_DATA, UsageError
 from tracker.profile import Device
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import runs as edits
-from tracker.store.runs import pin
+from tracker.store.versions import pin_version
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def baseline_of(store, side, against="window"):
 
 
 def judge(store):
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def test_a_version_is_compared_with_the_level_that_it_was_judged_against(line):
@@ -50,7 +50,7 @@ def test_what_was_not_judged_is_compared_with_the_version_before(line):
 
 
 def test_the_version_before_and_the_pinned_one(line):
-    pin(line, "v1")
+    pin_version(line, "v1")
     assert baseline_of(line, "v4", "previous")[0] == "v3@NVIDIA H100"
     side, note = baseline_of(line, "v4", "pinned")
     assert side == "v1"

@@ -10,10 +10,10 @@ from tests.regressions.made import runs
 from tracker.compare import diff, diffs, gate_of_diff
 from tracker.errors import UsageError
 from tracker.profile import Device
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import DiffOptions
 from tracker.results.thresholds import Threshold
-from tracker.store.thresholds import write
+from tracker.store.tracks import write_limits
 
 SLOW = {"op07": 1.5}
 """One of 40 ops: 1.25 % of the step."""
@@ -23,7 +23,7 @@ def judged(store, *versions, start=0):
     """Versions v1, v2, ... of three runs each, with what is changed in them, and their findings."""
     for number, changed in enumerate(versions):
         runs(store, f"v{number + 1}", changed, start=start + 3 * number)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def gate(store, baseline, candidate, word="new", **options):
@@ -97,7 +97,7 @@ def test_peak_memory_that_rises_by_a_tenth_is_exit_1(store):
     """1000, 1099, then 1300 bytes: 9.9 % is no reason to block, 18 % against the version before is."""
     for number, size in enumerate((1000, 1099, 1300)):
         runs(store, f"v{number + 1}", start=3 * number, peak_allocated_bytes=size)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     assert gate(store, "v1", "v2").code == 0
     found = gate(store, "v2", "v3")
     assert (found.code, found.because) == (1, "peak memory rose by +18.3 %")
@@ -108,7 +108,7 @@ def test_peak_memory_that_rises_by_a_tenth_is_exit_1(store):
 def test_peak_memory_fails_beside_a_slower_step(store):
     for number, (changed, size) in enumerate(((None, 1000), ({"op07": 3.0}, 1300))):
         runs(store, f"v{number + 1}", changed, start=3 * number, peak_allocated_bytes=size)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     found = gate(store, "v1", "v2")
     assert found.because == "the step got slower"
     assert {"Step time", "Peak memory allocated"} <= {*names(found)}
@@ -141,8 +141,8 @@ def test_a_team_sets_how_much_it_lets_pass(store):
     """op07 takes 0.2 of 40 ms more: 0.5 %."""
     judged(store, None, {"op07": 1.2})
     with store.begin() as connection:
-        write(connection, lines_of(store)[0].workload_id, [Threshold("gate_net", 0.004)])
-    update(store, lines_of(store))
+        write_limits(connection, tracks_of(store)[0].workload_id, [Threshold("gate_net", 0.004)])
+    update(store, tracks_of(store))
     assert gate(store, "v1", "v2").code == 1
 
 

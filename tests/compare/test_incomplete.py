@@ -9,7 +9,7 @@ from tracker.compare import diff, show
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import INCOMPLETE_SETTING, LOST_DEVICE, LOST_OWNERS, Incomplete
 from tracker.regressions.inbox import findings
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 
 LOST = "28 of 48 launches have no kernel: the profiler lost them"
 
@@ -42,7 +42,7 @@ def test_lost_records_enter_no_level(store):
     recorded(store, "v1")
     recorded(store, "v2", slower=1 / 3, settings=incomplete(LOST_DEVICE), quality_reason=LOST)
     recorded(store, "v3")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     assert not len(findings(store).tables["findings"])
     found = diff(store, "v1", "v3")
     assert gate_of_diff(found).code == 0

@@ -14,7 +14,7 @@ from tracker.compare import diff
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import DeviceEvents, Source
 from tracker.regressions.inbox import findings
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import Store, save_run
 from tracker.timeline import build
 
@@ -61,7 +61,7 @@ def test_bent_record_makes_no_verdict_without_a_line(memory_store, row, fault):
         bent = training(offset_ns=MORNING_NS)
         bend(bent, row, fault)
         save(memory_store, "v2", place + 3, bent)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
     found = diff(memory_store, "v1", "v2")
     for name, table in found.tables.items():
         if "verdict" in table.arrays:

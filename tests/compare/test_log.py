@@ -12,10 +12,11 @@ from tracker.compare import diff, log
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.history import history
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import LOG_COLUMNS, HistoryOptions, LogOptions
 from tracker.store import runs as edits
 from tracker.store import save_run
+from tracker.store.versions import pin_version
 
 NO_PROFILER = {"profiler": "off", "throughput_unit": "images/s"}
 V100 = Device("NVIDIA", "V100")
@@ -143,7 +144,7 @@ def test_baseline_is_the_named_version_else_the_pinned_one(store):
     for version, speed in (("v1", 100.0), ("v2", 200.0), ("v3", 400.0)):
         benchmark(store, version, speed)
     assert list(log(store, options=LogOptions(baseline="v2")).cells["baseline_diff"]) == [-0.5, 0.0, 1.0]
-    edits.pin(store, "v3")
+    pin_version(store, "v3")
     assert list(log(store).cells["baseline_diff"]) == [-0.75, -0.5, 0.0]
     assert log(store).baseline == "v3"
 
@@ -222,7 +223,7 @@ def test_a_version_has_the_verdict_that_history_gives_it(store, settings):
     for version, speed in (("v1", 100.0), ("v2", 101.0), ("v3", 80.0), ("v4", 100.0)):
         for more in (0.0, 1.0, 2.0):
             benchmark(store, version, speed + more, settings=settings)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     cells = log(store, options=LogOptions(metric="throughput")).cells.set_index("version")
     options = HistoryOptions(metric="samples_per_second", kind="run", key="*")
     points = history(store, options=options).points.set_index("version")

@@ -14,9 +14,9 @@ from sqlalchemy import event
 from tests.factories import save
 from tracker import compare
 from tracker.regressions.history import history
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import DiffOptions, HistoryOptions
-from tracker.store.partitions import DETAIL_TABLES
+from tracker.store.captures import DETAIL_TABLES
 
 GROWING = {*DETAIL_TABLES, "sample", "sample_array", "verdict", "capture", "source", "run_fact", "detail_text"}
 FROM = re.compile(r"\b(?:FROM|JOIN) (\w+)(?: AS (\w+))?")
@@ -28,7 +28,7 @@ def filled(store):
     for version in range(1, 6):
         ops = [("mm", 100 + 50 * (version == 5)), ("relu", 10, {"input_shapes": "[2]"})]
         save(store, f"v{version}", runs=2, ops=ops, kernels=[("gemm", 90)])
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     return store
 
 

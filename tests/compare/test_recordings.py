@@ -10,7 +10,7 @@ from tests.factories import EPOCH_NS, save
 from tracker.compare import diff, diffs, log
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import Device
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import UNMATCHED, DiffOptions, LogOptions
 
 OPS = [(f"op{at}", 1_000_000) for at in range(30)]
@@ -200,7 +200,7 @@ def test_the_window_of_a_version_holds_runs_recorded_alike(store):
     recorded(store, "v1")
     recorded(store, "v2", settings={"with_stack": "on"}, slower=1.5)
     recorded(store, "v3")
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     (found,) = diffs(store, ["v3"])
     assert found.baseline.label == "run:1,run:2,run:3"
     assert found.notes[0] == "The baseline is the level that v3 was judged against: v1 (run 1-3)."

@@ -12,7 +12,7 @@ from tests.factories import save
 from tests.regressions.made import runs
 from tracker.compare import diff, diffs
 from tracker.profile import Device
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import VERDICT_COLUMNS, DiffOptions
 
 SAMPLE = Path(tracker.__file__).parent / "samples" / "v01" / "run1.pt.trace.json.gz"
@@ -125,7 +125,7 @@ def test_a_single_run_alone_is_judged_as_its_track_was(store):
     runs(store, "v2", start=4, count=1)
     runs(store, "v3", start=5, count=1)
     runs(store, "v4", {"op07": 1.2, "op08": 1.002}, start=7, count=1)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     (result,) = diffs(store, ["v4"])
     assert verdicts(result.ops, "op07", "op08") == ["SUSPECT", "UNCHANGED"]
     assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
@@ -141,7 +141,7 @@ def test_two_named_sides_of_one_run_have_facts_and_a_history(store):
     runs(store, "v1", count=4)
     runs(store, "v3", start=5, count=1)
     runs(store, "v4", {"gelu": 2_000_000}, start=7, count=1)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     result = diff(store, "v3", "v4")
     assert nothing_judged(result) and nothing_judged(diff(store, "v4", "v3"))
     assert result.headline.startswith("v4 ran ") and result.headline.endswith("; 1 operator new")
@@ -155,7 +155,7 @@ def test_two_named_sides_answer_for_themselves(store):
     runs(store, "v1", count=6)
     runs(store, "v2", {"op07": 9.0}, start=6, count=3)
     runs(store, "v3", start=9, count=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     back = diff(store, "v2", "v3").explanation
     assert back.headline.startswith("v3 is 16.7 % faster than v2: ") and back.verdict == "IMPROVED"
     same = diff(store, "v1", "v3").explanation
@@ -228,7 +228,7 @@ def test_an_older_candidate_is_said_to_be_the_older_side(store):
     runs(store, "v1", count=3)
     runs(store, "v2", {"op07": 1.5}, start=3)
     runs(store, "v3", {"op07": 1.5}, start=6)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     words = "v1 is the older side: name it first for what changed since."
     assert words in diff(store, "v3", "v1").explanation.remarks
     assert not any("older side" in remark for remark in diff(store, "v1", "v3").explanation.remarks)

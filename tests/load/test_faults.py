@@ -20,7 +20,7 @@ from tests.load.conftest import sound
 from tests.test_intake import write_trace
 from tracker.errors import StoreError
 from tracker.intake import ingest
-from tracker.store import details, open_store, queries
+from tracker.store import captures, open_store, queries
 
 ROOT = Path(__file__).parents[2]
 
@@ -88,14 +88,14 @@ def test_lost_connection_in_the_middle_is_one_line_and_no_half_run(request, stor
         pytest.skip("SQLite has no connection to lose")
     server = request.getfixturevalue("postgres_server")
     trace = write_trace(tmp_path / "a.pt.trace.json")
-    load = details.load
+    load = captures.write_captures
 
     def lose(connection, placed):
         load(connection, placed)
         number = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
         server.execute(f"SELECT pg_terminate_backend({number})")
 
-    monkeypatch.setattr(details, "load", lose)
+    monkeypatch.setattr(captures, "write_captures", lose)
     with pytest.raises(StoreError) as caught:
         ingest(store, [trace], version="v1", workload="toy")
     assert caught.value.exit_code == 2

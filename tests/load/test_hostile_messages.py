@@ -22,7 +22,7 @@ from tests.regressions.made import runs
 from tests.reports.builders import messages
 from tracker.config import Channel
 from tracker.notify.sending import Sender
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.reports.message import Limits, write
 
 LINES = "a\nFORGED LINE\r\nBcc: evil@example.com\r\n\r\nFORGED BODY"
@@ -175,7 +175,7 @@ def test_a_command_that_is_told_is_one_command_with_the_name_as_a_word(memory_st
     label = name if name.isprintable() else "v"  # no other label is taken
     for version, factor, start in ((label, 1.0, 0), (f"{label}2", 1.5, 5)):
         runs(memory_store, version, {name: int(1_000_000 * factor)}, count=5, start=start, workload=label)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
     team = Team(memory_store, alerts())
     team.look()
     team.now_ns += 3600 * 10**9

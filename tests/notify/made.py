@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.regressions.made import runs
 from tracker import notify
 from tracker.config import Alerts, Channel, Rule
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import Message
 from tracker.store import notifications, queries
 from tracker.store import runs as edits
@@ -90,20 +90,20 @@ def recorded(store):
 def slower(store, version="v2", factor=1.5, start=3, count=3, op="op07", **more):
     """`count` runs of a version in which `op` takes `factor` times its 1 ms of a step of 40 ms."""
     runs(store, version, {op: factor}, start=start, count=count, **more)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def same(store, version, start, count=3, **more):
     """Runs in which nothing is slower."""
     runs(store, version, start=start, count=count, **more)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def again(store, changed):
     """Somebody excludes the runs of v2; three others replace them, in which ops take so many times as long."""
     edits.exclude_all(store, queries.run_ids_of_version(store, "v2"), "another job on the node")
     runs(store, "v2", changed, start=6)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def text_of_database(path: Path) -> bytes:

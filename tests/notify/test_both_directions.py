@@ -7,7 +7,7 @@ import pytest
 from tests.notify.made import MINUTE, Team, alerts
 from tests.regressions.made import runs
 from tracker.config import Rule
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.reports.message import write as render_message
 
 WORSE = Rule(channels=("worse",), severity="info")
@@ -19,7 +19,7 @@ BOTH = alerts(WORSE, BETTER, channels=("worse", "better"))
 def team(memory_store):
     """v1 took 40 ms per step: 40 ops of 1 ms, but op09 4 ms. Two channels: of what is worse, and of what is better."""
     runs(memory_store, "v1", {"op09": 4.0}, count=5)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
     found = Team(memory_store, BOTH)
     assert found.rounds() == []
     return found
@@ -27,7 +27,7 @@ def team(memory_store):
 
 def changed(team, **factors):
     runs(team.store, "v2", factors, start=5)
-    update(team.store, lines_of(team.store))
+    update(team.store, tracks_of(team.store))
 
 
 def text(team):

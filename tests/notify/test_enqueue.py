@@ -14,7 +14,7 @@ from tracker.notify import Alarm, enqueueing
 from tracker.profile import Device
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import findings
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import FindingsOptions
 from tracker.store import notifications, open_store
 from tracker.store.notifications import Silence
@@ -111,13 +111,13 @@ def test_what_comes_while_the_message_waits_joins_it(team):
 def slower_by_one(store):
     """v2: op07 is half as slow again, and op08 by a little less than counts."""
     runs(store, "v2", {"op07": 1.5, "op08": 1.028}, start=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def more_runs_with_another(store):
     """Six more runs of v2, with which op08 counts as well."""
     runs(store, "v2", {"op07": 1.5, "op08": 1.06}, start=6, count=6)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def test_what_comes_later_is_told_after_the_interval(team):

@@ -18,7 +18,7 @@ def three_versions(tmp_path_factory):
     with open_store(str(path)) as store:
         runs = [*made.runs(store, "v1"), *made.runs(store, "v2", start=3)]
         runs += made.runs(store, "v3", {"op05": 1.6, "op07": 1.3}, start=6)
-        judgement.update(store, judgement.lines_of(store, runs))
+        judgement.update(store, judgement.tracks_of(store, runs))
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()

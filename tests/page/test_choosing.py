@@ -73,7 +73,7 @@ def test_one_version_alone_can_be_read(tmp_path):
     path = tmp_path / "tracker.db"
     with open_store(str(path)) as store:
         runs = made.runs(store, "v1", count=1)
-        judgement.update(store, judgement.lines_of(store, runs))
+        judgement.update(store, judgement.tracks_of(store, runs))
     page = Browser(path).logged_in()
     for address in ("/", "/runs", "/diff", "/history?key=step&workload=gpt", "/findings", "/run/1"):
         assert page.get(address).status == 200, address
@@ -85,7 +85,7 @@ def test_names_of_600_characters_and_of_markup_are_text(tmp_path):
     with open_store(str(path)) as store:
         runs = made.runs(store, "v1", {LONG: 1_000_000}, workload=HOSTILE)
         runs += made.runs(store, f"v2{HOSTILE}", {LONG: 9_000_000}, start=5, workload=HOSTILE)
-        judgement.update(store, judgement.lines_of(store, runs))
+        judgement.update(store, judgement.tracks_of(store, runs))
     page = Browser(path).logged_in()
     followed, now = set(), ["/", "/runs", "/diff", "/findings", "/incident/I-1", "/search?q=yyy"]
     for _ in range(2):

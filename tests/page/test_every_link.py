@@ -104,7 +104,7 @@ def test_every_kind_of_link_of_seven_workloads_answers(tmp_path):
         for _ in range(240 - count):
             made.runs(store, "v11", count=1, start=count, workload="gpt")
             count += 1
-        judgement.update(store, judgement.lines_of(store))
+        judgement.update(store, judgement.tracks_of(store))
     assert count >= 240
     broken, kinds = follow_every_kind(Browser(path).logged_in(), 1_500)
     assert broken == {}

@@ -13,7 +13,7 @@ from tracker.profile import Device
 from tracker.ranks import cluster
 from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import ClusterOptions
 from tracker.store import pruning, queries, save_run
 
@@ -230,7 +230,7 @@ def test_a_version_that_is_slower_by_a_slow_host_alone_does_not_fail(store):
     gate = gate_of_diff(found)
     assert (gate.code, gate.because) == (4, words)
     assert f"Host{words[4:]}: no fault of the version, runs without it decide." in found.judgement.sentences
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     listed = findings(store)
     assert gate_of_findings(listed).code == 4
     assert any(note.startswith("Host node1 was slow") for note in listed.notes)

@@ -11,7 +11,7 @@ import tracker
 from tests.real import data
 from tracker.reports import render
 from tracker.store import open_store, queries
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.statistics import over_runs
 
 CAPTURES = {
     "NVIDIA": ["pytorch/v100_resnet50_2021/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"],

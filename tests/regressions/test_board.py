@@ -9,11 +9,12 @@ from tests.factories import EPOCH_NS, save
 from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.regressions.board import board
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.reports import render
 from tracker.results import BoardOptions
 from tracker.store import runs as edits
 from tracker.store import watchers
+from tracker.store.versions import pin_version
 from tracker.units import format_age
 
 
@@ -27,7 +28,7 @@ def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
     save(store, "v1", "bert", runs=3, steps=3)
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     found = board(store)
     assert found.headline == "2 workloads: 1 with new regressions"
     assert [row["workload"] for row in found.tables["lines"].records()] == ["gpt", "bert"]
@@ -45,7 +46,7 @@ def test_a_later_version_keeps_the_change_since_good(store):
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
     runs(store, "v3", {"op07": 11.0}, start=8, count=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     one = line(board(store), "gpt")
     assert (one["new"], one["open"] > 0) == (0, True)
     assert board(store).headline == "1 workload: 1 with open regressions"
@@ -57,7 +58,7 @@ def test_a_pinned_version_is_compared_too_and_excluded_runs_do_not_count(store):
     runs(store, "v2", shared=1.1, start=3, count=3)
     bad = runs(store, "v2", shared=9.0, start=6, count=1)
     edits.exclude_all(store, bad, "wrong machine")
-    edits.pin(store, "v1", workload="gpt")
+    pin_version(store, "v1", workload="gpt")
     one = line(board(store), "gpt")
     assert (len(first), one["version_runs"], one["pinned_version"]) == (3, 3, "v1")
     assert round(one["previous_change"], 2) == round(one["pinned_change"], 2) == 0.1
@@ -87,7 +88,7 @@ def test_points_have_the_verdict_of_their_step(store):
     """Three runs each of 10 ms, then of 15: the course of the board marks the second version."""
     runs(store, "v1")
     runs(store, "v2", dict.fromkeys((f"op{at:02}" for at in range(20)), 1.5), start=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     points = board(store).tables["points"].records()
     assert [(point["version"], point["verdict"]) for point in points] == [("v1", "TOO_FEW_RUNS"), ("v2", "REGRESSED")]
 
@@ -97,7 +98,7 @@ def test_points_of_runs_without_a_profiler_have_verdicts(store):
     settings = {"profiler": "off"}
     runs(store, "v1", settings=settings)
     runs(store, "v2", dict.fromkeys((f"op{at:02}" for at in range(20)), 1.5), start=3, settings=settings)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     points = board(store).tables["points"].records()
     assert points[-1]["verdict"] == "REGRESSED"
 
@@ -106,7 +107,7 @@ def test_an_accepted_change_is_said_to_be_accepted(store):
     """The step of v2 takes 50 ms instead of 40, as a user expects, until the mark is taken back."""
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     assert line(board(store), "gpt")["accepted"] is False
     tracker.expect("I-1", reason="float64", store=store)
     found = board(store)
@@ -122,7 +123,7 @@ def test_an_accepted_change_of_an_older_version_is_none_of_the_newest(store):
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
     runs(store, "v3", {"op07": 11.0}, start=8, count=3)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     tracker.expect("I-1", reason="float64", store=store)
     assert line(board(store), "gpt")["accepted"] is False
 

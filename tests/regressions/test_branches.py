@@ -13,11 +13,11 @@ from tracker.errors import UsageError
 from tracker.regressions.actions import Word, act
 from tracker.regressions.branches import update_branch
 from tracker.regressions.inbox import findings, found_rows
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.regressions.merge_base import BranchVersion, MainVersion, find_merge_base
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.thresholds import Where, set_thresholds
-from tracker.regressions.track import named_lines, read_tracks
+from tracker.regressions.track import named_tracks, read_tracks
 from tracker.results import FindingsOptions, HistoryOptions
 from tracker.results.thresholds import Threshold
 from tracker.store import queries, samples
@@ -30,12 +30,12 @@ HOUR = 3_600_000_000_000
 
 
 def judge(store):
-    return update(store, lines_of(store))
+    return update(store, tracks_of(store))
 
 
 def gates(store, workload=PR):
     """How the newest version of a workload ends at --fail-on new and any."""
-    (track,) = read_tracks(store, named_lines(store, workload))
+    (track,) = read_tracks(store, named_tracks(store, workload))
     with store.connect() as connection:
         return [gate.code for gate in newest_gates(connection, track).values()]
 
@@ -148,7 +148,7 @@ def test_a_branch_is_judged_from_the_commit_that_it_left_the_main_line_at(memory
     runs(memory_store, "of_m1", SLOW, start=6, workload=PR, of_run=left)
     runs(memory_store, "of_m2", SLOW, start=9, workload="gpt @ pr13")
     judge(memory_store)
-    (track,) = read_tracks(memory_store, named_lines(memory_store, PR))
+    (track,) = read_tracks(memory_store, named_tracks(memory_store, PR))
     (base,) = track.bases.values()
     assert (base.label, base.why) == ("m1", "the newest version before the merge base ccccccc3c, which is none")
     assert gates(memory_store) == [0, 0]
@@ -230,7 +230,7 @@ def test_while_the_main_line_may_be_slow_itself_nothing_is_said_of_a_branch(memo
 def test_a_main_line_that_is_not_judged_is_judged_first(memory_store):
     runs(memory_store, "m1")
     runs(memory_store, "push", SLOW, start=3, workload=PR)
-    (line,) = lines_of(memory_store, workload=PR)
+    (line,) = tracks_of(memory_store, workload=PR)
     for run in queries.runs(memory_store).listed("run_id"):
         with memory_store.connect() as connection, connection.begin():
             samples.refresh(connection, [run])
@@ -246,17 +246,17 @@ def test_a_branch_makes_nothing_known_of_the_configurations_of_the_main_line(mem
         runs(memory_store, f"push{at}", start=3 + 3 * at, workload=PR, of_run=stated)
     runs(memory_store, "m2", start=9)
     judge(memory_store)
-    (track,) = read_tracks(memory_store, named_lines(memory_store, "gpt"))
+    (track,) = read_tracks(memory_store, named_tracks(memory_store, "gpt"))
     assert (track.names["configuration"], list(track.labels.values())) == ("", ["m1", "m2"])
     given = {"configuration": {"batch": "64"}}
     runs(memory_store, "push3", start=12, workload=PR, of_run=given)
     judge(memory_store)
-    codes = {track.names["configuration"]: track for track in read_tracks(memory_store, named_lines(memory_store, PR))}
+    codes = {track.names["configuration"]: track for track in read_tracks(memory_store, named_tracks(memory_store, PR))}
     assert set(codes) == {"", "batch=64"}
     # once the main line is trained so, too, it is what the branch is judged against
     runs(memory_store, "m3", start=15, of_run=given)
     judge(memory_store)
-    tracks = read_tracks(memory_store, named_lines(memory_store, PR))
+    tracks = read_tracks(memory_store, named_tracks(memory_store, PR))
     (own,) = [track for track in tracks if track.names["configuration"]]
     assert [base.label for base in own.bases.values()] == ["m3"]
 
@@ -267,7 +267,7 @@ def test_a_label_that_moves_to_another_branch_takes_the_merge_base_along(memory_
     moved = runs(memory_store, "push", start=6, workload=PR, of_run={"main_commits": ("aaaaaaa1aaaa",)})
     edits.edit_all(memory_store, moved, workload="gpt @ pr13")
     judge(memory_store)
-    (track,) = read_tracks(memory_store, named_lines(memory_store, "gpt @ pr13"))
+    (track,) = read_tracks(memory_store, named_tracks(memory_store, "gpt @ pr13"))
     assert [base.why for base in track.bases.values()] == ["the merge base"]
 
 
@@ -349,7 +349,7 @@ def test_a_branch_that_is_up_to_date_costs_a_look(memory_store):
     runs(memory_store, "m1")
     runs(memory_store, "push", start=3, workload=PR)
     assert judge(memory_store) == 2
-    (line,) = lines_of(memory_store, workload=PR)
+    (line,) = tracks_of(memory_store, workload=PR)
     assert update_branch(memory_store, line, {}) == 0
 
 

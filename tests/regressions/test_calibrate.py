@@ -12,7 +12,7 @@ from tracker.detect.repeats import random_splits
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.regressions.calibrate import RUNS, calibrate
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.regressions.thresholds import Where, apply_calibration, set_thresholds
 from tracker.results import CALIBRATION_COLUMNS, CalibrateOptions
 from tracker.results.thresholds import Threshold
@@ -70,7 +70,7 @@ def test_calibration_can_be_applied_and_is_in_use_then(store):
 def test_suspects_of_the_newest_version_need_more_runs(store):
     runs(store, "v1", count=8)
     runs(store, "v2", {"op07": 1.5}, count=1, start=8)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     suspects = calibrate(store, ["v1"], options=FEW).suspects
     own = suspects[suspects["kind"] == "op"].iloc[0]
     assert (own["name"], own["version"], own["runs"], own["more_runs"]) == ("op07", "v2", 1, 2)

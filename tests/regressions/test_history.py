@@ -9,17 +9,18 @@ import tracker
 from tests.factories import same_table, save
 from tests.regressions.made import runs
 from tracker.errors import UsageError
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.results import HISTORY_COLUMNS
 from tracker.results.thresholds import Threshold
 from tracker.store import runs as edits
-from tracker.store import thresholds
+from tracker.store import tracks as stored_tracks
+from tracker.store.versions import pin_version
 
 STACK = {"settings": {"with_stack": "on"}}
 
 
 def judge(store):
-    return update(store, lines_of(store))
+    return update(store, tracks_of(store))
 
 
 def line(store, key, **options):
@@ -129,7 +130,9 @@ def test_changed_call_count_is_a_fact_of_its_version(store):
 
 def test_thresholds_of_a_track_are_in_its_notes(followed):
     with followed.begin() as connection:
-        thresholds.write(connection, 1, [Threshold("min_ratio", 0.5, "op_name", "op07", who="ann", reason="noisy")])
+        stored_tracks.write_limits(
+            connection, 1, [Threshold("min_ratio", 0.5, "op_name", "op07", who="ann", reason="noisy")]
+        )
     judge(followed)
     found = tracker.history("op07", store=followed)
     assert found.notes == ("Judged by thresholds of your own: min_ratio 50 % of op_name op07.",)
@@ -208,7 +211,7 @@ def test_out_of_date_versions_have_no_verdict_and_a_note(followed):
 def test_top_lists_what_changed_most_since_the_pinned_version(followed):
     with pytest.raises(UsageError, match="no version is pinned"):
         tracker.history(top=3, store=followed)
-    edits.pin(followed, "v1")
+    pin_version(followed, "v1")
     found = tracker.history(top=3, store=followed)
     assert found.series["name"].tolist()[0] == "op07"
     assert (len(found.series), found.pinned) == (3, "v1")
@@ -218,7 +221,7 @@ def test_top_lists_what_changed_most_since_the_pinned_version(followed):
 
 
 def test_top_needs_a_version_after_the_pinned_one(followed):
-    edits.pin(followed, "v4")
+    pin_version(followed, "v4")
     with pytest.raises(UsageError, match="it is the newest one"):
         tracker.history(top=3, store=followed)
 
@@ -250,7 +253,7 @@ def test_small_steps_add_up_against_the_pinned_version(store):
         runs(store, f"v{number}", {"op07": 1 + 0.025 * (number - 1)}, start=3 * number)
     with pytest.raises(UsageError, match="no version is pinned; pin one: tracker versions pin LABEL"):
         tracker.history("op07", store=store, against="pinned")
-    edits.pin(store, "v1")
+    pin_version(store, "v1")
     points = line(store, "op07", against="pinned")
     assert points["pinned_verdict"].isna().tolist() == [True, False, False, False, False]
     assert points["pinned_verdict"].tolist()[1:] == ["BELOW_LIMIT", "REGRESSED", "REGRESSED", "REGRESSED"]
@@ -263,7 +266,7 @@ def test_small_steps_add_up_against_the_pinned_version(store):
 def test_a_pinned_version_of_few_runs_judges_nothing(store):
     runs(store, "v1", count=2)
     runs(store, "v2", start=3)
-    edits.pin(store, "v1")
+    pin_version(store, "v1")
     found = tracker.history("op07", store=store, against="pinned")
     assert "Not judged against the pinned version: v1 has 2 of 3 runs on NVIDIA H100." in found.notes
     assert found.points["pinned_verdict"].isna().all()
@@ -274,6 +277,6 @@ def test_two_versions_together_are_judged_against_the_pinned_one(store):
     runs(store, "v1")
     for number, count in ((2, 1), (3, 1), (4, 2)):
         runs(store, f"v{number}", {"op07": 1.1}, count=count, start=10 * number)
-    edits.pin(store, "v1")
+    pin_version(store, "v1")
     words = line(store, "op07", against="pinned")["pinned_verdict"].tolist()[1:]
     assert words[0] in ("SUSPECT", "TOO_FEW_RUNS") and words[-1] == "REGRESSED"

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from tests.regressions.made import runs
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 from tracker.store import runs as edits
-from tracker.store.order import order_versions
+from tracker.store.versions import order_versions
 
 TABLES = (
     "SELECT v.label, s.kind, s.name, d.verdict, d.decided, d.reason, ROUND(CAST(d.judged_change AS NUMERIC), 9), "
@@ -28,7 +28,7 @@ TABLES = (
 
 
 def judge(store):
-    return update(store, lines_of(store))
+    return update(store, tracks_of(store))
 
 
 def rows(store, question):

@@ -11,11 +11,11 @@ from tracker.detect import traits_of
 from tracker.detect.thresholds import limit_of, track_limits
 from tracker.errors import UsageError
 from tracker.profile import Device
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.regressions.thresholds import Where, check, set_thresholds, try_thresholds, unset_thresholds
 from tracker.results.thresholds import Threshold
 from tracker.store import queries
-from tracker.store.thresholds import of_line
+from tracker.store.tracks import limits_of_track
 
 WHY = {"who": "ann", "when_ns": 1, "reason": "noisy"}
 STEP, COPY, ADD, ALL_REDUCE = (
@@ -80,7 +80,7 @@ def changed(store):
     """op07 is 6 % slower in v2."""
     runs(store, "v1", count=8)
     runs(store, "v2", {"op07": 1.06}, count=3, start=8)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     return store
 
 
@@ -101,7 +101,7 @@ def test_setting_the_same_again_judges_nothing(changed):
 
 def test_threshold_of_another_device_changes_nothing_here(changed):
     runs(changed, "v1", count=1, start=20, device=Device("NVIDIA", "A100"))
-    update(changed, lines_of(changed))
+    update(changed, tracks_of(changed))
     set_thresholds(changed, [limit("min_ratio", 0.10)], Where(device="A100"))
     assert changes(changed) == [("v2", "op07", "REGRESSED")]
     with pytest.raises(UsageError, match=r"several devices match: NVIDIA A100; .*; name one of them with --device"):
@@ -110,19 +110,19 @@ def test_threshold_of_another_device_changes_nothing_here(changed):
 
 def test_three_runs_decide_where_confirm_is_three(store):
     runs(store, "v1", count=8)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     set_thresholds(store, [limit("confirm", 3)], Where())
     words = []
     for number in range(8, 11):
         runs(store, "v2", {"op07": 1.2}, count=1, start=number)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
         words.append([word for _, name, word in changes(store) if name == "op07"])
     assert words == [["SUSPECT"], ["SUSPECT"], ["REGRESSED"]]
 
 
 def test_trying_the_limits_that_hold_changes_nothing(store):
     story(store)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     set_thresholds(store, [limit("min_ratio", 0.04, "op")], Where())
     before = everything(store)
     found = try_thresholds(store, [limit("min_ratio", 0.04, "op")], Where())
@@ -133,7 +133,7 @@ def test_trying_the_limits_that_hold_changes_nothing(store):
 
 def test_trying_a_limit_gives_what_setting_it_gives(store):
     story(store)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     stored = {row[:5] for row in everything(store)[1]}
     wanted = [limit("min_ratio", 0.6, "op", "op07"), limit("confirm", 4)]
     tried = try_thresholds(store, wanted, Where())
@@ -156,11 +156,11 @@ def test_configuration_is_named_by_just_its_values(store):
     """Of `a=1`, `a=1 b=2` and `c=3 d=4` the first is meant by a=1, the second by b=2; of the third a part is enough."""
     for start, values in enumerate(({"a": "1"}, {"a": "1", "b": "2"}, {"c": "3", "d": "4"})):
         runs(store, "v1", start=3 * start, of_run={"configuration": values})
-    number = {row["configuration"]: row["configuration_id"] for row in queries.lines(store).frame.to_dict("records")}
+    number = {row["configuration"]: row["configuration_id"] for row in queries.tracks(store).frame.to_dict("records")}
 
     def holds():
         with store.connect() as connection:
-            return {line.configuration_id for line in lines_of(store) if of_line(connection, line)}
+            return {line.configuration_id for line in tracks_of(store) if limits_of_track(connection, line)}
 
     for config, expected in (({"a": "1"}, "a=1"), ({"a": "1", "b": "2"}, "a=1 b=2"), ({"d": "4"}, "c=3 d=4")):
         set_thresholds(store, [limit("min_ratio", 0.2)], Where(config=config))

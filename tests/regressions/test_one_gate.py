@@ -9,7 +9,7 @@ from tracker.compare import diff, gate_of_diff
 from tracker.regressions.actions import Word, act
 from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings, found_rows
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 
 STORIES = {
     "nothing changed": (None, None),
@@ -25,7 +25,7 @@ STORIES = {
 def test_findings_and_diff_have_one_gate(memory_store, story, word):
     for at, changed in enumerate(STORIES[story], 1):
         runs(memory_store, f"v{at}", changed, start=3 * at)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
 
     def codes():
         one = gate_of_findings(findings(memory_store), word)
@@ -44,6 +44,6 @@ def test_findings_and_diff_have_one_gate(memory_store, story, word):
 def test_a_single_run_of_a_slower_version_is_undecided_in_both(memory_store):
     runs(memory_store, "v1", count=4)
     runs(memory_store, "v2", {"op07": 5.0}, start=4, count=1)
-    update(memory_store, lines_of(memory_store))
+    update(memory_store, tracks_of(memory_store))
     assert gate_of_findings(findings(memory_store), "new").code == 4
     assert gate_of_diff(diff(memory_store, "v1", "v2"), "new").code == 4

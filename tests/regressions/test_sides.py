@@ -15,7 +15,7 @@ from tracker.reports import render
 from tracker.results.verdicts import EXCUSED
 from tracker.store import open_store
 from tracker.store import runs as edits
-from tracker.store.order import order_versions
+from tracker.store.versions import order_versions
 
 SLOW = {"op07": 1.5}
 OF_OP = ("op", "device_self_ns", "op07", "", "")

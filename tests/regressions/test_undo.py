@@ -9,7 +9,7 @@ from tests.regressions import made
 from tracker.compare import diff, gate_of_diff
 from tracker.errors import UsageError
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import runs as edits
 
 pytestmark = pytest.mark.postgres
@@ -20,7 +20,7 @@ def track(store):
     """In v2 op07 takes 3 ms instead of 1: incident 1, with the step, op07 and its shapes."""
     made.runs(store, "v1")
     made.runs(store, "v2", {"op07": 3.0}, start=10)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
     return store
 
 
@@ -36,7 +36,7 @@ def number_of_op(store):
 
 def add_version(store):
     made.runs(store, "v3", {"op07": 3.0}, start=20)
-    update(store, lines_of(store))
+    update(store, tracks_of(store))
 
 
 def events_of(store, number):
@@ -119,7 +119,7 @@ def test_a_mark_follows_its_version_to_another_label(track):
     tracker.ack(number, reason="ticket 7", store=track)
     second = [run for run, version in tracker.runs(store=track)[["run_id", "version"]].to_numpy() if version == "v2"]
     edits.edit_all(track, [int(run) for run in second], version="w2")
-    update(track, lines_of(track))
+    update(track, tracks_of(track))
     (number,) = [one for one, state in states(track).items() if state == "acknowledged"][:1]
     tracker.undo(number, reason="the wrong finding", store=track)
     assert states(track)[number] == "new"

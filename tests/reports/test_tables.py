@@ -12,7 +12,7 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tracker import reports
 from tracker.columns import Columns
-from tracker.regressions.judgement import lines_of, update
+from tracker.regressions.judgement import tracks_of, update
 from tracker.reports.rows import names, pruned, records
 from tracker.results import DIFF_COLUMNS
 from tracker.store import open_store
@@ -59,7 +59,7 @@ def test_no_command_over_versions_imports_pandas(tmp_path):
         runs(store, "v1", count=6)
         runs(store, "v2", {"op07": 1.5}, start=6)
         runs(store, "v3", {"op07": 1.5}, start=9)
-        update(store, lines_of(store))
+        update(store, tracks_of(store))
     commands = ["versions pin v1", "history op07 --against pinned", "log", "explain 1", "explain I-1", "calibrate v1"]
     commands += ["findings", "board", "diff v2", "diff v1 v2 v3"]
     done = subprocess.run(

@@ -16,9 +16,10 @@ from sqlalchemy import event, text
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
 from tracker.errors import StoreError, UsageError
-from tracker.store import details, labels, open_store, queries, save_run
+from tracker.store import captures, labels, open_store, queries, save_run
 from tracker.store import runs as edits
 from tracker.store.failures import Raced
+from tracker.store.versions import pin_version
 
 FORMATS = ["torch_profiler"]
 ROOT = Path(__file__).parents[2]
@@ -116,13 +117,13 @@ def test_a_process_that_dies_halfway_leaves_nothing_and_blocks_nobody(store, dat
     code = """
         import os, sys
         from tests.factories import save
-        from tracker.store import details, open_store
-        real = details.bulk.load
+        from tracker.store import captures, open_store
+        real = captures.bulk.load
         def die_at_the_end(connection, table, columns):
             real(connection, table, columns)
             if table == "kernel":
                 os._exit(9)
-        details.bulk.load = die_at_the_end
+        captures.bulk.load = die_at_the_end
         with open_store(sys.argv[1]) as store:
             save(store)
     """
@@ -211,7 +212,7 @@ def test_branch_that_two_forget_at_once_is_no_branch_for_the_second(store, datab
 def test_labels_that_a_run_is_being_filed_under_are_kept(store, database_url, monkeypatch, edit):
     """The edit starts while an ingest that uses the same labels has not ended."""
     save(store, of_run=BATCH)
-    real, filed, edited = details.load, Event(), Event()
+    real, filed, edited = captures.write_captures, Event(), Event()
 
     def wait(connection, placed):
         filed.set()
@@ -226,7 +227,7 @@ def test_labels_that_a_run_is_being_filed_under_are_kept(store, database_url, mo
                 edit(own)
                 edited.set()
 
-    monkeypatch.setattr(details, "load", wait)
+    monkeypatch.setattr(captures, "write_captures", wait)
     at_once(work, 2)
     assert queries.versions(store, "gpt").frame[["version", "runs"]].values.tolist() == [["v1", 1]]
     assert queries.facts(store, [2]).frame["value"].tolist() == ["32"]
@@ -249,7 +250,7 @@ def test_two_that_pin_at_once_leave_one_pinned(store, database_url):
     """The second begins when the first has written but not ended."""
     for version in ("v1", "v2", "v3"):
         save(store, version)
-    edits.pin(store, "v1")
+    pin_version(store, "v1")
     written, ended = Event(), Event()
 
     def wait(_connection):
@@ -260,9 +261,9 @@ def test_two_that_pin_at_once_leave_one_pinned(store, database_url):
         with open_store(database_url) as own:
             if number == 0:
                 event.listen(own.engine, "commit", wait)
-                edits.pin(own, "v2")
+                pin_version(own, "v2")
             elif written.wait(30):
-                edits.pin(own, "v3")
+                pin_version(own, "v3")
                 ended.set()
 
     at_once(work, 2)

@@ -17,10 +17,10 @@ from tests.store.test_ops_and_kernels import keys_of_ops, with_tables
 from tracker.errors import StoreError
 from tracker.profile import MISSING
 from tracker.store import queries, save_run
-from tracker.store.contexts import COLUMNS, NUMBERS, packed, unpacked
+from tracker.store.packing import CONTEXT_COLUMNS, CONTEXT_NUMBERS, pack_contexts, unpack_contexts
 
 OPS = (("mm", "[2]", "f", "", ""), ("mm", "[2]", "f", "net", ""), ("mm", "[3]", "f", "", ""), ("Ü", "", "", "", ""))
-ANSWER = ("run_id", "rank", "stage", "step", "node", "parent", "name", "input_shapes", "input_types", *NUMBERS)
+ANSWER = ("run_id", "rank", "stage", "step", "node", "parent", "name", "input_shapes", "input_types", *CONTEXT_NUMBERS)
 
 whole = st.one_of(st.just(MISSING), st.integers(-3, 300), st.integers(-(2**63), 2**63 - 1))
 few = st.one_of(st.just(MISSING), st.integers(0, 5))
@@ -31,7 +31,7 @@ trees = st.dictionaries(st.tuples(st.integers(-1, 3), st.integers(0, 2)), of_a_s
 
 def columns(rows):
     """Rows with the values of COLUMNS as `packed` takes them."""
-    return dict(zip(COLUMNS, np.array(rows, dtype=np.int64).reshape(-1, len(COLUMNS)).T, strict=True))
+    return dict(zip(CONTEXT_COLUMNS, np.array(rows, dtype=np.int64).reshape(-1, len(CONTEXT_COLUMNS)).T, strict=True))
 
 
 def rows_of(contexts):
@@ -41,14 +41,16 @@ def rows_of(contexts):
                     *contexts.numbers.tolist(), strict=True))  # fmt: skip
 
 
-@given(st.lists(st.tuples(*[st.one_of(st.integers(-1, 2), whole)] * 4, *[whole] * len(NUMBERS))))
+@given(st.lists(st.tuples(*[st.one_of(st.integers(-1, 2), whole)] * 4, *[whole] * len(CONTEXT_NUMBERS))))
 def test_rows_are_packed_to_bytes_and_back(rows):
-    assert sorted(rows_of(unpacked(packed(columns(rows))))) == sorted(rows)
+    assert sorted(rows_of(unpack_contexts(pack_contexts(columns(rows))))) == sorted(rows)
 
 
 def test_contexts_and_their_steps_come_back_in_order():
     """Of the root in two steps, and of what it calls in one."""
-    found = unpacked(packed(columns([(1, 0, 9, 4, 5, 5, 5, 5, 5), (0, -1, 7, 4, *[2] * 5), (0, -1, 7, 3, *[1] * 5)])))
+    found = unpack_contexts(
+        pack_contexts(columns([(1, 0, 9, 4, 5, 5, 5, 5, 5), (0, -1, 7, 4, *[2] * 5), (0, -1, 7, 3, *[1] * 5)]))
+    )
     assert (found.node.tolist(), found.parent.tolist(), found.op_key_id.tolist()) == ([0, 1], [-1, 0], [7, 9])
     assert (found.place.tolist(), found.step.tolist()) == ([0, 0, 1], [3, 4, 4])
     assert found.numbers.tolist() == [[1, 2, 5]] * 5
@@ -58,36 +60,36 @@ def test_the_format_of_the_bytes_is_the_one_that_databases_hold():
     """One context (node 2, parent -1, op 300, a single row) and its row: step 7, calls 1, the times 300, 0 and missing,
     2 device events. Twice each number, less one below zero; the lowest bytes of a line first.
     """
-    plain = zlib.decompress(packed(columns([(2, -1, 300, 7, 1, 300, 0, MISSING, 2)])))
+    plain = zlib.decompress(pack_contexts(columns([(2, -1, 300, 7, 1, 300, 0, MISSING, 2)])))
     assert plain == struct.pack("<q4Q6Q", 1, 4, 1, 600, 2, 14, 2, 600, 0, 2**64 - 1, 4)
-    two_steps = zlib.decompress(packed(columns([(0, 0, 0, 1, *[0] * 5), (0, 0, 0, 200, *[0] * 5)])))
+    two_steps = zlib.decompress(pack_contexts(columns([(0, 0, 0, 1, *[0] * 5), (0, 0, 0, 200, *[0] * 5)])))
     assert two_steps[8 + 4 * 8 :] == b"\2\x8e" + b"\0\1" + bytes(12) + bytes(5 * 16)
 
 
 def test_a_hundred_contexts_that_steps_share_take_little_more_than_their_times():
     rows = [(node, node - 1, node + 50, step, 1, 1000 + 7 * node % 64 + step, 0, 0, 3)
             for step in range(50) for node in range(100)]  # fmt: skip
-    assert len(packed(columns(rows))) < 5000, "a byte for each of 5000 rows"
+    assert len(pack_contexts(columns(rows))) < 5000, "a byte for each of 5000 rows"
 
 
 @pytest.mark.parametrize("content", [b"", b"none", zlib.compress(b"1"), zlib.compress(struct.pack("<4q", 1, 2, 3, 4))])
 def test_bytes_that_are_no_contexts_are_told(content):
     with pytest.raises(ValueError, match=r".") as caught:
-        unpacked(content)
+        unpack_contexts(content)
     assert type(caught.value) is ValueError
 
 
 def test_bytes_that_were_cut_or_changed_are_told():
-    whole = packed(columns([(node, -1, 3, 0, *[node] * 5) for node in range(99)]))
+    whole = pack_contexts(columns([(node, -1, 3, 0, *[node] * 5) for node in range(99)]))
     for damaged in (whole[:-9], whole[:40] + b"x" + whole[41:]):
         with pytest.raises(ValueError, match="no calling contexts"):
-            unpacked(damaged)
+            unpack_contexts(damaged)
 
 
 def with_tree(rank, tree):
     """A rank with these contexts: (step, node) -> parent, op, numbers."""
     rows = [
-        {"step": step, "node": node, "parent": parent, "op_key": op, **dict(zip(NUMBERS, numbers, strict=True))}
+        {"step": step, "node": node, "parent": parent, "op_key": op, **dict(zip(CONTEXT_NUMBERS, numbers, strict=True))}
         for (step, node), (parent, op, *numbers) in tree.items()
     ]
     return with_tables(rank, op_key=keys_of_ops(OPS), op_tree=table("op_tree", rows))

@@ -10,6 +10,7 @@ from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store import queries, save_run
 from tracker.store import runs as edits
+from tracker.store.versions import pin_version, unpin_version
 
 EDITS = {
     "edit_all": lambda store, ids: edits.edit_all(store, ids, version="v2", note="new"),
@@ -43,7 +44,7 @@ def test_relabelling_leaves_what_others_use(store):
 
 def test_a_pinned_version_survives_without_runs(store):
     save(store)
-    edits.pin(store, "v1")
+    pin_version(store, "v1")
     edits.delete_all(store, [1], "wrong", purge=True)
     assert queries.pinned(store) == ("v1", "gpt")
 
@@ -137,22 +138,22 @@ def test_branch_goes_that_has_runs_of_two_configurations(store, forget):
 def test_one_version_of_a_workload_is_pinned_at_a_time(store):
     save(store, "v1")
     save(store, "v2")
-    edits.pin(store, "v1")
-    edits.pin(store, "v2")
+    pin_version(store, "v1")
+    pin_version(store, "v2")
     assert queries.pinned(store) == ("v2", "gpt")
-    edits.unpin(store, "v2")
+    unpin_version(store, "v2")
     with pytest.raises(UsageError, match="no version is pinned"):
         queries.pinned(store)
 
 
 def test_pinning_needs_one_version(store):
     with pytest.raises(UsageError, match="there is no version 'v1'"):
-        edits.pin(store, "v1")
+        pin_version(store, "v1")
     save(store, "v1", "gpt")
     save(store, "v1", "bert")
     with pytest.raises(UsageError, match="several workloads: bert, gpt; choose one with --workload"):
-        edits.pin(store, "v1")
-    edits.pin(store, "v1", workload="bert")
+        pin_version(store, "v1")
+    pin_version(store, "v1", workload="bert")
 
 
 @pytest.mark.parametrize("unknown", [7, 2**63, 10**30])

@@ -11,7 +11,7 @@ from tests.factories import save
 from tracker.compare import show
 from tracker.errors import StoreError
 from tracker.store import open_store, queries
-from tracker.store.failures import explain, is_connection_lost, is_crowded
+from tracker.store.failures import explain_failure, is_connection_lost, is_crowded
 
 QUOTE = 'value "too many connections" of a note'
 
@@ -27,7 +27,7 @@ QUOTE = 'value "too many connections" of a note'
 )
 def test_an_error_that_quotes_a_note_is_no_lack_of_connections(error, crowded, told):
     assert is_crowded(error) == crowded
-    known = explain(error, "db")
+    known = explain_failure(error, "db")
     assert (known and known.problem) == (told and f"db: {told} ({error})")
 
 

@@ -55,7 +55,7 @@ def test_values_with_blanks_in_them_are_asked_for_whole(store):
     """gpt ran with opt=adam w and batch=32; nobody set opt=adam."""
     save(store, of_run={"configuration": {"opt": "adam w", "batch": "32"}})
     save(store, of_run={"configuration": {"opt": "sgd", "note": "a opt=adam"}})
-    lines = queries.lines(store)
+    lines = queries.tracks(store)
     whole = queries.with_values(store, lines, {"opt": "adam w"})
     assert whole["configuration"].tolist() == ["batch=32 opt=adam w"]
     queries.check_filters(store, workload="gpt", config={"opt": "adam w", "batch": "32"})

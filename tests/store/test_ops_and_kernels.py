@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.factories import EPOCH_NS, capture, record, same_table, save, table
 from tracker.profile import MISSING
 from tracker.store import queries, save_run
-from tracker.store.queries import keyed
+from tracker.store.queries import ops_and_kernels
 
 OP = ("name", "input_shapes", "input_types", "module", "phase")
 KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes", "category", "op", "op_input_shapes")
@@ -178,7 +178,7 @@ def test_keys_that_were_read_are_not_asked_for_again_and_new_ones_are(store):
 
 
 def test_no_more_keys_are_kept_than_fit(store, monkeypatch):
-    monkeypatch.setattr(keyed, "_MOST_KEPT", 1)
+    monkeypatch.setattr(ops_and_kernels, "_MOST_KEPT", 1)
     for run in range(1, 4):
         save(store, f"v{run}", ops=[(f"a{run}", 2), (f"b{run}", 1)])
         assert queries.ops(store, [run]).frame["name"].tolist() == [f"a{run}", f"b{run}"]

@@ -6,8 +6,9 @@ import pytest
 
 from tests.factories import save
 from tracker.errors import UsageError
-from tracker.store import judged, queries
-from tracker.store.order import order_versions
+from tracker.store import queries
+from tracker.store import tracks as stored_tracks
+from tracker.store.versions import order_versions
 
 
 @pytest.fixture
@@ -58,8 +59,8 @@ def test_versions_of_several_workloads_are_no_order(four):
 def in_order(store):
     """The runs of the only line, version by version: number and start."""
     with store.connect() as connection:
-        (line,) = judged.lines(connection)
-        return [(run.version, run.run_id, run.started_at_ns) for run in judged.runs_of(connection, line)]
+        (line,) = stored_tracks.list_tracks(connection)
+        return [(run.version, run.run_id, run.started_at_ns) for run in stored_tracks.list_track_runs(connection, line)]
 
 
 def test_runs_of_a_version_follow_each_other_as_they_started_where_all_have_a_clock(store):
@@ -76,8 +77,8 @@ def test_where_one_run_has_no_clock_those_of_its_version_follow_each_other_as_th
     order = [("v1", 1, 200), ("v1", 2, 100), ("v1", 3, None), ("v2", 5, 300), ("v2", 4, 400)]
     assert in_order(store) == order
     with store.connect() as connection:
-        (line,) = judged.lines(connection)
-        series = [int(number) for number in judged.series_of(connection, line).ids]
-        runs = judged.runs_of(connection, line)
+        (line,) = stored_tracks.list_tracks(connection)
+        series = [int(number) for number in stored_tracks.read_series(connection, line).ids]
+        runs = stored_tracks.list_track_runs(connection, line)
     found = queries.series_runs(store, series[:1], runs)
     assert found.listed("run_id") == [number for _, number, _ in order]

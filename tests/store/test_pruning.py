@@ -15,6 +15,7 @@ from tracker.regressions import judgement
 from tracker.store import pruning, queries, save_run
 from tracker.store import runs as edits
 from tracker.store.pruning import Policy
+from tracker.store.versions import pin_version
 
 DAY_NS = 86_400 * 10**9
 NOW_NS = EPOCH_NS + 100 * DAY_NS
@@ -41,7 +42,7 @@ def test_old_runs_go_but_for_the_newest_versions_and_the_pinned_one(store):
     assert taken(store, keep_versions=2) == [old]
     assert taken(store, older_than=95) == []
     assert taken(store, workload="another") == []
-    edits.pin(store, "v2")
+    pin_version(store, "v2")
     assert taken(store) == [old, newest]
     assert young not in taken(store)
 
@@ -113,7 +114,7 @@ def test_a_relabelled_run_takes_its_samples_along(store):
     values = queries.samples(store, [run_id]).frame["per_step"].tolist()
     pruning.prune(store, run_id, now_ns=NOW_NS)
     edits.edit_all(store, [run_id], device=Device("AMD", "MI300X"), workload="bert")
-    (line,) = queries.lines(store).frame.to_dict("records")
+    (line,) = queries.tracks(store).frame.to_dict("records")
     assert line["workload"] == "bert"
     assert queries.samples(store, [run_id]).frame["per_step"].tolist() == values
     with store.connect() as connection:
@@ -130,7 +131,7 @@ def test_a_run_that_came_into_use_since_it_was_chosen_keeps_its_details(store):
     policy = Policy(NOW_NS - 30 * DAY_NS, 0)
     chosen = [run.run_id for run in pruning.prunable(store, policy)]
     assert chosen == [first, second]
-    edits.pin(store, "v2")
+    pin_version(store, "v2")
     assert [pruning.prune(store, run_id, policy, now_ns=NOW_NS) is None for run_id in chosen] == [False, True]
     assert queries.pruned(store, chosen) == {first: NOW_NS}
     assert pruning.prune(store, first, policy, now_ns=NOW_NS) is None, "another one was faster"
@@ -183,7 +184,7 @@ def test_room_is_given_back_when_asked(tmp_path):
 def test_the_runs_that_an_open_finding_rests_on_stay_until_it_recovers(store):
     before = made.runs(store, "v1", workload="made")
     after = made.runs(store, "v2", {"op07": 1.5}, start=3, workload="made")
-    lines = judgement.lines_of(store)
+    lines = judgement.tracks_of(store)
     assert judgement.update(store, lines) == 2
     assert taken(store, workload="made") == []
     made.runs(store, "v3", start=6, workload="made")

@@ -9,6 +9,7 @@ from tests.factories import EPOCH_NS, capture, record, same_table, save, text_of
 from tracker.profile import CPU, Device
 from tracker.store import queries, save_run
 from tracker.store import runs as edits
+from tracker.store.versions import pin_version
 
 
 def test_captures_say_where_the_time_of_each_rank_went(store):
@@ -123,7 +124,7 @@ def test_versions_keep_the_order_of_their_first_ingest(store):
     for version in ("v10", "v9", "v9"):
         save(store, version, of_run={"commit": f"c-{version}"})
     save(store, "v1", "bert")
-    edits.pin(store, "v10")
+    pin_version(store, "v10")
     edits.exclude_all(store, [3], "noisy")
     same_table(
         queries.versions(store).frame,

@@ -9,7 +9,7 @@ from sqlalchemy import text
 from tests.factories import EPOCH_NS, capture, record, save
 from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.store import health, pruning, save_run
-from tracker.store.queries.recordings import Recorded, recorded
+from tracker.store.recordings import Recorded, recorded
 
 STACK = {"with_stack": "on"}
 SHAPES = {"record_shapes": "on"}

@@ -9,6 +9,7 @@ from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store import queries
 from tracker.store import runs as edits
+from tracker.store.versions import pin_version
 
 
 def test_a_version_is_its_active_runs(store):
@@ -68,9 +69,9 @@ def test_pinned_is_one_version_of_a_workload(store):
         queries.pinned(store)
     save(store, workload="gpt")
     save(store, workload="bert")
-    edits.pin(store, "v1", workload="bert")
+    pin_version(store, "v1", workload="bert")
     assert queries.pinned(store) == ("v1", "bert")
-    edits.pin(store, "v1", workload="gpt")
+    pin_version(store, "v1", workload="gpt")
     with pytest.raises(UsageError, match="several workloads have a pinned version: bert, gpt"):
         queries.pinned(store)
     assert queries.pinned(store, workload="gpt") == ("v1", "gpt")

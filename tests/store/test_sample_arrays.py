@@ -11,16 +11,17 @@ from sqlalchemy import text
 
 from tests.factories import capture, record, save
 from tracker.profile import Device
-from tracker.store import judged, runs, save_run
-from tracker.store.run_series import chosen_runs, table_of
+from tracker.store import runs, save_run
+from tracker.store import tracks as stored_tracks
 from tracker.store.samples import SampleArray, arrays_of
-from tracker.store.samples.arrays import array_of_rows, packed, unpacked
+from tracker.store.samples.rows import array_of_rows, pack_samples, unpack_samples
+from tracker.store.tracks import read_chosen_runs, tabulate_runs
 
 
 def stored(connection, run_id):
     """The array of a run as the table holds it, None without."""
     found = connection.execute(text("SELECT numbers FROM sample_array WHERE run_id = :id"), {"id": run_id}).scalar()
-    return None if found is None else unpacked(bytes(found))
+    return None if found is None else unpack_samples(bytes(found))
 
 
 def same(one, other):
@@ -38,27 +39,27 @@ def test_an_array_packs_to_bytes_and_back():
     array = SampleArray(
         np.array([3, 4, 900]), np.array([1.5, 0.1, 2**53 + 2]), np.array([1.0, np.nan, 0.25]), np.ones(3)
     )
-    same(unpacked(packed(array)), array)
+    same(unpack_samples(pack_samples(array)), array)
     nothing = SampleArray(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
-    same(unpacked(packed(nothing)), nothing)
+    same(unpack_samples(pack_samples(nothing)), nothing)
 
 
 def test_the_format_of_the_bytes_is_the_one_that_databases_hold():
     array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]), np.array([0.4, 9.0]))
-    assert zlib.decompress(packed(array)) == b"\x01" + struct.pack("<2q6d", 5, 2, 0.5, 10.0, 2.0, 3.0, 0.4, 9.0)
+    assert zlib.decompress(pack_samples(array)) == b"\x01" + struct.pack("<2q6d", 5, 2, 0.5, 10.0, 2.0, 3.0, 0.4, 9.0)
 
 
 def test_arrays_of_before_there_were_lows_are_read():
-    array = unpacked(zlib.compress(struct.pack("<2q4d", 5, 2, 0.5, 10.0, 2.0, 3.0)))
+    array = unpack_samples(zlib.compress(struct.pack("<2q4d", 5, 2, 0.5, 10.0, 2.0, 3.0)))
     assert (array.series_ids.tolist(), array.values.tolist(), array.calls.tolist()) == ([5, 7], [0.5, 10.0], [2.0, 3.0])
     assert np.isnan(array.lows).all()
 
 
 def test_damaged_bytes_are_told():
     array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]), np.array([0.4, 9.0]))
-    for damaged in (b"", b"none", packed(array)[:-3], zlib.compress(struct.pack("<2q2d", 5, 2, 0.5, 10.0))):
+    for damaged in (b"", b"none", pack_samples(array)[:-3], zlib.compress(struct.pack("<2q2d", 5, 2, 0.5, 10.0))):
         with pytest.raises(ValueError, match=r"these bytes are no samples|differ in number"):
-            unpacked(damaged)
+            unpack_samples(damaged)
 
 
 def test_a_saved_run_has_the_array_of_its_rows(store):
@@ -89,11 +90,11 @@ def test_a_purged_run_leaves_no_array(store):
 def test_a_run_that_an_older_program_wrote_is_read_from_its_rows(store):
     save(store, runs=2, ops=[("mm", 100), ("relu", 10)])
     with store.connect() as connection:
-        before = table_of(chosen_runs(connection, [1, 2]))
+        before = tabulate_runs(read_chosen_runs(connection, [1, 2]))
     with store.begin() as connection:
         connection.execute(text("DELETE FROM sample_array WHERE run_id = 2"))
     with store.connect() as connection:
-        after = table_of(chosen_runs(connection, [1, 2]))
+        after = tabulate_runs(read_chosen_runs(connection, [1, 2]))
     assert before[0] == after[0]
     np.testing.assert_array_equal(before[1:], after[1:])
 
@@ -103,9 +104,9 @@ def test_values_of_runs_are_those_of_the_table_sample(store, run_ids):
     for factor in (1, 2, 3):
         save(store, f"v{factor}", ops=[("mm", 100 * factor), *([("relu", 10)] if factor != 2 else [])])
     with store.connect() as connection:
-        (line,) = judged.lines(connection)
-        series = judged.series_of(connection, line)
-        values, calls, lows = judged.values_of(connection, run_ids, series)
+        (line,) = stored_tracks.list_tracks(connection)
+        series = stored_tracks.read_series(connection, line)
+        values, calls, lows = stored_tracks.read_values(connection, run_ids, series)
         rows = connection.execute(text("SELECT run_id, series_id, value, calls, p10 FROM sample")).all()
     slow = {(row.run_id, row.series_id): np.array([row.value, row.calls, row.p10], dtype=float) for row in rows}
     for column, run_id in enumerate(run_ids):

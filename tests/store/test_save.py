@@ -10,7 +10,7 @@ from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, H100, capture, record, save, table
 from tracker.errors import UsageError
 from tracker.profile import CPU, RANK_BY_ORDER, RANK_SETTING, Breakdown, Device, Source
-from tracker.store import SavedRun, details, queries, save_run, save_runs
+from tracker.store import SavedRun, captures, queries, save_run, save_runs
 from tracker.store import runs as edits
 
 FORMATS = ["torch_profiler"]
@@ -182,14 +182,14 @@ def test_a_save_tells_what_the_run_holds_now(store):
 
 
 def test_an_exception_halfway_leaves_nothing(store, monkeypatch):
-    real = details.bulk.load
+    real = captures.bulk.load
 
     def fail_at_the_end(connection, table, columns):
         real(connection, table, columns)
         if table == "api":
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(details.bulk, "load", fail_at_the_end)
+    monkeypatch.setattr(captures.bulk, "load", fail_at_the_end)
     with pytest.raises(KeyboardInterrupt):
         save(store, api=[("cudaLaunchKernel", 1)])
     assert count_rows(store) == {}

@@ -11,7 +11,7 @@ from alembic import command
 from sqlalchemy import create_engine, text
 
 from tracker.profile import ROW_COLUMNS, Breakdown
-from tracker.store import connect, contexts, open_store, partitions, schema
+from tracker.store import captures, connect, open_store, packing, schema
 from tracker.store.tables import metadata
 
 OTHER_NAMES = {"op_key": "op_key_id", "kernel_key": "kernel_key_id"}
@@ -30,18 +30,18 @@ def test_columns_are_those_of_the_contract_under_its_names():
             expected = (expected - texts) | {f"{column}_id" for column in texts}
         if name == "communication":
             expected = (expected - {"group_role_id", "group_size"}) | {"process_group_id", *OF_ALL_RANKS}
-        packed = contexts.COLUMNS if name == "op_tree" else ()
+        packed = packing.CONTEXT_COLUMNS if name == "op_tree" else ()
         assert (set(metadata.tables[name].columns.keys()) | set(packed)) - KEYS - {"contexts"} == expected, name
     for name in ("capture", "step"):
         assert set(Breakdown.__struct_fields__) <= set(metadata.tables[name].columns.keys())
 
 
 def test_detail_tables_are_keyed_by_run_and_partitioned():
-    for name in partitions.DETAIL_TABLES:
+    for name in captures.DETAIL_TABLES:
         table = metadata.tables[name]
         assert [column.name for column in table.primary_key][:2] == ["run_id", "rank"]
         assert table.dialect_options["postgresql"]["partition_by"] == "RANGE (run_id)"
-    assert set(partitions.DETAIL_TABLES) | {"capture"} == {
+    assert set(captures.DETAIL_TABLES) | {"capture"} == {
         name for name, table in metadata.tables.items() if [c.name for c in table.primary_key][:2] == ["run_id", "rank"]
     }
 

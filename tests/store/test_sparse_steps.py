@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.store.samples.sparse import sparse_steps
-from tracker.store.samples.statistic import mean_over_steps, over_steps, sums_per_step
+from tracker.store.samples.statistics import mean_over_steps, over_steps, sparse_steps, sums_per_step
 
 NUMBERS = st.one_of(st.integers(-3, 9).map(float), st.just(float("nan")))
 

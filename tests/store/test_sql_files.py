@@ -12,8 +12,7 @@ from sqlalchemy import event
 
 from tests.factories import save
 from tracker.schema.levels import LEVEL
-from tracker.store import queries, sql
-from tracker.store.queries import levels
+from tracker.store import levels, queries, sql
 
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))

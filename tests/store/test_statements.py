@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tracker.schema.levels import LEVEL
-from tracker.store import listings
-from tracker.store.queries import details, levels
-from tracker.store.samples.stored import COLUMNS
+from tracker.store import levels
+from tracker.store.queries import details
+from tracker.store.samples.rows import SAMPLED_COLUMNS
 
 GOLDEN = Path(__file__).parent / "golden" / "statements.sql"
 LISTED = ("memory_peak", "memory_block", "memory_curve")
@@ -27,16 +27,16 @@ def statements():
         found[f"{name}: sums by {', '.join(grain)}"] = levels.build_statement(query, [1], by=grain, **filters)[0]
         if name in ("op", "kernel"):
             found[f"{name}: rows"] = levels.build_statement(query, [1], by=grain, summed=False, **filters)[0]
-    for level, columns in COLUMNS.items():
-        found[f"{level}: rows of a run"] = listings.list_rows_of_run(level, columns)
+    for level, columns in SAMPLED_COLUMNS.items():
+        found[f"{level}: rows of a run"] = levels.list_rows_of_run(level, columns)
     found["memory_peak: rows"] = details.OWNERS
     found["memory_block: rows"] = details.BLOCKS
-    found["memory_curve: rows"] = listings.list_rows("memory_curve", details.CURVE_COLUMNS, details.CURVE_ORDER)
-    found["memory_curve: rows of ranks"] = listings.list_rows(
+    found["memory_curve: rows"] = levels.list_rows("memory_curve", details.CURVE_COLUMNS, details.CURVE_ORDER)
+    found["memory_curve: rows of ranks"] = levels.list_rows(
         "memory_curve", details.CURVE_COLUMNS, details.CURVE_ORDER, ranks=True
     )
-    found["kernel: what is known of ranks"] = listings.sum_known_of_ranks("kernel", ("calls", "total_ns", "bytes"))
-    found["which levels have rows"] = listings.list_filled_levels()
+    found["kernel: what is known of ranks"] = levels.sum_known_of_ranks("kernel", ("calls", "total_ns", "bytes"))
+    found["which levels have rows"] = levels.list_filled_levels()
     return found
 
 

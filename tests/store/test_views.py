@@ -24,12 +24,12 @@ from tracker.profile import Breakdown
 from tracker.regressions import track as rules
 from tracker.regressions.actions import act, undo
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.judgement import lines_of, update
-from tracker.regressions.track import named_lines, read_tracks
+from tracker.regressions.judgement import tracks_of, update
+from tracker.regressions.track import named_tracks, read_tracks
 from tracker.results.thresholds import Threshold
-from tracker.store import connect, health, open_store, order, pruning, queries, save_run, schema, views
+from tracker.store import connect, health, open_store, pruning, queries, save_run, schema, versions, views
 from tracker.store import runs as edits
-from tracker.store.regressions import Word
+from tracker.store.findings import Word
 
 NAMES = [view.name for view in views.VIEWS]
 SLOW = {"op07": 5.0}
@@ -43,7 +43,7 @@ def ask(store, query, **parameters):
 
 
 def judge(store):
-    return update(store, lines_of(store))
+    return update(store, tracks_of(store))
 
 
 def is_judged(store):
@@ -55,7 +55,7 @@ def is_judged(store):
 def is_current(store):
     """The same as the commands decide it."""
     found = {}
-    for track in read_tracks(store, named_lines(store, branches=True)):
+    for track in read_tracks(store, named_tracks(store, branches=True)):
         for version, label in track.labels.items():
             found[track.names["workload"], label] = version not in track.late
     return found
@@ -214,7 +214,7 @@ def test_a_judgement_is_shown_while_it_is_current(store):
     made.runs(store, "v4", start=30)
     check_currency(store, ["v1", "v2", "v3"])
     judge(store)
-    order.order_versions(store, ["v3"], after="v4")
+    versions.order_versions(store, ["v3"], after="v4")
     check_currency(store, ["v1", "v2"])
     judge(store)
     check_currency(store, ["v1", "v2", "v4", "v3"])
@@ -226,9 +226,9 @@ def test_limits_ranks_and_rules_end_a_judgement(store, monkeypatch):
     judge(store)
     limit = Threshold("min_ratio", 0.07, "op", "op0?", who="ann", when_ns=1, reason="noisy")
     with store.begin() as connection:
-        from tracker.store import thresholds
+        from tracker.store import tracks as stored_tracks
 
-        thresholds.write(connection, 1, [limit])
+        stored_tracks.write_limits(connection, 1, [limit])
     check_currency(store, [])
     judge(store)
     check_currency(store, ["v1", "v2"])
@@ -422,7 +422,7 @@ def test_views_that_are_gone_or_changed_are_said_and_made_again(database_url):
         assert health.repair(store) == ["v_op  made again"]
         assert health.check(store) == []
         with store.begin() as connection:
-            views.drop(connection)
+            views.drop_views(connection)
         assert health.check(store)[0].startswith("v_version, v_run, v_step, v_op, ")
     assert connect.upgrade(database_url) == (schema.SCHEMA_HEAD, schema.SCHEMA_HEAD)
     with open_store(database_url, read_only=True) as store:
@@ -450,7 +450,7 @@ def test_an_older_database_gets_its_views_when_it_is_upgraded(database_url):
 def test_what_has_the_name_of_a_view_stays(empty_url):
     with open_store(empty_url) as store:
         with store.begin() as connection:
-            views.drop(connection)
+            views.drop_views(connection)
             connection.execute(text("CREATE TABLE v_run (mine BIGINT)"))
         with pytest.raises(StoreError, match=r"v_run is none of the views of tracker.*; rename v_run, then"):
             health.repair(store)

@@ -12,7 +12,7 @@ from tracker import notify
 from tracker.config import Alerts
 from tracker.intake import ingest
 from tracker.notify import Alarm
-from tracker.store import inbox, leases, notifications, watchers
+from tracker.store import inbox, notifications, watchers
 from tracker.watch import Event, Service, alarms, rounds
 from tracker.watch.work import MOST_SAID
 
@@ -238,7 +238,7 @@ def test_a_watcher_that_hangs_says_so_itself_and_lets_go_of_its_work(world, stor
     service = Service(world.work, lambda: world.work.settings, lambda settings: nullcontext(store), "1.0")
     watchers.begin(store, world.work.owner, "node1", 1, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
     with world.work.at("tell"):
-        assert leases.take(store, "tell", world.work.owner, now_ns=world.now_ns)
+        assert watchers.take_lease(store, "tell", world.work.owner, now_ns=world.now_ns)
         for _ in range(60):
             service.beat(world.after(MINUTE).store)
         assert world.told.messages == []

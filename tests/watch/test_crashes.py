@@ -15,7 +15,7 @@ from tests.test_intake import write_trace
 from tests.watch.world import SETTLED, World
 from tracker.intake import ingest
 from tracker.regressions import judgement
-from tracker.store import leases, open_store, queries
+from tracker.store import open_store, queries, watchers
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,7 +97,7 @@ def check(url: str, folder: Path, sent: Path) -> None:
         }  # fmt: skip
         assert sorted(world.runs()) == [("bert", "v1")] * 3 + [("bert", "v2")] * 3 + [("gpt", "v1"), ("gpt", "v2")]
         assert queries.runs(store, workload="gpt").frame["ranks"].tolist() == [2, 1]
-        assert judgement.update(store, judgement.lines_of(store)) == 0
+        assert judgement.update(store, judgement.tracks_of(store)) == 0
     keys = Counter(line.split()[0] for line in sent.read_text().splitlines())
     assert sorted(key.split(":")[-2] for key in keys) == ["opened", "quarantined"]
     # at least once; one of them twice where it died between the sending and the note of it
@@ -114,7 +114,7 @@ def play_all(crasher, copied, database_url, tmp_path, *, every: int) -> int:
         url, sent = copy(number), tmp_path / f"sent{number}"
         if step >= 0:
             assert crasher(url, folder, now, sent, step) == "killed", step
-        after = now + 10 * leases.LIFETIME_NS * (step >= 0)  # whatever it held is free by now
+        after = now + 10 * watchers.LEASE_LIFETIME_NS * (step >= 0)  # whatever it held is free by now
         assert crasher(url, folder, after, sent, -1) == "done", step
         check(url, folder, sent)
         drop(url)

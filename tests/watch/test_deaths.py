@@ -12,7 +12,7 @@ from tests.watch.world import MINUTE, SETTLED
 from tracker import intake
 from tracker.errors import StoreError, TrackerError
 from tracker.hooks import spool
-from tracker.store import inbox, leases
+from tracker.store import inbox, watchers
 from tracker.watch import Stopped, take
 from tracker.watch.take import MAX_DEATHS
 
@@ -119,7 +119,7 @@ def test_a_profile_that_kills_its_watchers_is_quarantined(world, store):
     for number in range(MAX_DEATHS):
         (entry,) = world.entries().values()
         assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)  # and then it died
-        world.after(leases.LIFETIME_NS)
+        world.after(watchers.LEASE_LIFETIME_NS)
     assert world.round() == {"gpt/v1/a.json": "quarantined"}
     assert world.entries()["gpt/v1/a.json"].reason.startswith(
         "the watcher died while it read this, 3 times in a row; it may need more memory"
@@ -144,7 +144,7 @@ def test_what_was_put_off_often_is_not_blamed_for_the_first_death(world, store, 
     monkeypatch.setattr(intake, "ingest", real)
     world.after(15 * MINUTE)
     assert inbox.start(store, entry, "node1:2:x", now_ns=world.now_ns)  # and then it died
-    assert world.after(leases.LIFETIME_NS).round() == {"gpt/v1/a.json": "ingested"}
+    assert world.after(watchers.LEASE_LIFETIME_NS).round() == {"gpt/v1/a.json": "ingested"}
 
 
 def test_a_watcher_that_had_to_be_ended_did_not_die_of_what_it_read(world, store):
@@ -156,7 +156,7 @@ def test_a_watcher_that_had_to_be_ended_did_not_die_of_what_it_read(world, store
         assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)
         inbox.break_off(store, f"node1:{number}:x")
         inbox.break_off(store, "somebody else")
-        world.after(leases.LIFETIME_NS)
+        world.after(watchers.LEASE_LIFETIME_NS)
     assert world.round() == {"gpt/v1/a.json": "ingested"}
 
 

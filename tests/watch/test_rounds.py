@@ -19,40 +19,40 @@ from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.regressions import judgement, track
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import found_rows
-from tracker.store import inbox, leases, open_store, queries, watchers
+from tracker.store import inbox, open_store, queries, watchers
 from tracker.watch import rounds
 
 
 def test_a_lease_is_one_watchers_until_it_ends_or_is_given_back(store):
     def take(owner, now_ns, **more):
-        return leases.take(store, "judge", owner, now_ns=now_ns, **more)
+        return watchers.take_lease(store, "judge", owner, now_ns=now_ns, **more)
 
-    end = leases.LIFETIME_NS
+    end = watchers.LEASE_LIFETIME_NS
     assert [take("a", 0), take("b", 1), take("a", 2), take("b", end)] == [True, False, True, False]
     assert take("b", end + 2)  # a died
-    leases.release(store, "judge", "a", done_ns=7)  # and comes back too late
+    watchers.release_lease(store, "judge", "a", done_ns=7)  # and comes back too late
     assert not take("a", end + 3)
-    leases.release(store, "judge", "b", done_ns=end + 4)
+    watchers.release_lease(store, "judge", "b", done_ns=end + 4)
     assert not take("a", end + 5, undone_since_ns=end + 3)
     assert take("a", end + 5, undone_since_ns=end + 4)
 
 
 def test_a_lease_of_a_clock_that_was_years_ahead_holds_nothing(store):
     years = 1000 * 24 * 3600 * SECOND
-    assert leases.take(store, "nightly", "a", now_ns=years)
-    assert leases.take(store, "nightly", "b", now_ns=0)
-    leases.release(store, "nightly", "b", done_ns=years)
-    assert leases.take(store, "nightly", "b", now_ns=0, undone_since_ns=0)
+    assert watchers.take_lease(store, "nightly", "a", now_ns=years)
+    assert watchers.take_lease(store, "nightly", "b", now_ns=0)
+    watchers.release_lease(store, "nightly", "b", done_ns=years)
+    assert watchers.take_lease(store, "nightly", "b", now_ns=0, undone_since_ns=0)
 
 
 def test_a_lease_that_is_renewed_does_not_end(store):
     watchers.begin(store, "a", "node1", 1, "1.0", every_ns=None, now_ns=0)
-    assert leases.take(store, "judge", "a", now_ns=0)
+    assert watchers.take_lease(store, "judge", "a", now_ns=0)
     for second in range(60, 600, 60):
         watchers.beat(store, "a", now_ns=second * SECOND)
-        assert not leases.take(store, "judge", "b", now_ns=second * SECOND + 1)
+        assert not watchers.take_lease(store, "judge", "b", now_ns=second * SECOND + 1)
     watchers.end(store, "a", "ended", now_ns=600 * SECOND)
-    assert leases.take(store, "judge", "b", now_ns=600 * SECOND)
+    assert watchers.take_lease(store, "judge", "b", now_ns=600 * SECOND)
 
 
 def test_work_under_a_lease_that_fails_was_not_done(world):
@@ -103,7 +103,7 @@ def test_a_watcher_that_loses_its_lease_while_it_waits_for_the_database_does_no_
 
     def deliver_late(*given, **more):
         monkeypatch.setattr(notify, "deliver", deliver)
-        rounds.tell(other.after(SETTLED + leases.LIFETIME_NS + 1).work)
+        rounds.tell(other.after(SETTLED + watchers.LEASE_LIFETIME_NS + 1).work)
         return deliver(*given, **more)
 
     monkeypatch.setattr(notify, "deliver", deliver_late)
@@ -120,10 +120,10 @@ def test_a_watcher_says_that_it_lives_before_those_who_asked_later_write(tmp_pat
     path = tmp_path / "tracker.db"
     with open_store(str(path)) as store, open_store(str(path)) as slow:
         watchers.begin(store, "a", "node1", 1, "1.0", every_ns=None, now_ns=0)
-        assert leases.take(store, "judge", "a", now_ns=0)
+        assert watchers.take_lease(store, "judge", "a", now_ns=0)
         took = []
         beat = Thread(target=watchers.beat, args=[store, "a"], kwargs={"now_ns": 100 * SECOND})
-        take = Thread(target=lambda: took.append(leases.take(store, "judge", "b", now_ns=130 * SECOND)))
+        take = Thread(target=lambda: took.append(watchers.take_lease(store, "judge", "b", now_ns=130 * SECOND)))
         with slow.begin():
             for place, thread in enumerate((beat, take), start=1):
                 thread.start()
@@ -271,7 +271,7 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     assert state() == "muted"
     world.after(2 * MINUTE).round()
     assert state() != "muted"
-    assert judgement.update(store, judgement.lines_of(store)) == 0
+    assert judgement.update(store, judgement.tracks_of(store)) == 0
 
 
 def test_a_channel_that_fails_is_said_with_its_reason(world):

@@ -18,7 +18,7 @@ from tracker.hooks import spool
 from tracker.intake import spooled
 from tracker.intake.spooled import ATTEMPTS
 from tracker.regressions import judgement
-from tracker.store import inbox, leases, queries
+from tracker.store import inbox, queries, watchers
 from tracker.watch import retry, rounds, status, take
 from tracker.watch.take import in_order
 
@@ -223,7 +223,7 @@ def test_what_another_watcher_reads_is_left_alone_until_its_lease_ends(world, st
     world.after(SETTLED).look()
     (entry,) = world.entries().values()
     assert inbox.start(store, entry, "node1:2:b", now_ns=world.now_ns)
-    assert world.after(leases.LIFETIME_NS - 1).round() == {"gpt/v1/a.json": "working"}
+    assert world.after(watchers.LEASE_LIFETIME_NS - 1).round() == {"gpt/v1/a.json": "working"}
     assert world.runs() == []
     assert world.after(1).round() == {"gpt/v1/a.json": "ingested"}
     # the other one was only slow: what it says now changes nothing
@@ -274,7 +274,7 @@ def test_runs_whose_judgement_was_cut_off_are_judged_by_whoever_comes_next(world
     after = World(store, world.root, owner="node1:2:b")
     after.round()
     assert after.lines("judged") == ["2 versions"]
-    assert real(store, judgement.lines_of(store)) == 0
+    assert real(store, judgement.tracks_of(store)) == 0
 
 
 def test_a_line_is_judged_once_for_all_that_came(world, monkeypatch):

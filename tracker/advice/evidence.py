@@ -26,7 +26,7 @@ from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_F
 from tracker.results import Number
 from tracker.store import queries
 from tracker.store.calls.splitting import least_exposed_wait
-from tracker.store.samples.statistic import mean_over_steps, over_ranks, over_steps
+from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps
 
 if TYPE_CHECKING:
     from tracker.columns import F64

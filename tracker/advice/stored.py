@@ -13,7 +13,7 @@ from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.advice.rules import RULE_VERSION
 from tracker.errors import StoreError
 from tracker.store import advice
-from tracker.store.damage import REMEDY
+from tracker.store.failures import REMEDY
 
 if TYPE_CHECKING:
     from tracker.store import Store

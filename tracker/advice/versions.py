@@ -13,7 +13,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, order_of_items, severity
 from tracker.results import Advice
 from tracker.results.advice import GONE, GROWN, NEW
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.statistics import over_runs
 
 if TYPE_CHECKING:
     from tracker.store import Store

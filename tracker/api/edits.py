@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.api.arguments import EMPTY, Names, mapping, writing
 from tracker.errors import UsageError, check_reason
@@ -16,8 +16,8 @@ from tracker.units import AGE, age_ns
 if TYPE_CHECKING:
     from tracker.notify import Delivered
     from tracker.store import Store
+    from tracker.store.findings import Action
     from tracker.store.pruning import Prunable
-    from tracker.store.regressions import Action
 
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
@@ -121,10 +121,10 @@ def undone_marks(
 ) -> list[tuple[int, str]]:
     """Take back the last mark of findings, as `undo` does; return each finding with the mark that it had."""
     from tracker.regressions import actions
-    from tracker.store import regressions
+    from tracker.store import findings as stored_findings
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
-    wish = regressions.Word("undo", account(by), time.time_ns(), reason)
+    wish = stored_findings.Word("undo", account(by), time.time_ns(), reason)
     with writing(store) as opened:
         return actions.undo(opened, wish, finding_ids=finding_ids, incident_ids=incident_ids)
 
@@ -138,12 +138,13 @@ def _mark(
     until: str | datetime | None = None,
 ) -> list[int]:
     from tracker.regressions import actions
-    from tracker.store import queries, regressions
+    from tracker.store import findings as stored_findings
+    from tracker.store import queries
 
     finding_ids, incident_ids = actions.numbers_of(_listed(findings))
     now = time.time_ns()
     until_ns, version = (None, None) if until is None else mute_end(until, now)
-    wish = regressions.Word(action, account(by), now, reason, until_ns, version)
+    wish = stored_findings.Word(action, account(by), now, reason, until_ns, version)
     with writing(store) as opened:
         if version is not None and not str(until).startswith(_FUTURE):
             known = list(dict.fromkeys(queries.versions(opened).listed("version")))
@@ -245,10 +246,10 @@ def _change(change: str, runs: Names, store: Store | None, **values: Any) -> lis
         one_line(name, values[name] or "")
     run_ids = run_numbers(_listed(runs))
     with writing(store) as opened:
-        before = judgement.lines_of(opened, run_ids)
+        before = judgement.tracks_of(opened, run_ids)
         getattr(stored, change)(opened, run_ids, **values)
-        lines = [*before, *judgement.lines_of(opened, run_ids)]
-        judgement.update(opened, judgement.with_branches(opened, lines))
+        track_keys = [*before, *judgement.tracks_of(opened, run_ids)]
+        judgement.update(opened, judgement.with_branches(opened, track_keys))
     return run_ids
 
 
@@ -282,7 +283,7 @@ def order_versions(
     """
     from tracker import compare
     from tracker.regressions import judgement
-    from tracker.store import order, runs
+    from tracker.store import versions
 
     if after and before:
         raise UsageError("both --after and --before are given", remedy="choose one of them")
@@ -290,10 +291,10 @@ def order_versions(
     with writing(store) as opened:
         wanted = [compare.label_of(opened, label, workload) for label in named]
         after, before = (one and compare.label_of(opened, one, workload) for one in (after, before))
-        done = order.order_versions(opened, wanted, workload=workload, after=after, before=before)
-        workload = runs.workload_of(opened, wanted[0], workload)
-        lines = judgement.lines_of(opened, workload=workload)
-        judgement.update(opened, judgement.with_branches(opened, lines))
+        done = versions.order_versions(opened, wanted, workload=workload, after=after, before=before)
+        workload = versions.workload_of(opened, wanted[0], workload)
+        track_keys = judgement.tracks_of(opened, workload=workload)
+        judgement.update(opened, judgement.with_branches(opened, track_keys))
     return done
 
 
@@ -310,23 +311,26 @@ def forget_branch(branch: str, *, workload: str | None = None, store: Store | No
 
 def pin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
     """Make a version the fixed baseline of its workload, as `tracker versions pin` does. Return its label."""
-    return _pin("pin", label, workload, store)
+    from tracker.store import versions
+
+    return _change_pin(versions.pin_version, label, workload, store)
 
 
 def unpin_version(label: str, *, workload: str | None = None, store: Store | None = None) -> str:
     """Remove the pin of a version, as `tracker versions unpin` does. Return its label."""
-    return _pin("unpin", label, workload, store)
+    from tracker.store import versions
+
+    return _change_pin(versions.unpin_version, label, workload, store)
 
 
-def _pin(change: Literal["pin", "unpin"], label: str, workload: str | None, store: Store | None) -> str:
+def _change_pin(change: Callable[..., str | None], label: str, workload: str | None, store: Store | None) -> str:
     from tracker import compare
     from tracker.regressions import judgement
-    from tracker.store import runs
 
     with writing(store) as opened:
         label = compare.label_of(opened, label, workload)
-        workload = getattr(runs, change)(opened, label, workload=workload) or workload
-        judgement.update(opened, judgement.lines_of(opened, workload=workload))
+        workload = change(opened, label, workload=workload) or workload
+        judgement.update(opened, judgement.tracks_of(opened, workload=workload))
     return label
 
 

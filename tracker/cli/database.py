@@ -58,13 +58,13 @@ def only_workload(database: str) -> str | None:
     is refused later.
     """
     from tracker.store import queries
-    from tracker.store.damage import CHECK
+    from tracker.store.failures import CHECK_COMMAND
 
     try:
         with opened(database, read_only=True) as store:
             known = set(map(main_of, queries.versions(store).listed("workload")))
     except StoreError as error:
-        if CHECK in error.remedy:  # it is damaged: to ask for a workload would send its user astray
+        if CHECK_COMMAND in error.remedy:  # it is damaged: to ask for a workload would send its user astray
             raise
         return None
     return str(known.pop()) if len(known) == 1 else None
@@ -72,7 +72,7 @@ def only_workload(database: str) -> str | None:
 
 def damage_behind(error: Exception) -> StoreError | None:
     """What to say of an error that nobody foresaw where a database of this call is damaged; None where none is."""
-    from tracker.store.damage import explain_damage
+    from tracker.store.failures import explain_damage
 
     for name in LastOpened.names:
         try:

@@ -65,7 +65,7 @@ def check(
       tracker db check --repair
     """
     from tracker.store import health
-    from tracker.store.samples.arrays import HOW_TO_REPAIR
+    from tracker.store.samples.rows import HOW_TO_REPAIR
 
     settings = config.load(db)
     with opened(settings, read_only=not repair) as store:

@@ -186,7 +186,7 @@ def _store_runs(
     from tracker.regressions import track  # noqa: F401
     from tracker.regressions.inbox import findings  # noqa: F401
     from tracker.reports.cells import deciding_runs  # noqa: F401
-    from tracker.store.order import seems_older_than  # noqa: F401
+    from tracker.store.versions import seems_older_than  # noqa: F401
 
     version, workload = labels
     with ExitStack() as stack:
@@ -402,7 +402,7 @@ def _with_places(warning: str, who: Sequence[str], count: int, total: int, what:
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """A hint for each new version that came after one that seems newer, with the command that moves it."""
     from tracker.store import queries
-    from tracker.store.order import seems_older_than
+    from tracker.store.versions import seems_older_than
 
     hints = []
     for workload in dict.fromkeys(result.workload for result in results):
@@ -425,9 +425,9 @@ def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     added = [result.run_id for result in results if result.created and branch_of(result.workload)]
     if not added:
         return []
-    lines = judgement.lines_of(store, added)
+    track_keys = judgement.tracks_of(store, added)
     hints = []
-    for track in read_tracks(store, {line: {} for line in lines}):
+    for track in read_tracks(store, {key: {} for key in track_keys}):
         for version, base in track.bases.items():
             if not any(run.run_id in added for run in track.runs_of(version)):
                 continue
@@ -499,20 +499,21 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
     from tracker.regressions import judgement
-    from tracker.regressions.track import lost_records, named_lines, read_tracks
+    from tracker.regressions.track import lost_records, named_tracks, read_tracks
     from tracker.reports.cells import deciding_runs
     from tracker.results.verdicts import GLOSSES
 
     added = {result.run_id for result in results}
     sentences = []
-    names, lines = named_lines(store, branches=True), judgement.lines_of(store, sorted(added))
-    for track in read_tracks(store, {line: names[line] for line in lines if line in names}):
+    names = named_tracks(store, branches=True)
+    track_keys = judgement.tracks_of(store, sorted(added))
+    for track in read_tracks(store, {key: names[key] for key in track_keys if key in names}):
         versions = [run.version_id for run in track.runs if run.run_id in added]
         if not versions:
             continue
         version = max(versions, key=track.order.index)
         runs = len(track.runs_of(version))
-        where = track.names["configuration"] if len(lines) > 1 else ""
+        where = track.names["configuration"] if len(track_keys) > 1 else ""
         words = ", ".join(filter(None, (counted(runs, "run"), where)))
         who, base = f"{track.labels[version]} ({words})", track.before(version)
         row = track.judged.get(version)
@@ -527,7 +528,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
         )
         first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
         if base is None:
-            who = who if len(lines) == 1 else track.labels[version]  # once for all configurations
+            who = who if len(track_keys) == 1 else track.labels[version]  # once for all configurations
             sentences.append(f"{who} is the first version of {track.names['workload']}.")
         elif not (first and last):
             why = f"too few runs{needed and '; '}{needed}"

@@ -56,11 +56,11 @@ def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker.store import runs
+    from tracker.store.versions import workload_of
 
     with opened(db) as store:
         label = api.pin_version(label, workload=workload, store=store)
-        workload = runs.workload_of(store, label, workload)
+        workload = workload_of(store, label, workload)
         following = diff_of(store, workload, pinned=True)
     emit(f"{label} pinned.{_next(following, workload)}")
 
@@ -112,7 +112,8 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker.store import queries, runs
+    from tracker.store import queries
+    from tracker.store.versions import workload_of
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
         raise UsageError(
@@ -132,7 +133,7 @@ def order(
                 note(f"note: not in {from_git}, left after the version before: {', '.join(unknown)}")
             workload = workloads[0]
         done = api.order_versions(labels or [], workload=workload, after=after, before=before, store=store)
-        workload = runs.workload_of(store, done[0], workload)
+        workload = workload_of(store, done[0], workload)
         following = diff_of(store, workload)
     emit(f"{' '.join(done)}\n{counted(len(done), 'version')} in order.{_next(following, workload)}")
 
@@ -168,7 +169,7 @@ def judge(workload: Workload = None, db: Database = None) -> None:
     where = ("--workload", workload) if workload else ()
     with opened(db) as store:
         queries.check_filters(store, workload=workload)
-        count = judgement.update(store, judgement.lines_of(store, workload=workload))
+        count = judgement.update(store, judgement.tracks_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.{next_lines(command('tracker', 'versions', *where))}")
 
 

@@ -11,8 +11,9 @@ from tracker.regressions.sides import judged_version_of
 from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.results import BASELINES
 from tracker.results.options import check_words
-from tracker.store import Store, judged, queries
-from tracker.store.judged import LineRun
+from tracker.store import Store, queries
+from tracker.store import tracks as stored_tracks
+from tracker.store.tracks import TrackRun
 from tracker.units import format_numbers
 
 
@@ -29,13 +30,13 @@ def baseline_of(
     """
     check_words("baseline", (against,), BASELINES)
     with store.connect() as connection:
-        lines = judged.lines(connection, run_ids)
-        if len(lines) > 1:
+        track_keys = stored_tracks.list_tracks(connection, run_ids)
+        if len(track_keys) > 1:
             raise UsageError(
                 f"{candidate} has runs of several workloads, devices or configurations",
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
-        track = runs_of_track(connection, lines[0])
+        track = runs_of_track(connection, track_keys[0])
         if track.main is not None:
             return _of_branch(store, track, candidate, run_ids, against, workload)
         row = judged_version_of(track, run_ids) if against == "window" else None
@@ -109,7 +110,7 @@ def _of_branch(
     return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
 
 
-def _by_version(runs: Sequence[LineRun]) -> str:
+def _by_version(runs: Sequence[TrackRun]) -> str:
     """Which runs of which versions, in order."""
     found: dict[str, list[int]] = {}
     for run in runs:

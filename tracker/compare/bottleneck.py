@@ -14,7 +14,7 @@ from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, 
 from tracker.results import Bottleneck
 from tracker.store import queries
 from tracker.store.calls.splitting import least_exposed_wait
-from tracker.store.samples.statistic import over_ranks, over_runs, over_steps
+from tracker.store.samples.statistics import over_ranks, over_runs, over_steps
 from tracker.table import number_distinct_rows
 from tracker.units import NS_PER_MS
 

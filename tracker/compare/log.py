@@ -18,7 +18,7 @@ from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
 
 if TYPE_CHECKING:

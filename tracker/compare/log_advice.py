@@ -10,7 +10,7 @@ import numpy as np
 from tracker.advice import stored
 from tracker.advice.versions import compared, merged
 from tracker.results.advice import GONE
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.statistics import over_runs
 
 if TYPE_CHECKING:
     from tracker.store import Store

@@ -19,7 +19,7 @@ from tracker.compare.outside import kernel_time_outside_steps
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.slow_steps import slow_steps
 from tracker.store import queries
-from tracker.store.samples.statistic import over_ranks, over_runs
+from tracker.store.samples.statistics import over_ranks, over_runs
 from tracker.units import name_throughput
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 from tracker.compare import knowing
 from tracker.compare.metric import Metric
 from tracker.store import queries
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.statistics import over_runs
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded

@@ -13,8 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import objects
-from tracker.store.samples.sparse import is_sparse, sparse_steps
-from tracker.store.samples.statistic import over_ranks, over_runs, over_steps, sums_per_step
+from tracker.store.samples.statistics import is_sparse, over_ranks, over_runs, over_steps, sparse_steps, sums_per_step
 from tracker.table import number_distinct_rows, rank_values
 
 if TYPE_CHECKING:

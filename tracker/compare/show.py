@@ -40,7 +40,7 @@ from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.store import queries
-from tracker.store.samples.statistic import over_steps
+from tracker.store.samples.statistics import over_steps
 from tracker.table import (
     AddUp,
     add_up_rows,

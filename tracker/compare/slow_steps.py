@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.store.samples.statistic import mean_over_steps, over_ranks, over_steps, without_filling
+from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps, without_filling
 from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from tracker.compare.asked import Named
 from tracker.compare.baselines import baseline_of
 from tracker.compare.references import Configuration, configurations, named, words_of
 from tracker.errors import TooLittleDataError, UsageError
-from tracker.store import Store, judged, queries
+from tracker.store import Store, queries
+from tracker.store import tracks as stored_tracks
 from tracker.units import natural
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _is_several(store: Store, side: str, of_side: Named) -> bool:
     if side.startswith("run:") or len(run_ids) == 1:
         return False
     with store.connect() as connection:
-        return len(judged.lines(connection, run_ids)) > 1
+        return len(stored_tracks.list_tracks(connection, run_ids)) > 1
 
 
 def _tracks(store: Store, of_side: Named) -> Tracks:

@@ -182,7 +182,7 @@ def _ready_to_save(store: Store, options: IngestOptions) -> SaveRuns:
     if not store.is_made:
         from tracker.store import views  # noqa: F401
     if options.judge:
-        from tracker.regressions.judgement import lines_of, update  # noqa: F401
+        from tracker.regressions.judgement import tracks_of, update  # noqa: F401
     if not store.is_in_memory:
         from tracker.advice import stored  # noqa: F401
     return save_runs
@@ -202,7 +202,7 @@ def judge_runs(store: Store, run_ids: Sequence[int]) -> None:
     from tracker.regressions import judgement
 
     if run_ids:
-        judgement.update(store, judgement.lines_of(store, run_ids))
+        judgement.update(store, judgement.tracks_of(store, run_ids))
 
 
 def ingest_of_job(  # noqa: PLR0913 each is one thing that a job says, or its deliverer
@@ -285,7 +285,7 @@ def _asked(group: Sequence[Piece], version: str | None, workload: str | None, op
 
 def _as_stored(store: Store, group: Sequence[Piece]) -> _Asked | None:
     """The labels of the run that holds all files of `group`; None where there is none."""
-    from tracker.store.queries.answers import rows
+    from tracker.store.answers import rows
 
     digests = sorted({source.digest for piece in group for source in piece.capture.sources})
     known = rows(store, "known_sources", digests=digests) if digests else []

@@ -20,7 +20,7 @@ def with_stored_digests(store: Store, pieces: Sequence[Piece]) -> list[Piece]:
 
     Only files of which the database holds one of the same size, under another digest, are read again.
     """
-    from tracker.store.queries.answers import rows
+    from tracker.store.answers import rows
 
     sources = [source for piece in pieces for source in piece.capture.sources]
     if not sources or not store.is_made:

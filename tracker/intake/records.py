@@ -181,10 +181,10 @@ def _common_facts(group: Sequence[Piece]) -> dict[str, str]:
     """The environment of a run: one value per key; where ranks differ, their distinct values in order, joined by ` |
     `.
     """
-    from tracker.store import facts
+    from tracker.store import labels
 
     values: dict[str, list[str]] = {}
     for piece in group:
         for key, value in piece.capture.facts.items():
             values.setdefault(key, []).append(value)
-    return {key: facts.common(said) for key, said in sorted(values.items())}
+    return {key: labels.join_facts(said) for key, said in sorted(values.items())}

@@ -80,7 +80,7 @@ def _is_file(path: Path) -> bool:
 
 def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
     """Return the runs that were read by earlier rules, in order. rules: run -> version of its naming rules."""
-    from tracker.store.queries.recordings import recorded
+    from tracker.store.recordings import recorded
 
     with store.connect() as connection:
         recordings = recorded(connection, rules)

@@ -195,7 +195,7 @@ class Composer:
     def _has_devices(self, workload: str) -> bool:
         """Whether a version of the workload is on several devices, so that a diff must name one."""
         if workload not in self._devices:
-            self._devices[workload] = len({*queries.lines(self._store, workload).listed("device_id")})
+            self._devices[workload] = len({*queries.tracks(self._store, workload).listed("device_id")})
         return self._devices[workload] > 1
 
 

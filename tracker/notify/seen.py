@@ -98,7 +98,7 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
     """All incidents, or those of these findings, in the order of their tracks and versions; those of a branch are told
     to its pull request alone.
     """
-    if finding_ids == [] or not len(queries.lines(store)):
+    if finding_ids == [] or not len(queries.tracks(store)):
         return []
     rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False)
     # another name alone is no news

@@ -11,10 +11,12 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.inbox import counting_marks, found_rows, line_of
+from tracker.regressions.inbox import counting_marks, found_rows, track_key_of
 from tracker.results import CONFIRMED_STATES, ENDED_STATES
-from tracker.store import Store, judged, queries, regressions
-from tracker.store.regressions import Action, Word
+from tracker.store import Store, queries
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.findings import Action, Word
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
@@ -85,12 +87,12 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
     chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n]["state"], wish.action)}
 
     def write(connection: Connection) -> None:
-        for line in dict.fromkeys(map(line_of, chosen.values())):
-            if wish.until_version in {run.version for run in judged.runs_of(connection, line)}:
+        for track_key in dict.fromkeys(map(track_key_of, chosen.values())):
+            if wish.until_version in {run.version for run in stored_tracks.list_track_runs(connection, track_key)}:
                 raise UsageError(
                     f"version {wish.until_version!r} is here already", remedy="name a later one, or a date"
                 )
-        regressions.add_words(connection, chosen, wish)
+        stored_findings.add_words(connection, chosen, wish)
 
     store.transact(write)
     return sorted(chosen)
@@ -133,13 +135,13 @@ def undo(
             chosen[number] = mark
 
     def write(connection: Connection) -> None:
-        lines = {line_of(rows[number]) for number in chosen}
-        for line in sorted(lines, key=lambda line: tuple(line.parameters.values())):
+        track_keys = {track_key_of(rows[number]) for number in chosen}
+        for track_key in sorted(track_keys, key=lambda key: tuple(key.parameters.values())):
             # no version may be judged between the question and the answer
-            regressions.lock(connection, line)
+            stored_findings.lock_track(connection, track_key)
         for number, mark in chosen.items():
-            _check_nothing_came_since(connection, line_of(rows[number]), number, mark)
-            if not regressions.take_back(connection, mark["mark_id"], wish):
+            _check_nothing_came_since(connection, track_key_of(rows[number]), number, mark)
+            if not stored_findings.take_back(connection, mark["mark_id"], wish):
                 raise UsageError(f"finding {number}: another user took this back", remedy=f"tracker explain {number}")
 
     store.transact(write)
@@ -157,13 +159,15 @@ def _are_one_act(mark: dict[str, Any], other: dict[str, Any]) -> bool:
     return all(mark[name] == other[name] for name in ("action", "who", "when_ns", "reason"))
 
 
-def _check_nothing_came_since(connection: Connection, line: judged.Line, number: int, mark: dict[str, Any]) -> None:
+def _check_nothing_came_since(
+    connection: Connection, track_key: stored_tracks.TrackKey, number: int, mark: dict[str, Any]
+) -> None:
     """Raise UsageError where a version of the track was judged after a mark was given, or nobody knows."""
     what = f"finding {number}: {mark['action']} by {mark['who']} cannot be taken back"
     remedy = f"tracker note {number} --reason TEXT adds a comment"
     newest = mark["newest_version_id"]
     if newest is None:
         raise UsageError(f"{what}: what was judged before it is not known", remedy=remedy)
-    later = regressions.judged_after(connection, line, newest)
+    later = stored_findings.find_version_judged_after(connection, track_key, newest)
     if later is not None:
         raise UsageError(f"{what}: {later} was judged since", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Where every line of a database stands: a workload in a configuration on a device."""
+"""Where every track of a database stands: a workload in a configuration on a device."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Final
 
 from tracker.columns import Columns
 from tracker.regressions.inbox import findings, number_of
-from tracker.regressions.track import named_lines
+from tracker.regressions.track import named_tracks
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.store import Store, queries, watchers
-from tracker.store.judged import Line
+from tracker.store.tracks import TrackKey
 
 Row = dict[str, Any]
 _STEP: Final = ("step", "e2e")
 
 
 def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | None = None) -> Board:
-    """Every line with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
+    """Every track with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
     the largest change since a good version. `now_ns`: the moment at which runs are late, None: now.
 
     UsageError for a workload or device that is not there.
@@ -29,8 +29,8 @@ def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | No
     options = options or BoardOptions()
     queries.check_filters(store, workload=options.workload, device=options.device)
     courses = _courses(store, options.workload)
-    lines = named_lines(store, options.workload, options.device) if courses else {}
-    course_of = {tuple(names.values()): courses[line] for line, names in lines.items() if line in courses}
+    names_of = named_tracks(store, options.workload, options.device) if courses else {}
+    course_of = {tuple(names.values()): courses[key] for key, names in names_of.items() if key in courses}
     chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "expected"))
     found = findings(store, options=chosen) if courses else None
     worse: dict[tuple[str, ...], list[Row]] = {}
@@ -43,7 +43,7 @@ def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | No
             worse.setdefault(_names(row), []).append(row)
     made = [
         (
-            _line(standing, course, worse.get(_names(standing), []))
+            _row(standing, course, worse.get(_names(standing), []))
             | {"accepted": (_names(standing), standing["version"]) in accepted},
             course,
         )
@@ -74,36 +74,36 @@ def _late_runs(store: Store, options: BoardOptions, now_ns: int | None) -> list[
     return sorted(rows, key=lambda row: (row["due_ns"], row["workload"], row["folder"]))
 
 
-def _courses(store: Store, workload: str | None) -> dict[Line, list[Row]]:
+def _courses(store: Store, workload: str | None) -> dict[TrackKey, list[Row]]:
     """Line -> its versions in order, with how many runs they have and their step."""
-    courses: dict[Line, list[Row]] = {}
+    courses: dict[TrackKey, list[Row]] = {}
     verdicts = _verdicts(store, workload)
     rows = queries.board(store, workload).records()
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
-    for (*line, _), of_version in groupby(rows, which):
+    for (*track, _), of_version in groupby(rows, which):
         own = list(of_version)
         numbers = [(row["name"], row["part"], row["value"]) for row in own]
         version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": number_of(numbers, _STEP)}
-        of_line = Line(*line)
+        key = TrackKey(*track)
         version["runs"] = len({row["run_id"] for row in own})
-        version["verdict"] = verdicts.get((of_line, own[0]["version_id"]))
-        courses.setdefault(of_line, []).append(version)
+        version["verdict"] = verdicts.get((key, own[0]["version_id"]))
+        courses.setdefault(key, []).append(version)
     return courses
 
 
-def _verdicts(store: Store, workload: str | None) -> dict[tuple[Line, int], str]:
-    """Return the verdict of the step of each version of a line; of E2E where no step is known."""
+def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], str]:
+    """Return the verdict of the step of each version of a track; of E2E where no step is known."""
     columns = ("workload_id", "configuration_id", "device_id", "version_id", "verdict")
     # the last row of a version is kept: a step comes behind E2E, and a trace behind other ways to measure it
     return {
-        (Line(*line), version_id): verdict
-        for *line, version_id, verdict in queries.board_verdicts(store, workload).rows(*columns)
+        (TrackKey(*track), version_id): verdict
+        for *track, version_id, verdict in queries.board_verdicts(store, workload).rows(*columns)
         if verdict is not None
     }
 
 
-def _line(standing: Row, course: list[Row], found: list[Row]) -> Row:
-    """A row of the board: where a line stands, and how its newest step compares with those of its `course`."""
+def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
+    """A row of the board: where a track stands, and how its newest step compares with those of its `course`."""
     step = standing["step_ns"] or standing["e2e_ns"]
     pinned = next((one for one in reversed(course) if one["pinned"]), None)
     states = [row["state"] for row in found]
@@ -132,7 +132,7 @@ def _names(row: Mapping[str, str]) -> tuple[str, ...]:
     return row["workload"], row["configuration"], row["device"]
 
 
-def _worst_first(line: Row, incidents: Sequence[int]) -> tuple[Any, ...]:
-    place = incidents.index(line["incident_id"]) if line["incident_id"] in incidents else len(incidents)
-    change = max(abs(line["good_change"] or 0.0), abs(line["previous_change"] or 0.0) / 1e3)
-    return place, -line["suspects"], not line["lacks_runs"], -change, line["workload"], line["configuration"]
+def _worst_first(row: Row, incidents: Sequence[int]) -> tuple[Any, ...]:
+    place = incidents.index(row["incident_id"]) if row["incident_id"] in incidents else len(incidents)
+    change = max(abs(row["good_change"] or 0.0), abs(row["previous_change"] or 0.0) / 1e3)
+    return place, -row["suspects"], not row["lacks_runs"], -change, row["workload"], row["configuration"]

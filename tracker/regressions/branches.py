@@ -33,17 +33,19 @@ from tracker.regressions.judgement import (
     verdict_columns,
 )
 from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next
-from tracker.regressions.track import MainLine, TrackRuns, join_main, unjudged_track
-from tracker.store import Store, judged, regressions, samples
-from tracker.store.judged import Line
-from tracker.store.regressions import FindingRow, IncidentRow
+from tracker.regressions.track import MainTrack, TrackRuns, join_main, unjudged_track
+from tracker.store import Store, samples
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.findings import FindingRow, IncidentRow
+from tracker.store.tracks import TrackKey
 
 _ATTEMPTS: Final = 3
 _LEAST_GROWTH: Final = 0.05
 """A log: what is found again and is larger by less is the same."""
 
 
-def update_branch(store: Store, line: Line, mains: dict[Line, MainLine]) -> int:
+def update_branch(store: Store, track_key: TrackKey, mains: dict[TrackKey, MainTrack]) -> int:
     """Judge what is out of date of a branch; return how many versions were judged, each in a transaction of its own.
 
     `mains`: main lines that were read before. Where runs came to the main line since it was judged, it is judged first;
@@ -52,12 +54,12 @@ def update_branch(store: Store, line: Line, mains: dict[Line, MainLine]) -> int:
     count = attempts = 0
     while attempts < _ATTEMPTS:
         with store.connect() as connection:
-            known = regressions.rests_on(connection, line)
-            track = unjudged_track(connection, line, mains)
+            known = stored_findings.read_rests(connection, track_key)
+            track = unjudged_track(connection, track_key, mains)
         if _first_late(track, known) is None:
             break
         with store.turn("judges"):
-            done = store.transact(partial(_judge_next, line=line))
+            done = store.transact(partial(_judge_next, track_key=track_key))
         if done == "nothing":
             break
         if done == "judged":
@@ -65,7 +67,7 @@ def update_branch(store: Store, line: Line, mains: dict[Line, MainLine]) -> int:
             continue
         mains.clear()
         assert track.main is not None
-        count += update(store, [track.main.line])
+        count += update(store, [track.main.key])
         attempts += 1
     return count
 
@@ -77,40 +79,40 @@ def _first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
     return 1 if known.keys() - track.rests_on.keys() else track.first_difference(known)
 
 
-def _judge_next(connection: Connection, line: Line) -> Literal["judged", "nothing", "main is not judged"]:
+def _judge_next(connection: Connection, track_key: TrackKey) -> Literal["judged", "nothing", "main is not judged"]:
     """Judge the first version of a branch that is out of date, and say whether there was one that can be judged.
 
     What was judged after it is forgotten: findings are carried on from version to version.
     """
-    regressions.lock(connection, line)
-    known = regressions.rests_on(connection, line)
-    track = unjudged_track(connection, line)
+    stored_findings.lock_track(connection, track_key)
+    known = stored_findings.read_rests(connection, track_key)
+    track = unjudged_track(connection, track_key)
     first = _first_late(track, known)
     if first is None:
         return "nothing"
     assert track.main is not None
     # what is read of the main line below must not be written again meanwhile
-    regressions.lock(connection, track.main.line)
+    stored_findings.lock_track(connection, track.main.key)
     version = track.order[first - 1] if first <= len(track.order) else None
     if version is not None and not _is_main_judged(connection, track, version):
         return "main is not judged"
     kept = set(track.order[: first - 1])
-    regressions.forget(connection, line, [one for one in known if one not in kept])
-    findings = _undo(regressions.findings_of(connection, line), track, first)
+    stored_findings.forget_versions(connection, track_key, [one for one in known if one not in kept])
+    findings = _undo(stored_findings.read_findings(connection, track_key), track, first)
     if version is not None:
         made = _judge_version(connection, track, version)
         findings, incidents = _carry_on(findings, made, version)
-        regressions.write_version(
+        stored_findings.write_version(
             connection,
-            line,
+            track_key,
             row=made.row,
             basis=track.basis[version],
             levels=made.levels,
             verdicts=made.verdicts,
             facts=made.facts,
         )
-        regressions.put_incidents(connection, line, incidents)
-    regressions.put_findings(connection, line, findings)
+        stored_findings.write_incidents(connection, track_key, incidents)
+    stored_findings.write_findings(connection, track_key, findings)
     return "nothing" if version is None else "judged"
 
 
@@ -118,7 +120,7 @@ def _is_main_judged(connection: Connection, track: TrackRuns, version: int) -> b
     """Whether the main line is judged up to the version that this one is judged from, from the runs that it has now."""
     assert track.main is not None
     base = track.bases[version]
-    known = regressions.rests_on(connection, track.main.line)
+    known = stored_findings.read_rests(connection, track.main.key)
     needed = islice(track.main.rests_on.items(), base.place if base else 0)
     return all(known.get(number) == own for number, own in needed)
 
@@ -126,8 +128,8 @@ def _is_main_judged(connection: Connection, track: TrackRuns, version: int) -> b
 class _Made(Struct, frozen=True):
     """What judging a version of a branch gives: rows of the tables, by the series of the branch."""
 
-    row: regressions.JudgedRow
-    levels: regressions.Levels
+    row: stored_findings.JudgedRow
+    levels: stored_findings.Levels
     verdicts: Sequence[Any]
     facts: Sequence[tuple[int, str, float, float]]
     findings: Sequence[FindingRow]
@@ -138,13 +140,13 @@ def _judge_version(connection: Connection, track: TrackRuns, version: int) -> _M
     """Judge one version of a branch as the next one of its main line."""
     joined, known = join_main(connection, track, version)
     order, at = joined.order, len(joined.order)
-    reader = TrackReader(joined.line, before=known)
+    reader = TrackReader(joined.key, before=known)
     state = reader.load(connection, joined, at).before(at)
     data = reader.track(connection, joined, state, at)
     result = judge_next(data, state, at, joined.thresholds)
     found = [one for one in result.found if one.first_version == at]
     _abstain(result, at)
-    _number_series(connection, track.line, data, result, [one.series for one in found])
+    _number_series(connection, track.key, data, result, [one.series for one in found])
     incident = next((row for row in incidents_of(data, state, result, order) if row.first_version_id == version), None)
     return _Made(
         judged_row(data, state, result, version, track.rests_on[version]),
@@ -165,27 +167,27 @@ def _abstain(result: VersionResult, at: int) -> None:
 
 
 def _number_series(
-    connection: Connection, line: Line, data: Track, result: VersionResult, found: Sequence[int]
+    connection: Connection, track_key: TrackKey, data: Track, result: VersionResult, found: Sequence[int]
 ) -> None:
     """Give the series of which something is said the numbers that they have in the branch; others get none, -1.
 
     What is gone in a branch has no samples there, and is numbered when it is missed.
     """
-    own = judged.series_of(connection, line)
+    own = stored_tracks.read_series(connection, track_key)
     number_of: dict[tuple[str, ...], int] = dict(zip(own.keys, own.ids.tolist(), strict=True))
     said, _ = stated(data, result.judged)
     said[list(found)] = True
     said[[int(np.flatnonzero(data.ids == fact[0])[0]) for fact in facts_of(data, result)]] = True
     missing = [data.keys[row] for row in np.flatnonzero(said).tolist() if data.keys[row] not in number_of]
-    number_of.update(samples.number_series(connection, tuple(line.parameters.values()), missing))
+    number_of.update(samples.number_series(connection, tuple(track_key.parameters.values()), missing))
     data.ids = np.array([number_of.get(key, -1) for key in data.keys], dtype=np.int64)
 
 
-def _levels(state: TrackState, data: Track, at: int, order: Sequence[int]) -> regressions.Levels:
+def _levels(state: TrackState, data: Track, at: int, order: Sequence[int]) -> stored_findings.Levels:
     """The levels of a version of a branch, of the series that the branch has."""
     levels = stored_levels(state, at, data.there, data.ids, order)
     own: I64 = np.flatnonzero(levels.series_ids >= 0)
-    return regressions.Levels(levels.series_ids[own], levels.levels[own], levels.settled[own], levels.waits[own])
+    return stored_findings.Levels(levels.series_ids[own], levels.levels[own], levels.settled[own], levels.waits[own])
 
 
 def _undo(rows: Sequence[FindingRow], track: TrackRuns, first: int) -> list[FindingRow]:

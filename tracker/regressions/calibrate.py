@@ -21,7 +21,8 @@ from tracker.regressions.judgement import TrackReader
 from tracker.regressions.lifecycle import judge_next
 from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
-from tracker.store import Store, judged, queries
+from tracker.store import Store, queries
+from tracker.store import tracks as stored_tracks
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -105,8 +106,8 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
         problem = f"run {min(wanted)} is of the workload {workloads[0]}, not {options.workload}"
         raise UsageError(problem, remedy="leave out --workload")
     with store.connect() as connection:
-        lines = set(judged.lines(connection, wanted))
-    found = [one for one in places(store, HistoryOptions(workload=str(workloads[0]))) if one.line in lines]
+        track_keys = set(stored_tracks.list_tracks(connection, wanted))
+    found = [one for one in places(store, HistoryOptions(workload=str(workloads[0]))) if one.key in track_keys]
     kept = [run for track in found for run in track.runs if run.run_id in wanted]
     if lost := wanted - {run.run_id for run in kept}:
         raise UsageError(f"run {min(lost)} is not active", remedy="tracker runs --state all shows why")
@@ -122,7 +123,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
             remedy="run the same version again and ingest it under the same label",
         )
     with store.connect() as connection:
-        stale = judged.stale_runs(connection, found[0].line)
+        stale = stored_tracks.list_stale_runs(connection, found[0].key)
     if wanted & {*stale}:
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
     return found[0], replace(found[0], runs=tuple(kept))
@@ -209,7 +210,7 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
     """
     if track.late:
         return []
-    reader, newest = TrackReader(track.line), len(track.order)
+    reader, newest = TrackReader(track.key), len(track.order)
     state = reader.load(connection, track, newest).before(newest)
     data = reader.track(connection, track, state, newest)
     found = judge_next(data, state, newest, track.thresholds).judged

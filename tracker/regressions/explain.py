@@ -19,13 +19,13 @@ from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host
-from tracker.regressions.inbox import found_rows, incident_of, line_of, rank_of, share_of
+from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
 from tracker.regressions.lifecycle import LATE, MACHINE
 from tracker.regressions.track import (
     TrackRuns,
     geometric_mean,
     join_main,
-    named_lines,
+    named_tracks,
     read_track,
     read_tracks,
     settings_note,
@@ -44,14 +44,14 @@ _MOST_RUNS: Final = 64
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
-    tracks = read_tracks(store, named_lines(store, branches=True))
+    tracks = read_tracks(store, named_tracks(store, branches=True))
     found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
     everything = [row for row in found if row["finding_id"] is not None]
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
         remedy = _LIST if everything else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
-    track = next(track for track in tracks if track.line == line_of(finding))
+    track = next(track for track in tracks if track.key == track_key_of(finding))
     incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
@@ -83,7 +83,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
-    facts = queries.version_facts(store, line_of(finding), finding["version_id"])
+    facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {
         "tests": tests_of(finding, own, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),

@@ -20,8 +20,10 @@ from tracker.regressions.causes import changes
 from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import BEGINNING, TrackRuns, geometric_mean, places, read_track, settings_note
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
-from tracker.store import Store, judged, queries, regressions
-from tracker.store.samples.statistic import over_runs
+from tracker.store import Store, queries
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.samples.statistics import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
@@ -72,7 +74,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 {**track.names, "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
             ]
-            said = queries.version_notes(store, track.line.workload_id)
+            said = queries.version_notes(store, track.key.workload_id)
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
                 words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
@@ -120,12 +122,12 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
     """Add the levels of these series in the versions that are judged, and the gradual slowdowns of the track."""
     order = [version for version in track.order if version not in track.late]
     wanted = np.array(series_ids, dtype=np.int64)
-    for version, stored in regressions.levels_of(connection, track.line, order).items():
-        where = judged.places_in(wanted, stored.series_ids)
+    for version, stored in stored_findings.read_levels(connection, track.key, order).items():
+        where = stored_tracks.places_in(wanted, stored.series_ids)
         levels, settled = (np.append(own, BEGINNING)[where] for own in (stored.levels, stored.settled))
         for number, level, by in zip(series_ids, levels.tolist(), settled.tolist(), strict=True):
             cells[number, version] |= {"level": level, "settled": by or version}
-    for row in regressions.findings_of(connection, track.line):
+    for row in stored_findings.read_findings(connection, track.key):
         if row.how == "gradual" and row.state != "withdrawn":
             cells[row.series_id, row.first_version_id]["gradual"] = float(np.expm1(row.size))
 
@@ -247,7 +249,7 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
     is_named = like(options.module or key or "*")
 
     def series(track: TrackRuns, name: str | None = None) -> list[Row]:
-        return queries.line_series(store, track.line, name).records()
+        return queries.track_series(store, track.key, name).records()
 
     def is_meant(row: Row) -> bool:
         return row["series_id"] == int(key or 0) if is_number else is_named(row["name"])
@@ -316,7 +318,7 @@ def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOpti
         whole = np.where(data.series.is_time & (step > 0), step, np.maximum(*families))
         known = np.flatnonzero((before + after > 0) & data.alike.all(axis=1) & (whole > 0))
         moved = dict(zip(data.ids[known].tolist(), (after - before)[known] / whole[known], strict=True))
-        rows = [row for row in queries.line_series(store, track.line).records() if row["series_id"] in moved]
+        rows = [row for row in queries.track_series(store, track.key).records() if row["series_id"] in moved]
         kinds = {row["kind"] for row in rows}
         kind = options.kind or next((kind for kind in SERIES_KINDS[1:] if kind in kinds), None)
         rows = [row for row in rows if row["kind"] == kind and options.metric in (None, row["metric"])]

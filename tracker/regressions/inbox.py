@@ -18,13 +18,15 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.track import TrackRuns, named_lines, read_tracks, settings_note
+from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
-from tracker.store import Store, judged, queries, regressions
-from tracker.store.judged import Line, SeriesTable
-from tracker.store.regressions import JudgedRow
-from tracker.store.samples.statistic import over_runs
+from tracker.store import Store, queries
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.findings import JudgedRow
+from tracker.store.samples.statistics import over_runs
+from tracker.store.tracks import SeriesTable, TrackKey
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -100,11 +102,11 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
 def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:
     """The tracks that the options leave: of main lines, or of branches with the version, where only they have it."""
-    tracks = read_tracks(store, named_lines(store, options.workload, options.device))
+    tracks = read_tracks(store, named_tracks(store, options.workload, options.device))
     wanted = options.version
     if options.workload is not None or wanted is None or any(wanted in track.labels.values() for track in tracks):
         return tracks
-    every = read_tracks(store, named_lines(store, device=options.device, branches=True))
+    every = read_tracks(store, named_tracks(store, device=options.device, branches=True))
     return [track for track in every if wanted in track.labels.values()] or tracks
 
 
@@ -131,19 +133,19 @@ def found_rows(
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
-    if not len(queries.lines(store)):
+    if not len(queries.tracks(store)):
         raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
     now_ns = time.time_ns() if now_ns is None else now_ns
     found = queries.findings(store, finding_ids, workload=options.workload)
     if tracks is None:
-        own = None if finding_ids is None else {line_of(row) for row in found}
-        names = named_lines(store, options.workload, options.device, branches=branches)
-        tracks = read_tracks(store, {line: names[line] for line in names if own is None or line in own})
-    track_of = {track.line: track for track in tracks}
+        own = None if finding_ids is None else {track_key_of(row) for row in found}
+        names = named_tracks(store, options.workload, options.device, branches=branches)
+        tracks = read_tracks(store, {key: names[key] for key in names if own is None or key in own})
+    track_of = {track.key: track for track in tracks}
     words = queries.finding_words(store)
     rows = []
     for row in found:
-        track = track_of.get(line_of(row))
+        track = track_of.get(track_key_of(row))
         if track is None:
             continue
         is_new = row["decided_version_id"] == track.order[-1]
@@ -177,18 +179,18 @@ def found_rows(
 
 def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) -> None:
     """Add the number of the newest version to what is open: `current_value`, `current_ratio` against its baseline."""
-    of_track: dict[Line, list[Row]] = {}
+    of_track: dict[TrackKey, list[Row]] = {}
     for row in rows:
         row |= {"current_value": None, "current_ratio": None}
         if row["state"] in CONFIRMED_STATES:
-            of_track.setdefault(line_of(row), []).append(row)
+            of_track.setdefault(track_key_of(row), []).append(row)
     for track in tracks:
-        own = of_track.get(track.line, [])
+        own = of_track.get(track.key, [])
         if not own:
             continue
         series = sorted({row["series_id"] for row in own})
         with store.connect() as connection:
-            values = judged.values_in(connection, [run.run_id for run in track.newest], series)
+            values = stored_tracks.read_values_of_series(connection, [run.run_id for run in track.newest], series)
         newest = dict(zip(series, over_runs(values).tolist(), strict=True))
         for row in own:
             now, before = newest[row["series_id"]], row["baseline_value"]
@@ -273,9 +275,9 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
     """The suspects of the newest version of a track: no findings yet, without a number."""
     runs, version = [run.run_id for run in track.newest], track.order[-1]
     with store.connect() as connection:
-        said = regressions.verdicts_of(connection, track.line, version, verdict="SUSPECT")
+        said = stored_findings.read_verdicts(connection, track.key, version, verdict="SUSPECT")
         series = [row.series_id for row in said]
-        numbers = judged.values_in(connection, runs, series) if said else ()
+        numbers = stored_tracks.read_values_of_series(connection, runs, series) if said else ()
         base = [int(run) for run in getattr(track.judged.get(version), "base_runs", "").split()]
         calls = _calls_of(connection, series, base, runs) if said else {}
     found = []
@@ -283,7 +285,7 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
         after = float(over_runs(values[None])[0]) if (values > 0).all() else None
         worse = (row.change > 0) != row.metric.endswith("_per_second")
         found.append({
-            **row._mapping, **track.names, **track.line.parameters, **_OF_NO_FINDING, "ratio": row.change,
+            **row._mapping, **track.names, **track.key.parameters, **_OF_NO_FINDING, "ratio": row.change,
             "direction": "regression" if worse else "improvement", "change": "level", "version_id": version,
             "version": track.labels[version], "good_version": track.before(version),
             "baseline_value": None if after is None else after / (1.0 + row.change), "candidate_value": after,
@@ -300,16 +302,16 @@ def _calls_of(
     """Series (ascending) -> its calls per step in the runs that it was judged against, and in those of its version."""
     table = SeriesTable(np.array(series, dtype=np.int64), ())
     sides = [
-        judged.values_of(connection, own, table)[1] if own else np.full((len(series), 1), np.nan)
+        stored_tracks.read_values(connection, own, table)[1] if own else np.full((len(series), 1), np.nan)
         for own in (base, runs)
     ]
     before, after = ([None if np.isnan(one) else one for one in over_runs(calls).tolist()] for calls in sides)
     return dict(zip(series, zip(before, after, strict=True), strict=True))
 
 
-def line_of(row: Row) -> Line:
+def track_key_of(row: Row) -> TrackKey:
     """The track that a finding belongs to."""
-    return Line(row["workload_id"], row["configuration_id"], row["device_id"])
+    return TrackKey(row["workload_id"], row["configuration_id"], row["device_id"])
 
 
 def is_wanted(row: Row, options: FindingsOptions) -> bool:
@@ -336,7 +338,7 @@ def roll_up(rows: Sequence[Row]) -> None:
 
     def place(row: Row, kind: str, name: str | None) -> tuple[Any, ...]:
         way = row["part"] if row["kind"] == "run" else ""
-        return row["incident_id"], row["direction"], line_of(row), kind, name, way
+        return row["incident_id"], row["direction"], track_key_of(row), kind, name, way
 
     above: dict[tuple[Any, ...], Row] = {}
     for row in rows:

@@ -34,7 +34,7 @@ from tracker.regressions.lifecycle import (
 )
 from tracker.regressions.track import (
     BEGINNING,
-    MainLine,
+    MainTrack,
     ReadBefore,
     TrackRuns,
     geometric_mean,
@@ -42,10 +42,12 @@ from tracker.regressions.track import (
     unjudged_track,
 )
 from tracker.results.verdicts import NOT_CONFIRMED
-from tracker.store import Store, bulk, judged, labels, regressions, samples
+from tracker.store import Store, bulk, labels, samples
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
-from tracker.store.judged import Line, LineRun
-from tracker.store.regressions import FindingRow, IncidentRow, JudgedRow, Levels
+from tracker.store.findings import FindingRow, IncidentRow, JudgedRow, Levels
+from tracker.store.tracks import TrackKey, TrackRun
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
 SIGNS: Final = {word: sign for sign, word in DIRECTIONS.items()}
@@ -61,34 +63,34 @@ _ATTEMPTS: Final = 3
 Write = Callable[[Connection], object]
 
 
-def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[Line]:
+def tracks_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[TrackKey]:
     """The tracks of these runs, or all of a workload, or all."""
     with store.connect() as connection:
-        return judged.lines(connection, run_ids, workload)
+        return stored_tracks.list_tracks(connection, run_ids, workload)
 
 
-def with_branches(store: Store, lines: Iterable[Line]) -> list[Line]:
+def with_branches(store: Store, track_keys: Iterable[TrackKey]) -> list[TrackKey]:
     """These tracks, and those of the branches that are judged against them."""
-    found = list(dict.fromkeys(lines))
+    found = list(dict.fromkeys(track_keys))
     with store.connect() as connection:
-        every = judged.branch_lines(connection)
-        found += [line for line in every if judged.main_line_of(connection, line) in found]
+        every = stored_tracks.list_branch_tracks(connection)
+        found += [track_key for track_key in every if stored_tracks.main_track_of(connection, track_key) in found]
     return list(dict.fromkeys(found))
 
 
-def update(store: Store, lines: Iterable[Line]) -> int:
+def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
     """Judge what is out of date in these tracks; how many versions were judged.
 
     Runs without samples get them first. What is interrupted goes on the next time; what another process judges
     meanwhile is left to it. A branch is judged after its main line.
     """
     count = 0
-    up_to_date: set[Line] = set()
-    mains: dict[Line, MainLine] = {}
-    for line in dict.fromkeys(lines):
+    up_to_date: set[TrackKey] = set()
+    mains: dict[TrackKey, MainTrack] = {}
+    for track_key in dict.fromkeys(track_keys):
         with store.connect() as connection:
-            stale = judged.stale_runs(connection, line)
-            main = judged.main_line_of(connection, line)
+            stale = stored_tracks.list_stale_runs(connection, track_key)
+            main = stored_tracks.main_track_of(connection, track_key)
         for run_id in stale:
             store.transact(partial(_make_samples, run_id=run_id))
         if main is not None:
@@ -97,9 +99,9 @@ def update(store: Store, lines: Iterable[Line]) -> int:
             if main not in up_to_date:
                 count += update(store, [main])
             up_to_date.add(main)
-            count += update_branch(store, line, mains)
+            count += update_branch(store, track_key, mains)
             continue
-        reader = TrackReader(line)
+        reader = TrackReader(track_key)
         while reader.left and (done := _judge_next_version(store, reader)) is not None:
             count += done
     return count
@@ -120,7 +122,7 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
 
     def write(connection: Connection, made: tuple[int, list[Write]] | None = None) -> int | None:
         if made is None:
-            regressions.lock(connection, reader.line)
+            stored_findings.lock_track(connection, reader.key)
             made = reader.make(connection)
         elif not reader.holds(connection):
             return None
@@ -144,36 +146,36 @@ class TrackReader(Struct):
     once; `runs`: that the last judgement was made of.
     """
 
-    line: Line
+    key: TrackKey
     known: dict[int, bytes] = field(default_factory=dict)
     rests_on: Mapping[int, bytes] = field(default_factory=dict)
     before: ReadBefore = field(default_factory=ReadBefore)
     left: int = 1
-    runs: frozenset[LineRun] = frozenset()
+    runs: frozenset[TrackRun] = frozenset()
 
     def holds(self, connection: Connection) -> bool:
         """Whether nobody else judged since the last judgement was made, and its runs are as they were. Who changed
         others judges after this, again from there.
         """
-        runs = judged.runs_of(connection, self.line, [run.run_id for run in self.runs])
-        return self.known == regressions.rests_on(connection, self.line) and self.runs == {*runs}
+        runs = stored_tracks.list_track_runs(connection, self.key, [run.run_id for run in self.runs])
+        return self.known == stored_findings.read_rests(connection, self.key) and self.runs == {*runs}
 
     def make(self, connection: Connection) -> tuple[int, list[Write]] | None:
         """The judgement of the first version that is out of date, None where none is: how many versions it judges (0
         where only versions without runs are to be forgotten), and what writes it.
         """
         # in this order: what comes in between is judged again, and never taken for judged
-        known = self.known = regressions.rests_on(connection, self.line)
-        track = unjudged_track(connection, self.line)
+        known = self.known = stored_findings.read_rests(connection, self.key)
+        track = unjudged_track(connection, self.key)
         if track.rests_on != self.rests_on:
             self.rests_on, self.before = track.rests_on, ReadBefore()
         first = track.first_difference(known)
         if first is None:
             return None
-        line, order = self.line, track.order
+        track_key, order = self.key, track.order
         self.left = max(0, len(order) - first)
         forgets = sorted(version for version in known if track.place.get(version, _GONE) >= first)
-        writes: list[Write] = [partial(regressions.forget, line=line, version_ids=forgets)]
+        writes: list[Write] = [partial(stored_findings.forget_versions, track_key=track_key, version_ids=forgets)]
         loaded = self.load(connection, track, first)
         state = loaded.before(first)
         data: Track | None = None
@@ -181,10 +183,14 @@ class TrackReader(Struct):
             data = self.track(connection, track, state, first)
             result = judge_next(data, state, first, track.thresholds)
             writes += [
-                partial(regressions.put_incidents, line=line, rows=list(incidents_of(data, state, result, order))),
                 partial(
-                    regressions.write_version,
-                    line=line,
+                    stored_findings.write_incidents,
+                    track_key=track_key,
+                    rows=list(incidents_of(data, state, result, order)),
+                ),
+                partial(
+                    stored_findings.write_version,
+                    track_key=track_key,
                     row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
                     basis=track.basis[order[first - 1]],
                     levels=stored_levels(state, first, data.there, data.ids, order),
@@ -192,23 +198,26 @@ class TrackReader(Struct):
                     facts=facts_of(data, result),
                 ),
             ]
-        ids = self.before.series_of(connection, line).ids
+        ids = self.before.series_of(connection, track_key).ids
         for at, levels in loaded.levels.items():
             moved = np.flatnonzero(levels != state.levels[at]).tolist()
             if moved or not np.array_equal(loaded.settled[at], state.settled[at]):
                 own = stored_levels(state, at, None, ids, order)
                 decided = [(int(ids[row]), decided_word(state, at, row)) for row in moved]
                 writes += [
-                    partial(regressions.set_levels, line=line, version_id=order[at - 1], levels=own),
-                    partial(regressions.decide, version_id=order[at - 1], series=decided),
+                    partial(stored_findings.write_levels, track_key=track_key, version_id=order[at - 1], levels=own),
+                    partial(stored_findings.decide_series, version_id=order[at - 1], series=decided),
                 ]
         pairs = [(one.stored, finding_row(one, ids, order, data, first)) for one in state.findings]
         changed = [row for stored, row in pairs if row != stored]
-        return int(data is not None), [*writes, partial(regressions.put_findings, line=line, rows=changed)]
+        return int(data is not None), [
+            *writes,
+            partial(stored_findings.write_findings, track_key=track_key, rows=changed),
+        ]
 
     def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
         """The stored levels of the versions that the one at `first` looks back on, and all findings."""
-        ids = self.before.series_of(connection, self.line).ids
+        ids = self.before.series_of(connection, self.key).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
         place = {UNDECIDED: UNDECIDED, BEGINNING: BEGINNING, **track.place}
 
@@ -218,13 +227,13 @@ class TrackReader(Struct):
 
         versions = track.order[max(0, first - 1 - track.thresholds.look_back) : first - 1]
         state = TrackState(len(at))
-        for version, stored in regressions.levels_of(connection, self.line, versions).items():
+        for version, stored in stored_findings.read_levels(connection, self.key, versions).items():
             # series that are not stored are at their first level
-            where, own = judged.places_in(ids, stored.series_ids), place[version]
+            where, own = stored_tracks.places_in(ids, stored.series_ids), place[version]
             state.levels[own] = np.append(placed(stored.levels), BEGINNING)[where]
             state.settled[own] = np.append(placed(stored.settled), own)[where]
             state.waits[own] = np.append(stored.waits, 0)[where]
-        rows = regressions.findings_of(connection, self.line)
+        rows = stored_findings.read_findings(connection, self.key)
         state.findings = [finding_of(row, at, place) for row in rows if row.series_id in at]
         return state
 

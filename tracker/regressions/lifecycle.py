@@ -16,7 +16,7 @@ from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyo
 from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
-from tracker.store.regressions import FindingRow
+from tracker.store.findings import FindingRow
 from tracker.table import sort_distinct
 
 UNDECIDED: Final = -1

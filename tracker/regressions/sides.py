@@ -27,11 +27,13 @@ from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
-from tracker.store import Store, judged, regressions
-from tracker.store.regressions import JudgedRow
-from tracker.store.run_series import ChosenRun, chosen_runs, table_of
-from tracker.store.samples.statistic import over_runs
+from tracker.store import Store
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
+from tracker.store.findings import JudgedRow
+from tracker.store.samples.statistics import over_runs
 from tracker.store.sql import statement
+from tracker.store.tracks import ChosenRun, read_chosen_runs, tabulate_runs
 from tracker.units import format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
@@ -275,7 +277,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     change = None if np.isnan(step["change"]) else float(step["change"])
     if step["verdict"] != NOT_CONFIRMED and step["verdict"] not in _CHANGED:
         return InHistory(version, step["verdict"], change, base, returned=returned)
-    levels = regressions.levels_of(connection, track.line, [row.version_id])[row.version_id]
+    levels = stored_findings.read_levels(connection, track.key, [row.version_id])[row.version_id]
     at = np.flatnonzero(levels.series_ids == step["series_id"])
     level, by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
     is_waiting = level not in (row.version_id, step["level_version_id"], BEGINNING)
@@ -287,7 +289,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
 def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
     """What a version is back to, where a finding of the step was over in it; "" where none was."""
     label = track.label_of_run
-    for row in regressions.findings_of_track(connection, track.line):
+    for row in stored_findings.list_findings(connection, track.key):
         is_step = row.kind == "run" and row.name in STEP
         if not is_step or row.ended_version_id != version_id or row.base_state not in ("recovered", "taken back"):
             continue
@@ -300,8 +302,8 @@ def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
 
 def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
     """The track and the judgement of the version that is exactly these runs."""
-    lines = judged.lines(connection, run_ids)
-    track = runs_of_track(connection, lines[0]) if len(lines) == 1 else None
+    track_keys = stored_tracks.list_tracks(connection, run_ids)
+    track = runs_of_track(connection, track_keys[0]) if len(track_keys) == 1 else None
     return track, judged_version_of(track, run_ids) if track else None
 
 
@@ -320,7 +322,7 @@ def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | 
     """The stored verdicts of a version."""
     return {
         tuple(one[:5]): {name: np.nan if own is None and name in NUMBERS else own for name, own in one._mapping.items()}
-        for one in regressions.verdicts_of(connection, track.line, row.version_id, kind=kind)
+        for one in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind)
     }
 
 
@@ -350,8 +352,8 @@ def _stored_gates(
 
 def open_findings(connection: Connection, run_id: int) -> str:
     """What is worse in the version of a run by findings that are open to this day, a sentence; "" without any."""
-    lines = judged.lines(connection, [run_id])
-    track = runs_of_track(connection, lines[0]) if lines else None
+    track_keys = stored_tracks.list_tracks(connection, [run_id])
+    track = runs_of_track(connection, track_keys[0]) if track_keys else None
     version = next((run.version_id for run in track.runs if run.run_id == run_id), None) if track else None
     if track is None or version is None:
         return ""
@@ -381,8 +383,8 @@ def judge_sides(
     runs: list[ChosenRun] = []
     for side, run_ids in of_store.items():
         with side.connect() as connection:
-            runs += chosen_runs(connection, run_ids)
-    keys, values, calls, lows = table_of(runs)
+            runs += read_chosen_runs(connection, run_ids)
+    keys, values, calls, lows = tabulate_runs(runs)
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
@@ -467,7 +469,7 @@ def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[
     place, last = track.place, len(track.order) + 1
     at = place[version_id]
     return [
-        row for row in regressions.findings_of_track(connection, track.line)
+        row for row in stored_findings.list_findings(connection, track.key)
         if place.get(row.version_id, last) <= at
         and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
     ]  # fmt: skip
@@ -487,7 +489,7 @@ def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_id
     """Series -> how far it is above what it was before an older finding of it, in words."""
     label = track.label_of_run
     series = sorted({row.series_id for row in rows})
-    values = judged.values_in(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
+    values = stored_tracks.read_values_of_series(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
     now = dict(zip(series, over_runs(values).tolist(), strict=True))
     found: dict[Key, str] = {}
     for row in rows:

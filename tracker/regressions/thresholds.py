@@ -22,9 +22,11 @@ from tracker.regressions.lifecycle import TrackState, judge_next
 from tracker.regressions.track import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import EVERYWHERE, TRIED_COLUMNS, Threshold
-from tracker.store import Store, judged, regressions, thresholds
-from tracker.store.judged import Line
+from tracker.store import Store
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
 from tracker.store.labels import MAX_LABEL, configuration_title
+from tracker.store.tracks import TrackKey
 from tracker.units import device_key
 
 _series_of: Final = attrgetter("name", "kind", "pattern")
@@ -48,7 +50,7 @@ def set_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> i
     UsageError for a limit that cannot be, a reason that is missing, and a place that does not exist, or is several.
     """
     tracks, own = _checked(store, limits, where)
-    return _write(store, [track.line for track in tracks], own)
+    return _write(store, [track.key for track in tracks], own)
 
 
 def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> int:
@@ -60,14 +62,14 @@ def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) ->
 
     def forget(connection: Connection) -> None:
         for limit in own:
-            if not thresholds.forget(connection, tracks[0].line.workload_id, limit):
+            if not stored_tracks.remove_limit(connection, tracks[0].key.workload_id, limit):
                 raise UsageError(
                     f"no threshold {limit.name} is set for just these series and this place",
                     remedy="tracker thresholds lists what is set; of none stated: --config ''",
                 )
 
     store.transact(forget)
-    return update(store, with_branches(store, [track.line for track in tracks]))
+    return update(store, with_branches(store, [track.key for track in tracks]))
 
 
 def overruled(store: Store, limits: Sequence[Threshold], where: Where) -> bool:
@@ -102,16 +104,17 @@ def apply_calibration(store: Store, calibration: Calibration, *, who: str, when_
     series that got one. A kind for which it proposes nothing keeps its limit.
     """
     with store.connect() as connection:
-        (line,) = judged.lines(connection, calibration.run_ids)
+        (track_key,) = stored_tracks.list_tracks(connection, calibration.run_ids)
     rows = calibration.proposals.dropna(subset=["proposed_ratio"])
     limits = [
         Threshold(
-            MIN_RATIO, float(ratio), str(kind), configuration_id=line.configuration_id, device_id=line.device_id,
-            who=who, when_ns=when_ns, reason=reason,
+            MIN_RATIO, float(ratio), str(kind),
+            configuration_id=track_key.configuration_id, device_id=track_key.device_id, who=who, when_ns=when_ns,
+            reason=reason,
         )
         for kind, ratio in zip(rows["kind"], rows["proposed_ratio"], strict=True)
     ]  # fmt: skip
-    _write(store, [line], limits)
+    _write(store, [track_key], limits)
     return [limit.kind for limit in limits]
 
 
@@ -137,9 +140,9 @@ def check(limit: Threshold) -> None:
 def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
     """The findings of a track that its limits would add or take away, and how many would stay."""
     with store.connect() as connection:
-        stored = [one for one in regressions.findings_of(connection, track.line) if one.state != "withdrawn"]
-        reader = TrackReader(track.line)
-        series = reader.before.series_of(connection, track.line)
+        stored = [one for one in stored_findings.read_findings(connection, track.key) if one.state != "withdrawn"]
+        reader = TrackReader(track.key)
+        series = reader.before.series_of(connection, track.key)
         state = TrackState(len(series.ids))
         for at in range(1, len(track.order) + 1):
             judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
@@ -167,11 +170,11 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
     return [row for _, row in moved], len(before.keys() & after.keys())
 
 
-def _write(store: Store, lines: Sequence[Line], limits: Sequence[Threshold]) -> int:
+def _write(store: Store, track_keys: Sequence[TrackKey], limits: Sequence[Threshold]) -> int:
     for limit in limits:
         check_reason(limit.reason)
-    store.transact(partial(thresholds.write, workload_id=lines[0].workload_id, limits=limits))
-    return update(store, with_branches(store, lines))
+    store.transact(partial(stored_tracks.write_limits, workload_id=track_keys[0].workload_id, limits=limits))
+    return update(store, with_branches(store, track_keys))
 
 
 def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
@@ -221,7 +224,7 @@ def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[li
 
 def _only(tracks: Sequence[TrackRuns], what: str, option: str) -> int:
     """The number of the configuration or device that all of these tracks have."""
-    names = {int(track.line.parameters[f"{what}_id"]): track.names[what] for track in tracks}
+    names = {int(track.key.parameters[f"{what}_id"]): track.names[what] for track in tracks}
     if len(names) > 1:
         raise UsageError(
             f"several {what}s match: {'; '.join(names.values())}", remedy=f"name one of them with {option}"

@@ -29,14 +29,16 @@ from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
-from tracker.store import Store, judged, queries, regressions, samples, thresholds
+from tracker.store import Store, queries, samples
+from tracker.store import findings as stored_findings
+from tracker.store import tracks as stored_tracks
 from tracker.store.dimensions import digest_of
-from tracker.store.judged import Line, LineRun, SeriesTable
-from tracker.store.queries.recordings import Recorded, contents
-from tracker.store.regressions import JudgedRow
+from tracker.store.findings import JudgedRow
+from tracker.store.recordings import Recorded, recorded_by_id
 from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
-from tracker.store.samples.arrays import SampleArray
-from tracker.store.samples.statistic import over_runs
+from tracker.store.samples.rows import SampleArray
+from tracker.store.samples.statistics import over_runs
+from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
 RULE_VERSION: Final = 10
@@ -62,9 +64,9 @@ class TrackRuns:
     main line, and `bases`: the version of it that each version of the branch is judged from, None where it has none.
     """
 
-    line: Line
+    key: TrackKey
     limits: tuple[Threshold, ...]
-    runs: Sequence[LineRun]
+    runs: Sequence[TrackRun]
     rests_on: Mapping[int, bytes]
     judged: Mapping[int, JudgedRow]
     names: Mapping[str, str]
@@ -108,20 +110,20 @@ class TrackRuns:
         return {run.run_id: run.version for run in runs}
 
     @property
-    def newest(self) -> list[LineRun]:
+    def newest(self) -> list[TrackRun]:
         """The runs of its newest version."""
         return self.runs_of(self.order[-1])
 
     @property
-    def pinned(self) -> LineRun | None:
+    def pinned(self) -> TrackRun | None:
         """A run of the pinned version, where it has any here."""
         return next((run for run in self.runs if run.pinned), None)
 
-    def runs_of(self, version_id: int) -> list[LineRun]:
+    def runs_of(self, version_id: int) -> list[TrackRun]:
         """The runs of a version."""
         return [run for run in self.runs if run.version_id == version_id]
 
-    def runs_before(self, version_id: int) -> list[LineRun]:
+    def runs_before(self, version_id: int) -> list[TrackRun]:
         """The runs of the versions before one; of a branch those of the main line up to where it left."""
         if self.main is not None:
             base = self.bases.get(version_id)
@@ -145,22 +147,24 @@ class TrackRuns:
         return [] if first is None else self.order[first - 1 :]
 
 
-def unjudged_track(connection: Connection, line: Line, mains: dict[Line, MainLine] | None = None) -> TrackRuns:
+def unjudged_track(
+    connection: Connection, track_key: TrackKey, mains: dict[TrackKey, MainTrack] | None = None
+) -> TrackRuns:
     """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits.
 
     `mains`: main lines of branches that were read before, to which those that are read are added.
     """
-    of_main = judged.main_line_of(connection, line)
+    of_main = stored_tracks.main_track_of(connection, track_key)
     if of_main is not None:
-        return _unjudged_branch(connection, line, _main_line(connection, of_main, mains))
-    limits = thresholds.of_line(connection, line)
+        return _unjudged_branch(connection, track_key, _main_track(connection, of_main, mains))
+    limits = stored_tracks.limits_of_track(connection, track_key)
     of_limits = _words_of_limits(limits)
-    runs, before, basis = judged.runs_of(connection, line), BEGINNING, {}
+    runs, before, basis = stored_tracks.list_track_runs(connection, track_key), BEGINNING, {}
     for version, own in groupby(runs, attrgetter("version_id")):
         basis[version] = f"{rules_of_judgement()} {of_limits}; after {before}; {_words_of_runs(list(own))}"
         before = version
     rests_on = {version: digest_of((words,)) for version, words in basis.items()}
-    return TrackRuns(line, limits, runs, rests_on, {}, {}, basis=basis)
+    return TrackRuns(track_key, limits, runs, rests_on, {}, {}, basis=basis)
 
 
 def rules_of_judgement() -> str:
@@ -177,7 +181,7 @@ def _words_of_limits(limits: Sequence[Threshold]) -> str:
     return f"; limits {len(words)} {''.join(words)}"
 
 
-def _words_of_runs(runs: Sequence[LineRun]) -> str:
+def _words_of_runs(runs: Sequence[TrackRun]) -> str:
     """Return the runs of a version as the view v_version compares them: number, ranks, recording and start of each."""
     words = []
     for run in runs:
@@ -187,7 +191,7 @@ def _words_of_runs(runs: Sequence[LineRun]) -> str:
     return f"runs {len(runs)} {''.join(words)}"
 
 
-class MainLine(Struct, frozen=True):
+class MainTrack(Struct, frozen=True):
     """The main line of branches. `versions`: those that a branch may have left it at; `up_to`: what stands for all that
     the main line up to each of its places rests on, from 0 on.
     """
@@ -197,25 +201,25 @@ class MainLine(Struct, frozen=True):
     up_to: Sequence[str]
 
 
-def _main_line(connection: Connection, line: Line, known: dict[Line, MainLine] | None) -> MainLine:
-    if known is not None and line in known:
-        return known[line]
-    track = unjudged_track(connection, line)
+def _main_track(connection: Connection, track_key: TrackKey, known: dict[TrackKey, MainTrack] | None) -> MainTrack:
+    if known is not None and track_key in known:
+        return known[track_key]
+    track = unjudged_track(connection, track_key)
     up_to = [digest_of((SAMPLE_RULES, RULE_VERSION)).hex()]
     for own in track.rests_on.values():
         up_to.append(digest_of((up_to[-1], own.hex())).hex())
-    found = MainLine(track, _main_versions(connection, track), up_to)
+    found = MainTrack(track, _main_versions(connection, track), up_to)
     if known is not None:
-        known[line] = found
+        known[track_key] = found
     return found
 
 
-def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> TrackRuns:
+def _unjudged_branch(connection: Connection, track_key: TrackKey, main: MainTrack) -> TrackRuns:
     """The track of a branch, whose limits are those of its main line: each version rests on the main line up to where
     it left, and on its own runs.
     """
-    runs = judged.runs_of(connection, line)
-    commits = judged.commits_of(connection, line.workload_id)
+    runs = stored_tracks.list_track_runs(connection, track_key)
+    commits = stored_tracks.commits_of_versions(connection, track_key.workload_id)
     bases, basis, rests_on = {}, {}, {}
     for version, group in groupby(runs, attrgetter("version_id")):
         own_runs = list(group)
@@ -227,15 +231,15 @@ def _unjudged_branch(connection: Connection, line: Line, main: MainLine) -> Trac
         )
         bases[version] = base = find_merge_base(main.versions, left, now_ns=time.time_ns())
         place = base.place if base else 0
-        left_at = f"{main.track.line.configuration_id}.{main.track.order[place - 1]}" if place else "0"
+        left_at = f"{main.track.key.configuration_id}.{main.track.order[place - 1]}" if place else "0"
         basis[version] = f"{rules_of_judgement()} ; base {left_at}; {_words_of_runs(own_runs)}"
         rests_on[version] = digest_of((main.up_to[place], basis[version]))
-    return TrackRuns(line, main.track.limits, runs, rests_on, {}, {}, main.track, bases, basis)
+    return TrackRuns(track_key, main.track.limits, runs, rests_on, {}, {}, main.track, bases, basis)
 
 
 def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:
     """The versions of a main line, in their order, with what places a branch among them."""
-    commits = judged.commits_of(connection, main.line.workload_id)
+    commits = stored_tracks.commits_of_versions(connection, main.key.workload_id)
     found = []
     for version, group in groupby(main.runs, attrgetter("version_id")):
         runs = list(group)
@@ -248,23 +252,23 @@ def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]
 
 def runs_of_track(
     connection: Connection,
-    line: Line,
+    track_key: TrackKey,
     names: Mapping[str, str] | None = None,
-    mains: dict[Line, MainLine] | None = None,
+    mains: dict[TrackKey, MainTrack] | None = None,
 ) -> TrackRuns:
     """A track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
-    track = unjudged_track(connection, line, mains)
-    return replace(track, judged=regressions.judged_rows(connection, line), names=names or {})
+    track = unjudged_track(connection, track_key, mains)
+    return replace(track, judged=stored_findings.read_judged_versions(connection, track_key), names=names or {})
 
 
-def named_lines(
+def named_tracks(
     store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None,
     *, branches: bool = False,
-) -> dict[Line, dict[str, str]]:  # fmt: skip
+) -> dict[TrackKey, dict[str, str]]:  # fmt: skip
     """The tracks with active runs -> their workload, configuration and device in words. `device`: a part of its name;
     `config`: values that the configuration has. Those of branches only where `workload` names one, or with `branches`.
     """
-    rows = queries.lines(store, workload)
+    rows = queries.tracks(store, workload)
     kept = rows.integers("runs") > 0
     if workload is None and not branches:
         kept &= rows.integers("is_branch") == 0
@@ -273,29 +277,30 @@ def named_lines(
     rows = queries.with_values(store, rows, config or {})
     words = rows.rows("workload", "configuration", "vendor", "device")
     return {
-        Line(*line): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
-        for line, (of, own, vendor, model) in zip(rows.rows(*Line.__struct_fields__), words, strict=True)
+        TrackKey(*track_key): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
+        for track_key, (of, own, vendor, model) in zip(rows.rows(*TrackKey.__struct_fields__), words, strict=True)
     }
 
 
-def read_tracks(store: Store, lines: Mapping[Line, Mapping[str, str]]) -> list[TrackRuns]:
-    """These tracks of `named_lines`."""
-    mains: dict[Line, MainLine] = {}
+def read_tracks(store: Store, track_keys: Mapping[TrackKey, Mapping[str, str]]) -> list[TrackRuns]:
+    """These tracks of `named_tracks`."""
+    mains: dict[TrackKey, MainTrack] = {}
     with store.connect() as connection:
-        return [runs_of_track(connection, line, names, mains) for line, names in lines.items()]
+        return [runs_of_track(connection, track_key, names, mains) for track_key, names in track_keys.items()]
 
 
 def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     """The tracks that the options leave; UsageError where there are none, or several workloads."""
     queries.check_filters(store, workload=options.workload, device=options.device, config=options.config)
-    found = named_lines(store, options.workload, options.device, options.config)
+    found = named_tracks(store, options.workload, options.device, options.config)
     key = options.key or ""
     if key.isascii() and key.isdigit() and len(key) <= _LONGEST and len(found) > 1:
         # the number of a series says which workload is meant; what is the number of none here may be a name
-        own = {Line(*line) for line in queries.series_lines(store, [int(key)]).rows(*Line.__struct_fields__)}
+        rows = queries.series_tracks(store, [int(key)]).rows(*TrackKey.__struct_fields__)
+        own = {TrackKey(*row) for row in rows}
         if not own:
             raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
-        found = {line: names for line, names in found.items() if line in own} or found
+        found = {track_key: names for track_key, names in found.items() if track_key in own} or found
     workloads = list(dict.fromkeys(names["workload"] for names in found.values()))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
@@ -311,9 +316,9 @@ class ReadBefore(Struct):
     arrays: dict[int, SampleArray] = msgspec.field(default_factory=dict)
     traits: dict[bool, SeriesTraits] = msgspec.field(default_factory=dict)
 
-    def series_of(self, connection: Connection, line: Line) -> SeriesTable:
+    def series_of(self, connection: Connection, track_key: TrackKey) -> SeriesTable:
         """The series of the track by ascending ids."""
-        self.series = self.series or judged.series_of(connection, line)
+        self.series = self.series or stored_tracks.read_series(connection, track_key)
         return self.series
 
 
@@ -325,7 +330,7 @@ def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[T
     base = track.bases.get(version)
     order = [*track.main.order[: base.place if base else 0], version]
     runs = [*track.runs_before(version), *track.runs_of(version)]
-    joined = TrackRuns(track.main.line, track.limits, runs, dict.fromkeys(order, b""), {}, track.names)
+    joined = TrackRuns(track.main.key, track.limits, runs, dict.fromkeys(order, b""), {}, track.names)
     return joined, read_beside_main(connection, track)
 
 
@@ -334,7 +339,10 @@ def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
     series of the branch.
     """
     assert track.main is not None
-    of_main, own = judged.series_of(connection, track.main.line), judged.series_of(connection, track.line)
+    of_main, own = (
+        stored_tracks.read_series(connection, track.main.key),
+        stored_tracks.read_series(connection, track.key),
+    )
     number_of = dict(zip(of_main.keys, of_main.ids.tolist(), strict=True))
     new = [at for at, key in enumerate(own.keys) if key not in number_of]
     numbers = np.array(
@@ -350,15 +358,15 @@ def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
 
 
 def read_track(
-    connection: Connection, of: TrackRuns, runs: Sequence[LineRun], *, like: int = -1,
-    timed_by: Sequence[LineRun] | None = None, known: ReadBefore | None = None, present: bool = False,
+    connection: Connection, of: TrackRuns, runs: Sequence[TrackRun], *, like: int = -1,
+    timed_by: Sequence[TrackRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
     """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
     `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
     """
     known = known or ReadBefore()
-    series = known.series_of(connection, of.line)
-    values, calls, lows = judged.values_of(connection, [run.run_id for run in runs], series, known.arrays)
+    series = known.series_of(connection, of.key)
+    values, calls, lows = stored_tracks.read_values(connection, [run.run_id for run in runs], series, known.arrays)
     if present:
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
@@ -401,14 +409,14 @@ def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) ->
     ]
 
 
-def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> list[Recorded]:
+def recorded_runs(connection: Connection, runs: Sequence[TrackRun]) -> list[Recorded]:
     """What the captures of runs say of how they were recorded; runs that say the same have one object."""
-    said = contents(connection, [run.recording_id for run in runs if run.recording_id is not None])
+    said = recorded_by_id(connection, [run.recording_id for run in runs if run.recording_id is not None])
     nothing = Recorded()
     return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
 
 
-def lost_records(store: Store, runs: Sequence[LineRun]) -> bool:
+def lost_records(store: Store, runs: Sequence[TrackRun]) -> bool:
     """Return whether the step of none of these runs may be judged, since records of it were lost."""
     with store.connect() as connection:
         stated = recorded_runs(connection, runs)
@@ -428,8 +436,8 @@ def settings_note(connection: Connection, track: TrackRuns) -> str:
     if all(one == stated[0] for one in stated) and np.array_equal(ids[0], ids[-1]):
         return ""  # the texts of all series take longer to read than the rest
     known = ReadBefore() if track.main is None else read_beside_main(connection, track)
-    series = known.series_of(connection, track.line)
-    values, *_ = judged.values_of(connection, [run.run_id for run in (*before, *newest)], series, known.arrays)
+    series = known.series_of(connection, track.key)
+    values, *_ = stored_tracks.read_values(connection, [run.run_id for run in (*before, *newest)], series, known.arrays)
     found = recordings_of(series.keys, values, stated)
     earlier, own = found[: len(before)], found[len(before) :]
     differing = differences([one for one in earlier if one not in own][-1:], own)

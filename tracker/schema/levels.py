@@ -2,7 +2,7 @@
 
 A level says what tells its rows apart, how their numbers add up over ranks and steps, what they mean, and the smallest
 that they can be. From this follow the rows that a reader or the timeline makes (`profile.ROW_COLUMNS`), the tables of
-the database (`store.tables.details`), their order at load, the statements that sum a level (`store.queries.levels`),
+the database (`store.tables.captures`), their order at load, the statements that sum a level (`store.levels`),
 the kinds of answers, the checks of packs, and the data dictionary (docs/columns.md).
 
 A new column of a level is stored once it stands here, the timeline or a reader fills it, and a migration adds it.

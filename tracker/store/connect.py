@@ -21,8 +21,7 @@ from sqlalchemy.pool import StaticPool
 
 from tracker.errors import FIRST_INGEST, NO_DATABASE, StoreError
 from tracker.store import schema
-from tracker.store.damage import explain_damage
-from tracker.store.failures import Damaged, Raced, explain, is_collision, is_crowded
+from tracker.store.failures import Damaged, Raced, explain_damage, explain_failure, is_collision, is_crowded
 from tracker.store.sql import QUESTION
 from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
 from tracker.store.write_queue import turn
@@ -237,7 +236,7 @@ class Store:
         try:
             yield
         except (DBAPIError, Damaged, OverflowError, self._driver_error) as error:
-            known = explain(error, self.url, self._secrets)
+            known = explain_failure(error, self.url, self._secrets)
             if known is None:
                 raise
             raise known from error
@@ -312,7 +311,7 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
         else:
             from tracker.store import views
 
-            store.transact(views.make)
+            store.transact(views.make_views)
     return before, schema.SCHEMA_HEAD
 
 

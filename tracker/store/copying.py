@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from tracker.errors import StoreError
-from tracker.store import bulk, partitions
+from tracker.store import bulk, captures
 from tracker.store.connect import Store
 from tracker.store.tables import metadata
 
@@ -52,7 +52,7 @@ def copy(source: Store, target: Store, *, on_progress: Report | None = None) -> 
         _require_empty(writing, target)
         counts = {table.name: int(reading.scalar(select(func.count()).select_from(table)) or 0) for table in _tables()}
         for run_id in reading.execute(text("SELECT id FROM run ORDER BY id")).scalars():
-            partitions.ensure(writing, run_id)
+            captures.ensure_partitions(writing, run_id)
         done, total = 0, sum(counts.values())
         for table in _tables():
             for rows in _chunks(reading, table):

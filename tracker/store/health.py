@@ -8,10 +8,9 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, func, select, text
 
-from tracker.store import contexts, damage, labels, recordings, schema, views
-from tracker.store.calls import packing
+from tracker.store import failures, labels, packing, recordings, schema, views
 from tracker.store.connect import Store
-from tracker.store.samples import arrays
+from tracker.store.samples import rows as sample_rows
 from tracker.store.tables import metadata
 from tracker.store.tables.base import DETAIL_TEXT
 from tracker.units import format_numbers
@@ -57,7 +56,7 @@ def check(store: Store) -> list[str]:
     texts are gone, and into all that is packed. A look that fails is a problem.
     """
     looked_at = (
-        *damage.LOOKS,
+        *failures.DAMAGE_CHECKS,
         _table_problems,
         _view_problems,
         _otherwise_recorded,
@@ -66,7 +65,7 @@ def check(store: Store) -> list[str]:
         _damaged_calls,
     )
     with store.connect() as connection:
-        return [problem for find in looked_at for problem in damage.look(find, connection)]
+        return [problem for find in looked_at for problem in failures.look_for_damage(find, connection)]
 
 
 def repair(store: Store) -> list[str]:
@@ -75,14 +74,14 @@ def repair(store: Store) -> list[str]:
     """
 
     def work(connection: Connection) -> list[str]:
-        made = [f"{name}  made again" for name in views.make(connection)]
-        for run_id in arrays.damaged_arrays(connection):
+        made = [f"{name}  made again" for name in views.make_views(connection)]
+        for run_id in sample_rows.damaged_arrays(connection):
             labels.hold_run(connection, run_id)
-            if arrays.repair_array(connection, run_id):
+            if sample_rows.repair_array(connection, run_id):
                 made.append(f"run:{run_id}  its damaged samples are made again")
-        for run_id in recordings.differing(connection):
+        for run_id in recordings.list_differing_runs(connection):
             labels.hold_run(connection, run_id)
-            recordings.refresh(connection, [run_id])
+            recordings.refresh_recordings(connection, [run_id])
             made.append(f"run:{run_id}  how it was recorded is read again from its captures")
         return made
 
@@ -109,22 +108,22 @@ def _table_problems(connection: Connection) -> Iterator[str]:
 
 def _view_problems(connection: Connection) -> Iterator[str]:
     """What other programs would miss; no command reads a view."""
-    if found := views.differing(connection):
+    if found := views.list_differing_views(connection):
         are, them = ("is", "it") if len(found) == 1 else ("are", "them")
-        yield f"{', '.join(found)} {are} missing or not as this tracker makes {them}; {arrays.HOW_TO_REPAIR}"
+        yield f"{', '.join(found)} {are} missing or not as this tracker makes {them}; {sample_rows.HOW_TO_REPAIR}"
 
 
 def _otherwise_recorded(connection: Connection) -> Iterator[str]:
     """Runs of which something else is kept than their captures say: they would be compared with the wrong ones."""
-    if differing := recordings.differing(connection):
+    if differing := recordings.list_differing_runs(connection):
         runs = f"run{'' if len(differing) == 1 else 's'} {format_numbers(differing)}"
-        yield f"how {runs} were recorded is kept otherwise than the captures say; {arrays.HOW_TO_REPAIR}"
+        yield f"how {runs} were recorded is kept otherwise than the captures say; {sample_rows.HOW_TO_REPAIR}"
 
 
 def _damaged_samples(connection: Connection) -> Iterator[str]:
-    for run_id in arrays.damaged_arrays(connection):
-        can_be_made = len(arrays.array_of_rows(connection, run_id).series_ids) > 0
-        remedy = arrays.HOW_TO_REPAIR if can_be_made else "the rows that they were made of are gone, too"
+    for run_id in sample_rows.damaged_arrays(connection):
+        can_be_made = len(sample_rows.array_of_rows(connection, run_id).series_ids) > 0
+        remedy = sample_rows.HOW_TO_REPAIR if can_be_made else "the rows that they were made of are gone, too"
         yield f"the samples of run {run_id} are damaged; {remedy}"
 
 
@@ -132,9 +131,9 @@ def _damaged_contexts(connection: Connection) -> Iterator[str]:
     question = select(_TREE.c.run_id, _TREE.c.rank, _TREE.c.contexts).order_by(_TREE.c.run_id, _TREE.c.rank)
     for row in connection.execute(question, execution_options={"yield_per": _PACKED_AT_ONCE}):
         try:
-            contexts.unpacked(bytes(row.contexts))
+            packing.unpack_contexts(bytes(row.contexts))
         except ValueError:
-            damaged = contexts.damaged(row.run_id, row.rank)
+            damaged = packing.damaged_contexts(row.run_id, row.rank)
             yield f"{damaged.what} are damaged; {damaged.remedy}"
 
 
@@ -142,7 +141,7 @@ def _damaged_calls(connection: Connection) -> Iterator[str]:
     question = select(_CALLS.c.run_id, _CALLS.c.rank, _CALLS.c.calls).order_by(_CALLS.c.run_id, _CALLS.c.rank)
     for row in connection.execute(question, execution_options={"yield_per": _PACKED_AT_ONCE}):
         try:
-            packing.unpacked(bytes(row.calls))
+            packing.unpack_calls(bytes(row.calls))
         except ValueError:
-            damaged = packing.damaged(row.run_id, row.rank)
+            damaged = packing.damaged_calls(row.run_id, row.rank)
             yield f"{damaged.what} are damaged; {damaged.remedy}"

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
-from tracker.store import bulk, leases
+from tracker.store import bulk, watchers
 from tracker.store.connect import Store
 from tracker.store.dimensions import digest_of
 from tracker.store.sql import statement
@@ -202,12 +202,12 @@ def start(store: Store, entry: Entry, owner: str, *, now_ns: int, died: bool = T
     """
 
     def write(connection: Connection) -> bool:
-        if not leases.take_within(connection, lease_of(entry), owner, now_ns=now_ns):
+        if not watchers.take_lease_within(connection, lease_of(entry), owner, now_ns=now_ns):
             return False
         values = {"id": entry.id, "content": entry.content, "now_ns": now_ns, "died": int(died)}
         if connection.execute(_START, values).rowcount == 1:
             return True
-        leases.drop(connection, lease_of(entry), owner)
+        watchers.drop_lease(connection, lease_of(entry), owner)
         return False
 
     return store.transact(write)
@@ -227,7 +227,7 @@ def finish(store: Store, entry: Entry, owner: str, end: End, *, now_ns: int) -> 
         connection.execute(_FINISH, values)
         if end.arrival is not None:
             _arrive(connection, entry, end.arrival, now_ns)
-        leases.drop(connection, lease_of(entry), owner)
+        watchers.drop_lease(connection, lease_of(entry), owner)
 
     store.transact(write)
 

@@ -1,20 +1,27 @@
-"""What a run is filed under: workload, configuration, version and device; made when first named."""
+"""What a run is filed under: workload, configuration, version and device, made when first named; its facts and tags."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import UNKNOWN_DEVICE, Device
 from tracker.profile.branches import branch_of, main_of
-from tracker.store.bulk import clean
+from tracker.store.bulk import clean, insert
 from tracker.store.dimensions import digest_of
 from tracker.store.failures import Raced
+from tracker.store.sql import statement
 from tracker.units import device_key, is_plain
+
+_KNOWN_FACTS: Final = text("SELECT key, value FROM run_fact WHERE run_id = :run_id AND kind = 'fact'")
+_CHANGE_FACT: Final = text("UPDATE run_fact SET value = :value WHERE run_id = :run_id AND kind = 'fact' AND key = :key")
+_FACT_COLUMNS: Final = ("run_id", "kind", "key", "value")
+_BETWEEN_FACTS: Final = " | "
 
 MAX_LABEL: Final = 400
 """Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
@@ -95,6 +102,39 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
     ),
 }
 """Table -> what goes with a row of it."""
+
+Values = Mapping[str, str]
+
+
+def join_facts(values: Iterable[str]) -> str:
+    """What ranks say of one thing: the value, or where they differ all of them in order, joined by ` | `. The same
+    whichever rank says it first, and when what some of them said is joined already.
+
+    >>> common(["dp 2", "dp 2"]), common(["dp 4", "dp 2"]), common(["dp 2 | dp 4", "dp 1"])
+    ('dp 2', 'dp 2 | dp 4', 'dp 1 | dp 2 | dp 4')
+    """
+    distinct = set(values)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return _BETWEEN_FACTS.join(sorted({part for value in distinct for part in value.split(_BETWEEN_FACTS)}))
+
+
+def add_facts(connection: Connection, run_id: int, facts: Mapping[str, str], tags: Mapping[str, str]) -> None:
+    """Facts and tags of ranks of a run. To facts that are there, what these ranks say otherwise is added; a tag that is
+    there stays.
+    """
+    new = {clean(key)[:MAX_LABEL]: clean(value) for key, value in sorted(facts.items())}
+    known: dict[str, str] = {row.key: row.value for row in connection.execute(_KNOWN_FACTS, {"run_id": run_id})}
+    changed: list[dict[str, Any]] = [
+        {"run_id": run_id, "key": key, "value": both}
+        for key, value in new.items()
+        if key in known and (both := join_facts([known[key], value])) != known[key]
+    ]
+    if changed:
+        connection.execute(_CHANGE_FACT, changed)
+    rows = [(run_id, "fact", key, value) for key, value in new.items()]
+    rows += [(run_id, "tag", clean(key)[:MAX_LABEL], clean(value)) for key, value in sorted(tags.items())]
+    insert(connection, "run_fact", _FACT_COLUMNS, rows, or_keep="run_id, kind, key")
 
 
 def hold_run(connection: Connection, run_id: int) -> None:
@@ -277,8 +317,8 @@ def _remove_unused(connection: Connection, table: str, number: int) -> None:
         connection.execute(text(f"SELECT id FROM {which} FOR UPDATE"), {"id": number})  # noqa: S608 names of above
     if not connection.execute(text(f"SELECT COUNT(*) FROM {which}"), {"id": number}).scalar_one():  # noqa: S608
         return
-    for statement in _RESTS_ON[table]:
-        connection.execute(text(statement), {"id": number})
+    for deletion in _RESTS_ON[table]:
+        connection.execute(text(deletion), {"id": number})
     connection.execute(text(f"DELETE FROM {which}"), {"id": number})  # noqa: S608 names of above
 
 
@@ -305,3 +345,108 @@ def _label(what: str, label: str) -> str:
 def _check_plain(what: str, text: str) -> None:
     if not is_plain(text):
         raise UsageError(f"the {what} {text!r} holds control characters", remedy="write it on one line, as plain text")
+
+
+class PlacedConfiguration(Struct, frozen=True):
+    """The configuration of a run, and what its user should know of it ('': nothing)."""
+
+    configuration_id: int
+    note: str = ""
+
+
+def place_configuration(
+    connection: Connection,
+    workload: int,
+    values: Values,
+    *,
+    stated: Collection[str],
+    beside: Mapping[str, Collection[str]],
+) -> PlacedConfiguration:
+    """The configuration of a run with these `values`.
+
+    `stated`: the keys that only its source states. `beside`: key -> the values that the runs of the same ingest and
+    workload have.
+    """
+    known = find_configuration(connection, workload, values)
+    if known is not None:
+        return PlacedConfiguration(known)
+    # of two runs that add a key at once the later one must see what the earlier one added
+    lock(connection, "version", workload)
+    stored = configurations_of_workload(connection, workload)
+    mine = dict(configuration_pairs(values))
+    home = _to_complete(stored, mine, stated, beside)
+    if home is not None:
+        added = _listed({key: mine[key] for key in mine.keys() - stored[home].keys()})
+        describe_configuration(connection, home, values)
+        return PlacedConfiguration(
+            home, f"states {added}, which the runs before it did not: taken to be theirs as well"
+        )
+    return PlacedConfiguration(configuration_id(connection, workload, values), _why_new(stored, mine, stated))
+
+
+def place_configuration_on_branch(
+    connection: Connection, workload: int, main: int, values: Values, *, stated: Collection[str]
+) -> PlacedConfiguration:
+    """The configuration of a run of a branch: the one of its main line that it fits, else one of the branch's own.
+
+    Nothing that a branch states becomes known of the main line.
+    """
+    known = find_configuration(connection, main, values)
+    if known is None:
+        known = _to_complete(
+            configurations_of_workload(connection, main), dict(configuration_pairs(values)), stated, {}
+        )
+    return PlacedConfiguration(configuration_id(connection, workload, values) if known is None else known)
+
+
+def configurations_of_workload(connection: Connection, workload: int) -> dict[int, dict[str, str]]:
+    """The configurations of a workload: id -> values."""
+    found: dict[int, dict[str, str]] = {}
+    for row in connection.execute(statement("workload_configurations"), {"workload_id": workload}):
+        values = found.setdefault(row.id, {})
+        if row.key is not None:
+            values[row.key] = row.value
+    return found
+
+
+def _to_complete(
+    stored: Mapping[int, Values], mine: Values, stated: Collection[str], beside: Mapping[str, Collection[str]]
+) -> int | None:
+    """The configuration to which a run only adds keys of which one value is known; the one that says most, if it is
+    alone.
+    """
+    fitting = []
+    for number, values in stored.items():
+        added = mine.keys() - values.keys()
+        agrees = all(mine.get(key) == value for key, value in values.items())
+        if agrees and all(key in stated and _is_one(stored, beside, key, mine[key]) for key in added):
+            fitting.append((len(values), number))
+    most = max((count for count, _ in fitting), default=0)
+    chosen = [number for count, number in fitting if count == most]
+    return chosen[0] if len(chosen) == 1 else None
+
+
+def _is_one(stored: Mapping[int, Values], beside: Mapping[str, Collection[str]], key: str, value: str) -> bool:
+    others = {values[key] for values in stored.values() if key in values} | set(beside.get(key, ()))
+    return others <= {value}
+
+
+def _why_new(stored: Mapping[int, Values], mine: Values, stated: Collection[str]) -> str:
+    """Why a run that differs from another configuration only in keys that one of the two leaves out is not of it."""
+    for values in stored.values():
+        shared = values.keys() & mine.keys()
+        if any(values[key] != mine[key] for key in shared):
+            continue
+        silent = {key: values[key] for key in values.keys() - mine.keys()}
+        added = {key: mine[key] for key in mine.keys() - values.keys()}
+        if silent:
+            way = " ".join(f"--config {key}={value}" for key, value in sorted(silent.items()))
+            return f"does not state {', '.join(sorted(silent))}, so it is of a configuration of its own; {way} adds it"
+        if added.keys() <= set(stated):
+            several = ", ".join(sorted(added))
+            return f"states {_listed(added)}; runs differ in {several}, so it is of a configuration of its own"
+    return ""
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(values.items()))

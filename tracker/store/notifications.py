@@ -13,8 +13,8 @@ from sqlalchemy import Connection, bindparam, text
 from tracker.columns import Columns
 from tracker.errors import UsageError
 from tracker.store import bulk, labels
+from tracker.store.answers import answer
 from tracker.store.connect import Store
-from tracker.store.queries.answers import answer
 from tracker.store.sql import statement
 
 MOST_ATTEMPTS: Final = 6

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, text
 
 from tracker.profile.branches import main_of
 from tracker.store import labels, samples
+from tracker.store.answers import rows as rows_of
+from tracker.store.captures import DETAIL_TABLES
 from tracker.store.connect import Store
-from tracker.store.partitions import DETAIL_TABLES
-from tracker.store.queries.answers import rows as rows_of
 from tracker.store.runs import forget_branch
 from tracker.store.sql import statement
 

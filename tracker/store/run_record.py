@@ -11,7 +11,8 @@ from sqlalchemy import Connection
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source, StepRow
-from tracker.store import details, labels
+from tracker.store import captures as stored_captures
+from tracker.store import labels
 from tracker.store.bulk import clean
 from tracker.store.sql import statement
 
@@ -51,7 +52,7 @@ class Incoming(Struct, frozen=True):
     window: tuple[int, int] | None
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
-    pruned: Sequence[details.Placed] = ()
+    pruned: Sequence[stored_captures.Placed] = ()
     """Captures that are in, and whose details are written again: they were dropped, or their files were read again."""
     again: bool = False
     """Whether captures that are in take the place of what is stored of them."""
@@ -133,7 +134,7 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
         elif not all(inside):
             raise _half_known(capture, run_of)
         elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare or incoming.again:
-            pruned.append(details.Placed(*place, capture))
+            pruned.append(stored_captures.Placed(*place, capture))
     captures = [capture for capture, _ in fresh]
     return replace(
         incoming,

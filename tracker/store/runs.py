@@ -1,4 +1,4 @@
-"""Edits of runs and versions: each one transaction, each with a clear error for what does not exist."""
+"""Edits of runs: each one transaction, each with a clear error for what does not exist."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
-from tracker.profile.branches import branch_of
 from tracker.store import labels, samples
 from tracker.store.bulk import clean
+from tracker.store.captures import DETAIL_TABLES
 from tracker.store.connect import Store
-from tracker.store.partitions import DETAIL_TABLES
-from tracker.store.queries.resolve import find_run, unknown_version
+from tracker.store.queries.resolve import find_run
 
 _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
@@ -39,10 +38,6 @@ _REMOVE_TAG: Final = text("DELETE FROM run_fact WHERE run_id = :id AND kind = 't
 _ADD_TAG: Final = text("INSERT INTO run_fact (run_id, kind, key, value) VALUES (:id, 'tag', :key, :value)")
 _DEVICE: Final = text("SELECT vendor, model FROM device WHERE id = :id")
 _CONFIGURATION: Final = text("SELECT key, value FROM configuration_value WHERE configuration_id = :id ORDER BY key")
-_VERSIONS: Final = text(
-    "SELECT v.id, v.workload_id, w.name AS workload FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
-    "WHERE v.label = :label AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload) ORDER BY w.name"
-)
 _BRANCH: Final = text("SELECT id FROM workload WHERE name = :workload AND main_id IS NOT NULL")
 _RUNS_OF_WORKLOAD: Final = text(
     "SELECT id AS run_id, configuration_id FROM run WHERE workload_id = :workload_id ORDER BY id"
@@ -51,12 +46,6 @@ _VERSIONS_OF_WORKLOAD: Final = text("SELECT id FROM version WHERE workload_id = 
 _FREE_VERSIONS: Final = text(
     "UPDATE version SET pinned = FALSE, note = NULL, parent = NULL WHERE workload_id = :workload_id"
 )
-_LABELS: Final = text(
-    "SELECT w.name AS workload, v.label FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
-    "WHERE CAST(:workload AS TEXT) IS NULL OR w.name = :workload ORDER BY w.name, v.ordinal, v.id"
-)
-_PIN: Final = text("UPDATE version SET pinned = (id = :id) WHERE workload_id = :workload_id AND (pinned OR id = :id)")
-_UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id AND pinned")
 _TABLES_OF_A_RUN: Final = (
     "sample",
     "sample_array",
@@ -173,38 +162,6 @@ def forget_branch(store: Store, workload: str) -> int:
         return len(runs)
 
     return store.transact(work)
-
-
-def workload_of(store: Store, label: str, workload: str | None = None) -> str:
-    """The workload that has the version `label`; UsageError where none has, or several."""
-    with store.connect() as connection:
-        return str(find_version(connection, label, workload).workload)
-
-
-def pin(store: Store, label: str, *, workload: str | None = None) -> str:
-    """Make a version the fixed baseline of its workload, instead of the one that was; returns the workload."""
-
-    def work(connection: Connection) -> str:
-        # of two that pin at once the later one must see what the earlier one pinned, and nobody may remove the version
-        labels.lock(connection, "forget", find_version(connection, label, workload).workload_id)
-        version = find_version(connection, label, workload)
-        connection.execute(_PIN, {"id": version.id, "workload_id": version.workload_id})
-        return str(version.workload)
-
-    return store.transact(work)
-
-
-def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
-    """Take a version back from being the baseline; UsageError where it is not pinned."""
-
-    def work(connection: Connection) -> None:
-        version = find_version(connection, label, workload)
-        if connection.execute(_UNPIN, {"id": version.id}).rowcount != 1:
-            raise UsageError(
-                f"version {label!r} of {version.workload} is not pinned", remedy="tracker versions shows which one is"
-            )
-
-    store.transact(work)
 
 
 def _change_all(
@@ -325,18 +282,3 @@ def _device(connection: Connection, device_id: int) -> Device:
 
 def _configuration(connection: Connection, configuration_id: int) -> dict[str, str]:
     return {row.key: row.value for row in connection.execute(_CONFIGURATION, {"id": configuration_id})}
-
-
-def find_version(connection: Connection, label: str, workload: str | None) -> Any:
-    """The version `label`: id, workload_id, workload; UsageError where it is unknown, or in several workloads."""
-    rows = connection.execute(_VERSIONS, {"label": label, "workload": workload}).all()
-    if not rows:
-        known = connection.execute(_LABELS, {"workload": workload}).all()
-        raise unknown_version(label, [(row.workload, row.label) for row in known])
-    rows = [row for row in rows if not branch_of(row.workload)] or rows
-    if len(rows) > 1:
-        names = ", ".join(row.workload for row in rows)
-        raise UsageError(
-            f"version {label!r} is used by several workloads: {names}", remedy="choose one with --workload"
-        )
-    return rows[0]

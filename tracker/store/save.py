@@ -10,11 +10,12 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
-from tracker.store import details, labels, partitions, recordings
+from tracker.store import captures as stored_captures
+from tracker.store import labels, recordings
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
-from tracker.store.run_matching import Home, place
+from tracker.store.run_matching import Home, place_run
 from tracker.store.run_record import Incoming, RunRecord, incoming_of, without_known
 from tracker.store.samples import refresh
 from tracker.store.sql import statement
@@ -84,7 +85,7 @@ def save_runs(
 
 def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun]:
     homes: list[Home] = []
-    to_load: list[details.Placed] = []
+    to_load: list[stored_captures.Placed] = []
     for incoming in runs:
         fresh = without_known(connection, incoming)
         if incoming.again and fresh.captures:
@@ -97,7 +98,7 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
                 values = {"run_id": min(fresh.run_ids), "rules_version": incoming.record.rules_version}
                 connection.execute(_NEW_RULES, values)
             continue
-        home = place(connection, fresh, {(item.run_id, item.rank) for item in to_load})
+        home = place_run(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)
         _make_room(connection, home.replaced)
         to_load += (*home.fresh, *home.replaced)
@@ -107,12 +108,12 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
     for run_id in sorted(came):
         # ranks that come at once from several machines: the later one must find the calls of the others
         labels.hold_run(connection, run_id)
-    regrouped = details.load(connection, to_load)
+    regrouped = stored_captures.write_captures(connection, to_load)
     for item in (item for home in homes for item in home.replaced):
         connection.execute(_NEW_WINDOW, {"run_id": item.run_id})
     splitting.refresh(connection, came, regrouped=regrouped)
     refresh(connection, came.keys(), to_load)
-    recordings.refresh(connection, came)
+    recordings.refresh_recordings(connection, came)
     return [_saved(connection, home) for home in homes]
 
 
@@ -142,11 +143,11 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
     )
 
 
-def _make_room(connection: Connection, pruned: Sequence[details.Placed]) -> None:
+def _make_room(connection: Connection, pruned: Sequence[stored_captures.Placed]) -> None:
     """Forget what is left of captures that come in whole again."""
     for item in pruned:
         # what is written again; of a pruned capture only the first and the last of them have rows
-        for table in (*partitions.DETAIL_TABLES, "capture"):
+        for table in (*stored_captures.DETAIL_TABLES, "capture"):
             values = {"run_id": item.run_id, "rank": item.rank}
             # the names are those above
             connection.execute(text(f"DELETE FROM {table} WHERE run_id = :run_id AND rank = :rank"), values)  # noqa: S608

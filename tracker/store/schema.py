@@ -148,24 +148,24 @@ def run_statements(connection: Connection, number: str) -> None:
 
 def run_migration(connection: Connection, number: str) -> None:
     """Run migration `number` inside the open transaction of `connection`, which was at the one before it."""
-    from tracker.store import partitions, views
+    from tracker.store import captures, views
 
-    views.drop(connection)  # they rest on columns that may go
+    views.drop_views(connection)  # they rest on columns that may go
     run_statements(connection, number)
     if number != SCHEMA_HEAD:
         return
-    views.make(connection)
+    views.make_views(connection)
     # so that an ingest by a role that owns no table can write the next runs; an older migration lacks tables
     newest_run = connection.exec_driver_sql("SELECT COALESCE(MAX(id), 0) FROM run").scalar_one()
-    for first_run in range(0, int(newest_run) + 1, partitions.PARTITION_RUNS):
-        partitions.ensure(connection, first_run)
+    for first_run in range(0, int(newest_run) + 1, captures.PARTITION_RUNS):
+        captures.ensure_partitions(connection, first_run)
 
 
 def undo_migration(connection: Connection, number: str) -> None:
     """Drop the tables, columns and indexes that migration `number` has made, the last one first, and all views."""
     from tracker.store import views
 
-    views.drop(connection)  # they rest on columns that go
+    views.drop_views(connection)  # they rest on columns that go
     for statement in reversed(statements(connection.dialect.name, number)):
         for pattern, undo in _UNDO:
             if match := pattern.search(statement):
@@ -174,13 +174,13 @@ def undo_migration(connection: Connection, number: str) -> None:
 
 def make_tables(connection: Connection) -> None:
     """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
-    from tracker.store import partitions, views
+    from tracker.store import captures, views
 
     for number in range(1, int(SCHEMA_HEAD) + 1):
         run_statements(connection, f"{number:04}")
-    views.make(connection)
+    views.make_views(connection)
     # so that an ingest by a role that owns no table can write the first runs
-    partitions.ensure(connection, 0)
+    captures.ensure_partitions(connection, 0)
 
 
 def make(connection: Connection) -> None:

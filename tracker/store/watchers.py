@@ -1,4 +1,8 @@
-"""Who watches, which folders, and which workloads are expected there."""
+"""Watchers: who watches, which folders, which workloads are expected, and the leases of work that one does at a time.
+
+A lease ends by itself, so that nobody waits for a watcher that died. Its owner does not notice that it lost one (it
+stood still for too long): what is done under a lease has to come out right when two do it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,38 @@ from typing import Final, Literal
 from msgspec import Struct
 from sqlalchemy import Connection, text
 
-from tracker.store import bulk, leases
+from tracker.store import bulk
 from tracker.store.connect import Store
 from tracker.store.dimensions import digest_of
 from tracker.store.sql import statement
+
+LEASE_LIFETIME_NS: Final = 120 * 10**9
+"""How long a lease holds that is not renewed. A renewal is urgent: on SQLite it waits for the write that is going on,
+not for the queue, so that a lease is lost only where a single write takes so long.
+"""
+
+_LEASE_AHEAD_NS: Final = 10 * LEASE_LIFETIME_NS
+"""A moment further ahead was written by a clock that was: it holds nothing, and nothing was done then."""
+
+_TAKE_LEASE: Final = text(
+    "INSERT INTO lease (name, owner, taken_ns, heartbeat_ns, expires_ns) "
+    "VALUES (:name, :owner, :now_ns, :now_ns, :expires_ns) "
+    "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, taken_ns = excluded.taken_ns, "
+    "heartbeat_ns = excluded.heartbeat_ns, expires_ns = excluded.expires_ns "
+    "WHERE (lease.owner = excluded.owner OR lease.expires_ns <= excluded.taken_ns "
+    "OR lease.expires_ns > :ahead_ns) "
+    "AND (lease.done_ns IS NULL OR CAST(:undone_since_ns AS BIGINT) IS NULL OR lease.done_ns <= :undone_since_ns "
+    "OR lease.done_ns > :ahead_ns)"
+)
+_RENEW_LEASES: Final = text(
+    "UPDATE lease SET heartbeat_ns = :now_ns, expires_ns = :expires_ns WHERE owner = :owner AND expires_ns > 0"
+)
+_RELEASE_LEASE: Final = text(
+    "UPDATE lease SET expires_ns = 0, done_ns = COALESCE(CAST(:done_ns AS BIGINT), done_ns) "
+    "WHERE name = :name AND owner = :owner"
+)
+_DROP_LEASE: Final = text("DELETE FROM lease WHERE name = :name AND owner = :owner")
+_RELEASE_LEASES: Final = text("UPDATE lease SET expires_ns = 0 WHERE owner = :owner AND expires_ns > 0")
 
 Outcome = Literal["", "ended", "killed", "lost"]
 """Of a watcher: nothing yet; it said so; its machine found it dead; nobody has heard of it for long."""
@@ -62,6 +94,49 @@ _UNEXPECT: Final = text("DELETE FROM expectation WHERE folder_id = :folder_id AN
 _TELL_GAP: Final = text(
     "UPDATE expectation SET told_ns = :since_ns WHERE id = :id AND (told_ns IS NULL OR told_ns <> :since_ns)"
 )
+
+
+def take_lease(store: Store, name: str, owner: str, *, now_ns: int, undone_since_ns: int | None = None) -> bool:
+    """Whether the work `name` is now `owner`'s: it was free, or expired, or had it already.
+
+    With `undone_since_ns`, not where it was done after that.
+    """
+    return store.transact(
+        lambda connection: take_lease_within(connection, name, owner, now_ns=now_ns, undone_since_ns=undone_since_ns),
+        urgent=True,
+    )
+
+
+def take_lease_within(
+    connection: Connection, name: str, owner: str, *, now_ns: int, undone_since_ns: int | None = None
+) -> bool:
+    """`take`, inside the open transaction."""
+    values = {
+        "name": name, "owner": owner, "now_ns": now_ns, "expires_ns": now_ns + LEASE_LIFETIME_NS,
+        "undone_since_ns": undone_since_ns, "ahead_ns": now_ns + _LEASE_AHEAD_NS,
+    }  # fmt: skip
+    return connection.execute(_TAKE_LEASE, values).rowcount == 1
+
+
+def renew_leases(connection: Connection, owner: str, *, now_ns: int) -> None:
+    """Hold all leases of `owner` for longer."""
+    connection.execute(_RENEW_LEASES, {"owner": owner, "now_ns": now_ns, "expires_ns": now_ns + LEASE_LIFETIME_NS})
+
+
+def release_lease(store: Store, name: str, owner: str, *, done_ns: int | None = None) -> None:
+    """Give back a lease, if it is still `owner`'s. `done_ns`: when its work was done; None: it was not."""
+    values = {"name": name, "owner": owner, "done_ns": done_ns}
+    store.transact(lambda connection: connection.execute(_RELEASE_LEASE, values), urgent=True)
+
+
+def drop_lease(connection: Connection, name: str, owner: str) -> None:
+    """Give back a lease on work that does not come again."""
+    connection.execute(_DROP_LEASE, {"name": name, "owner": owner})
+
+
+def release_leases(connection: Connection, owner: str) -> None:
+    """Give back whatever `owner` holds."""
+    connection.execute(_RELEASE_LEASES, {"owner": owner})
 
 
 class Watcher(Struct, frozen=True):
@@ -165,7 +240,7 @@ def beat(store: Store, owner: str, *, now_ns: int, job: tuple[str, int] | None =
     def write(connection: Connection) -> bool:
         connection.execute(_BEAT, values)
         if renew:
-            leases.renew(connection, owner, now_ns=now_ns)
+            renew_leases(connection, owner, now_ns=now_ns)
         return connection.execute(_REVIVE, {"owner": owner}).rowcount > 0
 
     return store.transact(write, urgent=True)
@@ -197,7 +272,7 @@ def end(store: Store, owner: str, outcome: Outcome, *, now_ns: int, heartbeat_ns
     def write(connection: Connection) -> bool:
         is_news = connection.execute(_END, values).rowcount > 0
         if is_news or heartbeat_ns is None:
-            leases.release_all(connection, owner)
+            release_leases(connection, owner)
         return is_news
 
     return store.transact(write)

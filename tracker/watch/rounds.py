@@ -36,10 +36,10 @@ def ingest(work: Work, *, until_ns: int | None = None) -> None:
 def judge(work: Work) -> None:
     """Judge the tracks of the runs that came.
 
-    Needs no lease: each line is locked while it is judged, and one that is up to date costs a look.
+    Needs no lease: each track is locked while it is judged, and one that is up to date costs a look.
     """
     runs, work.to_judge = work.to_judge, None  # should this fail, everything is looked at the next time
-    count = judgement.update(work.store, judgement.lines_of(work.store, runs))
+    count = judgement.update(work.store, judgement.tracks_of(work.store, runs))
     work.to_judge = set()
     if count:
         work.say(Event("judged", counted(count, "version")))
@@ -94,7 +94,7 @@ def nightly(work: Work) -> None:
     with work.lease("nightly", undone_since_ns=now - _NIGHT_NS) as ours:
         if not ours:
             return
-        if count := judgement.update(work.store, judgement.lines_of(work.store)):
+        if count := judgement.update(work.store, judgement.tracks_of(work.store)):
             work.say(Event("judged", f"{counted(count, 'version')}, out of date before"))
         if rule is None:
             return

@@ -24,7 +24,7 @@ from tracker.config import Settings
 from tracker.errors import NewerStoreError, SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
 from tracker.store import Store, failures, inbox, watchers
-from tracker.store.leases import LIFETIME_NS
+from tracker.store.watchers import LEASE_LIFETIME_NS
 from tracker.units import NS_PER_S, counted, format_age
 from tracker.watch import alarms, rounds
 from tracker.watch.failing import described, is_of_database, one_line
@@ -39,7 +39,7 @@ EXIT_INTERRUPTED: Final = 130
 GRACE_S: Final = 1.5
 """How long what is going on may take to end after a signal; then the process ends without it, as if it were killed."""
 
-_BEAT_S: Final = LIFETIME_NS / NS_PER_S / 6
+_BEAT_S: Final = LEASE_LIFETIME_NS / NS_PER_S / 6
 _OF_A_ROUND: Final = ("scan", "ingest", "judge", "tell")
 _STOP, _RELOAD = "stop", "reload"
 

@@ -21,8 +21,7 @@ from tracker.results.status import (
     WatcherStatus,
 )
 from tracker.store import Store, inbox, notifications, queries, watchers
-from tracker.store.leases import LIFETIME_NS
-from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
+from tracker.store.watchers import LEASE_LIFETIME_NS, Expectation, LastRun, WatchedFolder, Watcher
 from tracker.units import NS_PER_DAY
 from tracker.watch.alarms import is_stuck, missing
 from tracker.watch.find import listing
@@ -44,7 +43,7 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
     muted = (
         sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns, branches=False))
-        if len(queries.lines(store))
+        if len(queries.tracks(store))
         else 0
     )
     return Status(
@@ -120,8 +119,8 @@ def _state(watcher: Watcher, now_ns: int) -> str:
     since_ns = watcher.round_ns or watcher.started_ns
     is_late = (
         is_stuck(watcher.doing, watcher.every_ns, now_ns)
-        or now_ns - watcher.heartbeat_ns > LIFETIME_NS
-        or (watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS)
+        or now_ns - watcher.heartbeat_ns > LEASE_LIFETIME_NS
+        or (watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LEASE_LIFETIME_NS)
     )
     return "late" if is_late else "alive"
 

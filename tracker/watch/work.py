@@ -16,7 +16,7 @@ from tracker.hooks import spool
 from tracker.intake import Toucher
 from tracker.limits.deadline import LOOK_S
 from tracker.notify.sending import Send
-from tracker.store import Store, leases
+from tracker.store import Store, watchers
 from tracker.units import NS_PER_MINUTE, NS_PER_S
 from tracker.watch.find import root_of
 
@@ -127,15 +127,15 @@ class Work(Struct):
     @contextmanager
     def lease(self, name: str, *, undone_since_ns: int | None = None) -> Iterator[bool]:
         """Whether the work `name` is ours within this block; done when the block ends well."""
-        if not leases.take(self.store, name, self.owner, now_ns=self.now(), undone_since_ns=undone_since_ns):
+        if not watchers.take_lease(self.store, name, self.owner, now_ns=self.now(), undone_since_ns=undone_since_ns):
             yield False
             return
         try:
             yield True
         except BaseException:
-            leases.release(self.store, name, self.owner)
+            watchers.release_lease(self.store, name, self.owner)
             raise
-        leases.release(self.store, name, self.owner, done_ns=self.now())
+        watchers.release_lease(self.store, name, self.owner, done_ns=self.now())
 
     def say_once(self, about: str, event: Event) -> None:
         """Say something of a thing, unless it was the last that was said of it."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.profile import I64, MISSING, each_once, ranks_in
-from tracker.store.calls.members import Group, members_of
-from tracker.store.calls.packing import Calls, damaged, unpacked
+from tracker.store.calls.groups import Group, members_of
 from tracker.store.calls.pairing import Pairs, RankCalls, pair, pair_in_order
+from tracker.store.packing import Calls, damaged_calls, unpack_calls
 from tracker.store.sql import statement
 
 TWO_SIDED: Final = frozenset({"send", "recv", "send_recv"})
@@ -221,10 +221,10 @@ class _Loaded:
         rows = self._connection.execute(statement("collective_rows"), which).all()
         place = {of.ordinal: number for number, of in enumerate(rows)}
         try:
-            calls = unpacked(bytes(row.calls))
+            calls = unpack_calls(bytes(row.calls))
             at = np.array([place[ordinal] for ordinal in calls.communication.tolist()], dtype=np.int64)
         except (ValueError, KeyError) as error:
-            raise damaged(self._run_id, rank) from error
+            raise damaged_calls(self._run_id, rank) from error
         return _Rank(
             rank,
             row.host if row.started_at_ns is not None else "",

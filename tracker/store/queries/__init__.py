@@ -6,7 +6,7 @@ the same on both databases.
 
 from __future__ import annotations
 
-from tracker.store.queries.answers import Question
+from tracker.store.answers import Question
 from tracker.store.queries.details import (
     api,
     calls_of_steps,
@@ -32,30 +32,36 @@ from tracker.store.queries.details import (
     rank_ops,
     run_groups,
 )
-from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
-from tracker.store.queries.findings import (
-    finding_words,
-    findings,
-    standings,
-    version_facts,
-)
-from tracker.store.queries.history import (
+from tracker.store.queries.judgement import (
     board,
     board_verdicts,
-    line_series,
-    lines,
+    finding_words,
+    findings,
     run_level,
     run_verdicts,
     samples,
     series_facts,
-    series_lines,
     series_names,
     series_runs,
+    series_tracks,
     series_verdicts,
+    standings,
     thresholds,
+    track_series,
+    tracks,
+    version_facts,
 )
-from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
-from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version, similar_labels
+from tracker.store.queries.resolve import (
+    check_filters,
+    latest,
+    on_device,
+    pinned,
+    require_run,
+    run_ids_of_version,
+    similar_labels,
+    unknown,
+    with_values,
+)
 from tracker.store.queries.runs import (
     captures,
     facts,
@@ -77,6 +83,7 @@ from tracker.store.queries.runs import (
     versions_with_branches,
     with_branch,
 )
+from tracker.store.recordings import Recorded, recorded, recorded_of, recordings
 
 __all__ = [
     "Question",
@@ -101,8 +108,6 @@ __all__ = [
     "kernels",
     "labels_of",
     "latest",
-    "line_series",
-    "lines",
     "memory",
     "memory_allocators",
     "memory_blocks",
@@ -133,9 +138,9 @@ __all__ = [
     "runs_of_versions",
     "samples",
     "series_facts",
-    "series_lines",
     "series_names",
     "series_runs",
+    "series_tracks",
     "series_verdicts",
     "settings_of",
     "similar_labels",
@@ -143,6 +148,8 @@ __all__ = [
     "standings",
     "steps",
     "thresholds",
+    "track_series",
+    "tracks",
     "unknown",
     "version_facts",
     "version_groups",

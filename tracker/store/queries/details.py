@@ -1,26 +1,27 @@
-"""What happened in runs: ops, kernels, communication, memory, host API calls."""
+"""What happened in runs: communication, memory, idle time, host API calls, calling contexts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
 
-from tracker.columns import Column, Columns
+from tracker.columns import I64, Column, Columns
+from tracker.profile import MISSING, NO_STEP
+from tracker.store import levels
+from tracker.store.answers import answer, answer_of_runs, parameter_list, ranks_parameters, steps_parameters, whole
+from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
-from tracker.store.listings import list_rows
-from tracker.store.queries import contexts, levels, ops_and_kernels
-from tracker.store.queries.answers import (
-    answer,
-    answer_of_runs,
-    parameter_list,
-    ranks_parameters,
-    steps_parameters,
-    whole,
-)
+from tracker.store.failures import explain_damaged
+from tracker.store.levels import list_rows
+from tracker.store.packing import CONTEXT_NUMBERS, Contexts, damaged_contexts, unpack_contexts
+from tracker.store.queries import ops_and_kernels
+from tracker.store.queries.ops_and_kernels import Texts, keys_of
+from tracker.store.sql import statement
+from tracker.table import Groups, group_rows
 
 Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
@@ -39,6 +40,10 @@ BLOCKS: Final = list_rows(
 )
 CURVE_COLUMNS: Final = ("component", "time_ns", "allocated_bytes", "reserved_bytes")
 CURVE_ORDER: Final = ("t_component.text", "d.time_ns")
+
+_CONTEXT_PLACE: Final = ("run_id", "rank", "stage", "step", "node", "parent")
+_CONTEXT_LINES: Final = (*_CONTEXT_PLACE, "op_key_id", *CONTEXT_NUMBERS)
+_OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2}
 
 
 class LevelQuestion(Protocol):
@@ -188,12 +193,12 @@ def op_tree(
     by_step: bool = False,
 ) -> Columns:
     """The calling contexts of `run_ids`, summed over steps unless `by_step`, parents before children. Columns: see
-    `contexts.op_tree`.
+    `sum_contexts`.
 
     With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
     """
     parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks)}
-    return contexts.op_tree(store, parameters, steps, in_steps=in_steps, by_step=by_step)
+    return sum_contexts(store, parameters, steps, in_steps=in_steps, by_step=by_step)
 
 
 def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -> Columns:
@@ -211,3 +216,69 @@ def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:
 def _parameters(run_ids: Sequence[int], ranks: Ranks, steps: Steps) -> dict[str, Any]:
     """What a question about the ranks of runs inside their steps takes."""
     return {"run_ids": whole(run_ids), **ranks_parameters(ranks), **steps_parameters(steps, in_steps=True)}
+
+
+def sum_contexts(
+    store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool, by_step: bool
+) -> Columns:
+    """One row per run, rank and calling context, in the order of their numbers, of `steps` (None: all), without step -1
+    where `in_steps`: their sum, or `by_step` a row for each. `parameters`: those of sql/op_tree.sql.
+
+    Columns: run_id, rank, stage (NA: none), step (-1: summed), node, parent (-1: none); name, input_shapes,
+    input_types; calls; host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below;
+    device_self_ns: by the op itself; kernel_count: device events launched anywhere below. A sum is that of what is
+    known, NA where nothing is.
+    """
+    nothing = np.zeros((len(_CONTEXT_LINES), 0), dtype=np.int64)
+    lines = np.concatenate([nothing, *_context_lines_by_rank(store, parameters, steps, in_steps, by_step)], axis=1)
+    found = dict(zip(_CONTEXT_LINES, lines, strict=True))
+    texts = Texts.of(found["op_key_id"], keys_of(store, "op_key", found["op_key_id"]), _OP)
+    groups = group_rows(*(found[name] for name in ("run_id", "rank", "step", "node", "parent")), texts.places)
+    first = groups.first
+    return Columns(
+        {
+            **{name: _column_of_marked(found[name][first]) for name in _CONTEXT_PLACE},
+            **texts.taken(first),
+            **{name: groups.add_up(_column_of_marked(found[name]), "known") for name in CONTEXT_NUMBERS},
+        }
+    )
+
+
+def _context_lines_by_rank(
+    store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool, by_step: bool
+) -> Iterator[I64]:
+    """The _LINES of each rank."""
+    if not parameters["run_ids"]:
+        return
+    with store.connect() as connection:
+        rows = fetch(connection.execute(statement("op_tree"), dict(parameters)))
+    for run_id, rank, stage, content in rows:
+        try:
+            contexts = unpack_contexts(bytes(content))
+        except ValueError as error:
+            found = damaged_contexts(run_id, rank)
+            raise explain_damaged(store.url, found) from error
+        summed = _sum_steps(contexts, steps, in_steps, by_step)
+        place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
+        yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])
+
+
+def _sum_steps(contexts: Contexts, steps: Steps, in_steps: bool, by_step: bool) -> I64:
+    """Step, node, parent, op_key_id and NUMBERS of each context that is in one of the chosen steps."""
+    chosen = contexts.step >= (0 if in_steps else MISSING)
+    if steps is not None:
+        chosen &= np.isin(contexts.step, np.array(whole(steps), dtype=np.int64))
+    place, step = contexts.place[chosen], contexts.step[chosen] if by_step else np.full(int(chosen.sum()), NO_STEP)
+    # the rows are stored by place, then by step
+    opens = (np.diff(place, prepend=-1) | np.diff(step, prepend=MISSING)) != 0
+    starts = np.flatnonzero(opens)
+    groups = Groups(np.cumsum(opens) - 1, starts, np.arange(len(place)))
+    numbers = [groups.add_up_marked(row, MISSING, "known") for row in contexts.numbers[:, chosen]]
+    at = place[starts]
+    return np.vstack([step[starts], contexts.node[at], contexts.parent[at], contexts.op_key_id[at], *numbers])
+
+
+def _column_of_marked(values: I64) -> Column:
+    """MISSING is missing."""
+    missing = values == MISSING
+    return Column(np.where(missing, 0, values), missing)

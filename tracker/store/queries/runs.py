@@ -11,11 +11,11 @@ import numpy as np
 from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
 from tracker.profile.branches import branch_of, main_of
+from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
-from tracker.store.listings import list_filled_levels
-from tracker.store.queries.answers import answer, answer_of_runs, rows, whole
-from tracker.store.queries.resolve import device_pattern
+from tracker.store.levels import list_filled_levels
+from tracker.units import device_part
 
 State = Literal["active", "excluded", "deleted", "all"]
 
@@ -52,6 +52,14 @@ def runs(
             "row_limit": -1 if limit is None else min(limit, LARGEST),
         },
     )
+
+
+def device_pattern(device: str | None) -> str | None:
+    """The LIKE pattern (escape `!`) for any part of vendor and model, in any case, without blanks, `-` and `_`."""
+    if device is None:
+        return None
+    escaped = device_part(device).replace("!", "!!").replace("%", "!%")
+    return f"%{escaped}%"
 
 
 def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = None) -> Columns:
@@ -146,7 +154,7 @@ def steps(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
-    """Return which ranks of `run_ids` have what, 1 or 0. Columns: see `listings.list_filled_levels`, and has_ops,
+    """Return which ranks of `run_ids` have what, 1 or 0. Columns: see `levels.list_filled_levels`, and has_ops,
     has_kernels: whether they say more than their collectives, or it is known that there was nothing to say.
     """
     found = answer_of_runs(store, list_filled_levels(), run_ids)

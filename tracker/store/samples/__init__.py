@@ -1,8 +1,7 @@
 """One number per run and series: what the judgement reads, made from the rows of a run as they are saved.
 
-`families` says which series there are, `measured` what a rank says of each, `ranks` makes one number of all ranks,
-`stored` finds the rows of ranks that came in earlier, `writing` writes, `arrays` has all of a run in one row, and
-`words` is what their readers must know.
+`families` says which series there are, `ranks` what a rank says of each and the one number of all ranks, `statistics`
+how a number is made of several, and `rows` writes and reads: a row per series, and all of a run as one array.
 """
 
 from __future__ import annotations

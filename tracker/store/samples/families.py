@@ -12,8 +12,14 @@ from numpy.typing import NDArray
 
 from tracker.profile import IDLE_SERIES, MISSING, Breakdown, IdleCause, StepRow, Table
 from tracker.store.bulk import clean, cleaned
-from tracker.store.samples.words import SUMMARY, UNPROFILED
 from tracker.units import format_bytes
+
+SAMPLE_RULES: Final = 6
+"""Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
+
+SUMMARY: Final = "summary"
+UNPROFILED: Final = "unprofiled"
+"""How the numbers of a whole run came about where it was not in a trace: see `families.way_of`."""
 
 I64 = NDArray[np.int64]
 T = TypeVar("T")

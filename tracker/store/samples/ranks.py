@@ -1,19 +1,183 @@
-"""From what each rank says to one number per run and series, whatever the order in which the ranks came."""
+"""What a rank says of each of its series, and one number of all ranks per run and series."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import known_medians
-from tracker.store.samples.families import BALANCE, PEAK, RUN, SeriesKey
-from tracker.store.samples.measured import MAX, MEAN, MIN, STATISTICS, VALUE, Measured
-from tracker.store.samples.statistic import over_ranks
+from tracker.profile import MISSING, StepRow, known_medians
+from tracker.store.samples.families import (
+    BALANCE,
+    MEAN_STEP,
+    PEAK,
+    RUN,
+    RUN_LEVEL,
+    THROUGHPUT,
+    WHOLE_CAPTURE,
+    Family,
+    RankRows,
+    SeriesKey,
+    families,
+)
+from tracker.store.samples.statistics import (
+    SparseSteps,
+    is_sparse,
+    mean_over_steps,
+    over_ranks,
+    over_steps,
+    sparse_steps,
+    sums_per_step,
+    without_filling,
+)
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+STATISTICS: Final = ("value", "mean", "sd", "min", "p10", "p90", "max", "calls")
+"""The columns of `Measured.numbers`."""
+
+VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS = range(len(STATISTICS))
+_FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
+_CELLS: Final = 4_000_000
+"""Series x steps that are held at once."""
+
+
+class Measured(Struct, frozen=True):
+    """One row per series that the rank has. `numbers`: columns as in STATISTICS, per step, nan where unknown.
+
+    `intermittent`: the median over the steps is 0, so that `value` is the mean. `steps`: how many they rest on.
+    """
+
+    keys: Sequence[SeriesKey]
+    numbers: F64
+    intermittent: NDArray[np.bool_]
+    steps: int
+
+
+def measure(rows: RankRows) -> Measured:
+    """All series of a rank that are above 0 in any step; what lies outside all markers is left out."""
+    parts = [_run_level(rows)]
+    if rows.steps:
+        for family in families(rows):
+            parts += _summed(family, rows.steps)
+    keys = [key for part in parts for key in part.keys]
+    numbers = np.concatenate([part.numbers for part in parts])
+    intermittent = np.concatenate([part.intermittent for part in parts])
+    return Measured(keys, numbers, intermittent, sum(row.steps for row in rows.steps))
+
+
+def _run_level(rows: RankRows) -> Measured:
+    """The series of the rank as a whole: step time, what it consists of, memory, throughput."""
+    weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
+    table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
+    for at, (name, field) in enumerate(RUN_LEVEL.items()):
+        if name == "e2e" and rows.has_windows:
+            # from the first to the last work that a step launched: no part of a step that is a window of the device
+            continue
+        values = [getattr(row.breakdown, field) for row in rows.steps]
+        whole = getattr(rows.overall, field)
+        if field in WHOLE_CAPTURE and (all(value is None for value in values) or (field == PEAK and whole is not None)):
+            values = [whole]
+        table[at, : len(values)] = [np.nan if value is None else value for value in values]
+    step = list(RUN_LEVEL).index("step")
+    in_time = sorted(range(len(rows.steps)), key=lambda at: rows.steps[at].start_ns)
+    if in_time:
+        markers = [rows.steps[at].marker_ns for at in in_time]
+        times = without_filling(table[step, in_time], np.array(markers, dtype=np.float64))
+        table[-1, 0] = mean_over_steps(times[None, :], weights[in_time])[0]
+    else:
+        table[-1, 0] = table[step, 0]
+    found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
+    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
+    return _kept(keys, table, None, weights)
+
+
+def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
+    """A family, its series in blocks that fit into memory."""
+    ordered = sorted(steps, key=lambda row: row.step)
+    numbers = np.array([row.step for row in ordered], dtype=np.int64)
+    weights = np.array([row.steps for row in ordered], dtype=np.float64)
+    place = np.minimum(np.searchsorted(numbers, family.step), len(numbers) - 1)
+    inside = (numbers[place] == family.step) & (family.series >= 0)
+    series, place, values = family.series[inside], place[inside], _known(family.values[inside])
+    calls = None if family.calls is None else _known(family.calls[inside])
+    shape = (len(family.keys), len(numbers))
+    if is_sparse(len(values), shape):
+        cell = series * len(numbers) + place
+        counted = None if calls is None else sparse_steps(cell, calls, shape, weights)
+        yield _kept_of_sparse(family.keys, sparse_steps(cell, values, shape, weights), counted)
+        return
+    size = max(1, _CELLS // len(numbers))
+    for start in range(0, len(family.keys), size):
+        keys = family.keys[start : start + size]
+        block = (series >= start) & (series < start + size)
+        cell = (series[block] - start) * len(numbers) + place[block]
+        shape = (len(keys), len(numbers))
+        sums = sums_per_step(cell, values[block], shape) / weights
+        counts = None if calls is None else sums_per_step(cell, calls[block], shape) / weights
+        yield _kept(keys, sums, counts, weights)
+
+
+def _known(values: I64) -> F64:
+    return np.where(values == MISSING, np.nan, values)
+
+
+def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
+    """The statistics over the steps of the series that are above 0 in any. `weights`: as in `statistics.over_steps`."""
+    numbers = np.full((len(keys), len(STATISTICS)), np.nan)
+    numbers[:, MEAN] = mean_over_steps(sums, weights)
+    above = np.nan_to_num(numbers[:, MEAN]) > 0
+    keys = [key for key, kept in zip(keys, above.tolist(), strict=True) if kept]
+    numbers, sums = numbers[above], sums[above]
+    ordered = np.sort(sums, axis=1)  # nan comes last
+    known = (~np.isnan(sums)).sum(axis=1)
+    for column, fraction in _FRACTIONS:
+        numbers[:, column] = _quantile(ordered, known, fraction)
+    numbers[:, VALUE] = over_steps(sums, weights)
+    intermittent = (2 * (sums > 0) @ weights < (~np.isnan(sums)) @ weights) if sums.shape[1] else np.zeros(0, bool)
+    away = np.nan_to_num(sums - numbers[:, MEAN, None])
+    spare = np.where(known > 1, known - 1, np.nan)
+    numbers[:, SD] = np.sqrt((away * away).sum(axis=1) / spare)
+    if counts is not None:
+        numbers[:, CALLS] = over_steps(counts[above], weights)
+    return Measured(keys, numbers, intermittent, 0)
+
+
+def _kept_of_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
+    """The same of series that have nothing in most steps."""
+    above = np.nan_to_num(sums.mean()) > 0
+    chosen = sums.take(above)
+    numbers = np.full((len(chosen), len(STATISTICS)), np.nan)
+    numbers[:, MEAN] = chosen.mean()
+    for column, fraction in _FRACTIONS:
+        numbers[:, column] = chosen.quantile(fraction)
+    numbers[:, VALUE] = chosen.over_steps()
+    numbers[:, SD] = chosen.deviation()
+    if counts is not None:
+        numbers[:, CALLS] = counts.take(above).over_steps()
+    kept_keys = [key for key, is_kept in zip(keys, above.tolist(), strict=True) if is_kept]
+    return Measured(kept_keys, numbers, chosen.are_intermittent(), 0)
+
+
+def _quantile(ordered: F64, known: I64, fraction: float) -> F64:
+    """The quantile of the first `known` values of each row of `ordered`, linear between neighbours; nan without any.
+
+    >>> _quantile(np.array([[1.0, 2.0, 4.0], [5.0, 7.0, np.nan]]), np.array([3, 2]), 0.5).tolist()
+    [2.0, 6.0]
+    """
+    if not ordered.shape[1]:
+        return np.full(len(ordered), np.nan)
+    at = fraction * np.maximum(known - 1, 0)
+    low, row = np.floor(at).astype(np.int64), np.arange(len(ordered))
+    high = np.minimum(low + 1, np.maximum(known - 1, 0))
+    below, above = ordered[row, low], ordered[row, high]
+    part = at - low
+    between = below + (above - below) * part
+    return np.asarray(np.where(known > 0, between, np.nan))
 
 
 class Samples(Struct, frozen=True):
@@ -34,7 +198,7 @@ class Samples(Struct, frozen=True):
 def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     """The samples of a run from (pipeline stage, measured rank) pairs.
 
-    Each number as `statistic.over_ranks` says; minimum, maximum and a peak are those of all ranks.
+    Each number as `statistics.over_ranks` says; minimum, maximum and a peak are those of all ranks.
     """
     places = {key: place for place, key in enumerate(sorted({key for _, rank in ranks for key in rank.keys}))}
     table = np.full((len(places), len(ranks), len(STATISTICS)), np.nan)

@@ -1,6 +1,6 @@
 -- How long was a step of each active run? One row per run and number that it states.
 -- Parameters: workload (name, NULL = all)
--- Columns: workload_id, configuration_id, device_id: its line; version_id; version: its label, in the order of
+-- Columns: workload_id, configuration_id, device_id: its track; version_id; version: its label, in the order of
 --   versions; pinned; run_id; name: step or e2e; part: how it was measured; value: ns
 WITH picked AS (
     SELECT

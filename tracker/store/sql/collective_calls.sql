@@ -1,6 +1,6 @@
 -- Which collective calls did a rank take part in? One row, packed; none where it has none.
 -- Parameters: run_id, rank
--- Columns: calls: see store/calls/packing.py; host; started_at_ns: UTC of the start of the capture, from which they
+-- Columns: calls: see store/packing.py; host; started_at_ns: UTC of the start of the capture, from which they
 --   count
 SELECT
     d.calls,

@@ -1,4 +1,4 @@
--- Of which active runs of this line were the samples never made, or by other rules, and can be made? One row per run.
+-- Of which active runs of this track were the samples never made, or by other rules, and can be made? One row per run.
 -- Parameters: workload_id, configuration_id, device_id; rules: that samples are made by now
 -- Columns: run_id
 SELECT r.id AS run_id

@@ -4,7 +4,7 @@ Nothing here runs on the way of a query or an ingest: those are SQL. The classes
 against, and what a database in memory is made from.
 """
 
-from tracker.store.tables import details, dimensions, judgement, notifications, regressions, runs, watch
+from tracker.store.tables import captures, notifications, runs, tracks, watch
 from tracker.store.tables.base import metadata
 
-__all__ = ["details", "dimensions", "judgement", "metadata", "notifications", "regressions", "runs", "watch"]
+__all__ = ["captures", "metadata", "notifications", "runs", "tracks", "watch"]

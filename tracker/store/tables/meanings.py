@@ -254,11 +254,11 @@ MEANINGS: Final[Mapping[str, str]] = {
     # sums
     "op_tree.contexts": "zlib of 8-byte numbers: how many contexts; their node, parent (-1: none), op_key_id and how "
     "many rows each has; step, calls, host_total_ns, device_total_ns, device_self_ns and kernel_count (of a context "
-    "and those below it) of these rows. Each differs from the one before; see tracker/store/contexts.py",
+    "and those below it) of these rows. Each differs from the one before; see tracker/store/packing.py",
     "collective_call.calls": "zlib of 8-byte numbers, for each call in order of start: communication (ordinal of its "
     "row), group (number in run_group, -1: not named), step, start_ns (from the start of the capture), elapse_ns, "
     "exposed_ns, bytes, peer (rank at the other end of a send or receive, -1: none), source_index (number in its "
-    "group, as the profiler counts); see tracker/store/calls/packing.py",
+    "group, as the profiler counts); see tracker/store/packing.py",
     "run_group.number": "number of the group in its run; -1: of the calls that name none",
     "ranks": "the members, global ranks in order, `0,2`; empty: the source does not say",
     "members": "how many members the group has, as far as is known",

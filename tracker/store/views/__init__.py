@@ -36,11 +36,11 @@ def definitions(dialect: str) -> dict[str, str]:
     found = {}
     for view in VIEWS:
         query = view.query.replace("{now}", _NOW_NS[dialect])
-        found[view.name] = f"CREATE VIEW {view.name} AS\n{_OURS}\n{query}"
+        found[view.name] = f"CREATE VIEW {view.name} AS\n{_MADE_BY_TRACKER}\n{query}"
     return found
 
 
-_OURS: Final = "-- made by tracker"
+_MADE_BY_TRACKER: Final = "-- made by tracker"
 """In the text of a view, and in Postgres, which does not keep that, at the head of its comment."""
 
 _IN_SQLITE: Final = "SELECT name, sql FROM sqlite_master WHERE name LIKE 'v!_%' ESCAPE '!'"
@@ -50,7 +50,7 @@ _IN_POSTGRES: Final = text(
 )
 
 
-def _present(connection: Connection) -> dict[str, str]:
+def _existing_views(connection: Connection) -> dict[str, str]:
     """Return what has the name of one of the views: on SQLite its text, on Postgres its comment."""
     if connection.dialect.name == "sqlite":
         rows = connection.exec_driver_sql(_IN_SQLITE).all()
@@ -61,39 +61,39 @@ def _present(connection: Connection) -> dict[str, str]:
 
 
 def _mark(connection: Connection, definition: str) -> str:
-    """Return what `_present` gives of a view that is made by this definition."""
+    """Return what `_existing_views` gives of a view that is made by this definition."""
     if connection.dialect.name == "sqlite":
         return definition
-    return f"{_OURS}, {sha256(definition.encode()).hexdigest()[:16]}"
+    return f"{_MADE_BY_TRACKER}, {sha256(definition.encode()).hexdigest()[:16]}"
 
 
-def differing(connection: Connection) -> list[str]:
+def list_differing_views(connection: Connection) -> list[str]:
     """Return the views that are missing, or other than this tracker makes them."""
-    present = _present(connection)
+    existing = _existing_views(connection)
     wrong = []
     for name, definition in definitions(connection.dialect.name).items():
-        if present.get(name) != _mark(connection, definition):
+        if existing.get(name) != _mark(connection, definition):
             wrong.append(name)
     return wrong
 
 
-def make(connection: Connection) -> list[str]:
+def make_views(connection: Connection) -> list[str]:
     """Make the views that are missing or differ from what they should be, and return their names.
 
     Within the open transaction of `connection`. StoreError where something else has the name of one, or where a view of
     somebody else rests on one that changes: both stay as they are.
     """
-    wrong = differing(connection)
+    wrong = list_differing_views(connection)
     if not wrong:
         return []
-    for name, words in _present(connection).items():
-        if _OURS not in words:
+    for name, words in _existing_views(connection).items():
+        if _MADE_BY_TRACKER not in words:
             raise StoreError(
                 f"{name} is none of the views of tracker, and has the name of one",
                 remedy=f"rename {name}, then tracker db upgrade",
             )
     if connection.dialect.name == "sqlite" or not _replace(connection):
-        drop(connection)
+        drop_views(connection)
         for definition in definitions(connection.dialect.name).values():
             connection.exec_driver_sql(definition)
     if connection.dialect.name == "postgresql":
@@ -113,13 +113,13 @@ def _replace(connection: Connection) -> bool:
     return True
 
 
-def drop(connection: Connection) -> None:
+def drop_views(connection: Connection) -> None:
     """Drop the views, within the open transaction of `connection`; StoreError where other views rest on them."""
     names = [view.name for view in reversed(VIEWS)]
-    present = _present(connection)
+    existing = _existing_views(connection)
     try:
         for name in names:
-            if _OURS in present.get(name, ""):
+            if _MADE_BY_TRACKER in existing.get(name, ""):
                 connection.exec_driver_sql(f"DROP VIEW {name}")
     except DBAPIError as error:
         cause = " ".join(str(error.orig).split())

@@ -42,7 +42,7 @@ def _level_view(name: str, level: Level, title: str, extra: Sequence[ViewColumn]
         elif column.kind in ("op_key", "kernel_key"):
             columns += _columns_of_key(column.kind, level, joins)
         elif column.kind == "text":
-            joins.append(_joinword(column.name, f"d.{column.stored_name}"))
+            joins.append(_join_text(column.name, f"d.{column.stored_name}"))
             columns.append(word(column.name, f"t_{column.name}.text", _public_meaning(column)))
         elif column.kind == "group":
             joins.append("LEFT JOIN process_group AS p ON d.process_group_id = p.id")
@@ -64,7 +64,7 @@ def _level_view(name: str, level: Level, title: str, extra: Sequence[ViewColumn]
     return View(name, title, (*_RANK, *columns, *extra, *numbers), source)
 
 
-def _joinword(name: str, number: str) -> str:
+def _join_text(name: str, number: str) -> str:
     # no row may be lost where a text is damaged, and a join that no question needs is left out by the database
     return f"LEFT JOIN detail_text AS t_{name} ON {number} = t_{name}.id"
 
@@ -87,7 +87,7 @@ def _columns_of_key(kind: str, level: Level, joins: list[str]) -> list[ViewColum
         meaning = _KEY_MEANINGS[public]
         if is_of_kernel and public == "op":
             meaning = "name of the operator that launched it; empty: not known"
-        joins.append(_joinword(public, f"o.{name}_id"))
+        joins.append(_join_text(public, f"o.{name}_id"))
         columns.append(word(public, f"t_{public}.text", meaning))
     return columns
 

@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from tracker.store.levels import select_columns
+
 Kind = Literal["text", "bigint", "double"]
 
 
@@ -30,12 +32,8 @@ class View(Struct, frozen=True):
     @property
     def query(self) -> str:
         """The SELECT that the view stands for."""
-        columns = []
-        for column in self.columns:
-            is_so_called = column.sql.rpartition(".")[2] == column.name
-            columns.append(column.sql if is_so_called else f"{column.sql} AS {column.name}")
-        listed = ",".join(f"\n    {column}" for column in columns)
-        return f"{self.before}SELECT{listed}\n{self.source}"
+        columns = select_columns({column.name: column.sql for column in self.columns})
+        return f"{self.before}SELECT{columns}\n{self.source}"
 
 
 def word(name: str, sql: str, meaning: str) -> ViewColumn:

@@ -250,7 +250,7 @@ def _sample(sql: str, name: str) -> str:
     )"""
 
 
-def _zero(metric: str) -> str:
+def _known_zero(metric: str) -> str:
     """Return 0 where all steps state 0, of which no sample is stored; else NULL."""
     return f"""(
         SELECT
@@ -276,7 +276,7 @@ def _numbers_of_run() -> list[ViewColumn]:
         meaning = f"{name} per step: the number that is judged, see the table sample"
         value = _sample("MAX(n.value)", name)
         if metric.endswith("_ns") and name != "step":
-            value = f"COALESCE({value}, {_zero(metric)})"
+            value = f"COALESCE({value}, {_known_zero(metric)})"
         if name == "peak memory":
             meaning = "largest size that the framework's allocator had given out, of all ranks"
         columns.append(real(public, value, meaning))

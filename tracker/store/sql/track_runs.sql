@@ -1,4 +1,4 @@
--- Which runs follow each other in this line? One row per active run, by the order of versions; those of a version as
+-- Which runs follow each other in this track? One row per active run, by the order of versions; those of a version as
 -- they came in (by number).
 -- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
 --   read when all_runs = 0)

@@ -1,6 +1,6 @@
--- To which line do these runs belong, and are their samples up to date? One row per run, whatever its state.
+-- To which track do these runs belong, and are their samples up to date? One row per run, whatever its state.
 -- Parameters: run_ids (list)
--- Columns: run_id; workload_id, configuration_id, device_id: its line; sample_rules: that its samples were made by,
+-- Columns: run_id; workload_id, configuration_id, device_id: its track; sample_rules: that its samples were made by,
 --   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; content: what its captures say of
 --   how it was recorded (JSON), NULL where nothing says it
 SELECT

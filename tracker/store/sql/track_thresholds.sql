@@ -1,4 +1,4 @@
--- Which limits did users set that hold in this line? One row per limit.
+-- Which limits did users set that hold in this track? One row per limit.
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: configuration_id, device_id: 0 where it holds in all; kind, pattern: of which series, empty: all; name,
 --   threshold: the limit; who, when_ns, reason

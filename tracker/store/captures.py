@@ -1,4 +1,7 @@
-"""The rows of captures: from the columns of `tracker.profile.Rows` to the detail tables."""
+"""The rows of captures: from the columns of `tracker.profile.Rows` to the detail tables.
+
+Postgres keeps these tables in partitions of PARTITION_RUNS runs each; SQLite has none.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,27 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.schema.breakdown import BREAKDOWN
 from tracker.schema.levels import LEVELS, columns_of_kind
-from tracker.store import bulk, partitions
+from tracker.store import bulk
 from tracker.store.bulk import Column, clean, cleaned
-from tracker.store.calls import grouping
-from tracker.store.calls import packing as calls
-from tracker.store.contexts import packed
+from tracker.store.calls import groups
 from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, Named, ids, named
+from tracker.store.labels import lock
+from tracker.store.packing import pack_calls, pack_contexts
+
+DETAIL_TABLES: Final = ("step", *(level.name for level in LEVELS), "collective_call")
+"""In the order in which an ingest writes them."""
+
+PARTITION_RUNS: Final = 1_000
+
+_EXISTS: Final = text("SELECT to_regclass(:name) IS NOT NULL")
+_LACKS_ANY: Final = text(
+    "SELECT bool_or(to_regclass(t.name || :suffix) IS NULL) FROM unnest(CAST(:tables AS TEXT [])) AS t (name)"
+)
 
 NO_SIZE: Final = -1
 """A group size or size class that the source does not say, as a match key."""
@@ -42,6 +55,27 @@ _BULK_KINDS: Final[Mapping[str, bulk.Kind]] = {"word": "text", "float": "float"}
 """Kind of a column of a breakdown -> how it is loaded; all others are whole numbers."""
 
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
+
+
+def ensure_partitions(connection: Connection, run_id: int) -> None:
+    """Make the partitions for `run_id` where they are missing, in the open transaction."""
+    if connection.dialect.name != "postgresql":
+        return
+    first = run_id // PARTITION_RUNS * PARTITION_RUNS
+    # a newer program may have made those of the tables that are new in it, and of these alone
+    every = {"tables": list(DETAIL_TABLES), "suffix": f"_p{first}"}
+    if not connection.execute(_LACKS_ANY, every).scalar_one():
+        return
+    lock(connection, "partitions", first)
+    for table in DETAIL_TABLES:
+        name = f"{table}_p{first}"
+        if connection.execute(_EXISTS, {"name": name}).scalar_one():
+            continue
+        # Attached rather than created as a partition: that waits for no reader and no writer of the table.
+        connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
+        connection.exec_driver_sql(
+            f"ALTER TABLE {table} ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({first + PARTITION_RUNS})"
+        )
 
 
 class Placed(Struct, frozen=True):
@@ -73,7 +107,7 @@ class _Ids(Struct, frozen=True):
         return self.arrays[dimension, item.run_id, item.rank]
 
 
-def load(connection: Connection, placed: Sequence[Placed]) -> set[int]:
+def write_captures(connection: Connection, placed: Sequence[Placed]) -> set[int]:
     """Write captures, steps and details of `placed`, table by table in one order for all writers.
 
     Returns the runs that have got process groups with them. The transaction holds the runs.
@@ -81,12 +115,12 @@ def load(connection: Connection, placed: Sequence[Placed]) -> set[int]:
     if not placed:
         return set()
     for run_id in sorted({item.run_id for item in placed}):
-        partitions.ensure(connection, run_id)
+        ensure_partitions(connection, run_id)
     _load_captures(connection, placed)
     known, regrouped = _dimension_ids(connection, placed)
     for item in placed:
         _load_steps(connection, item)
-    for table in partitions.DETAIL_TABLES[1:]:
+    for table in DETAIL_TABLES[1:]:
         for item in placed:
             bulk.load(connection, table, _table(table, item, known))
     return regrouped
@@ -182,16 +216,16 @@ def _number_groups(
     connection: Connection, placed: Sequence[Placed], process_group: Mapping[Key, int]
 ) -> tuple[dict[tuple[int, int], NDArray[np.int64]], set[int]]:
     """Return the groups of each capture, numbered within its run, and the runs that have got any."""
-    named: dict[int, list[grouping.Named]] = {}
+    named: dict[int, list[groups.NamedGroups]] = {}
     for item in placed:
         own = np.array([process_group[key] for key in _group_keys_of(item.rows.groups)], dtype=np.int64)
         unnamed = process_group[NOT_NAMED] if _has_unnamed(item.rows) else None
         ranks = list(item.rows.groups.get("ranks", ()))
-        named.setdefault(item.run_id, []).append(grouping.Named(item.rank, own, ranks, unnamed))
+        named.setdefault(item.run_id, []).append(groups.NamedGroups(item.rank, own, ranks, unnamed))
     numbers: dict[tuple[int, int], NDArray[np.int64]] = {}
     regrouped = set()
     for run_id, captures in sorted(named.items()):
-        found = grouping.number_groups(connection, run_id, sorted(captures, key=lambda capture: capture.rank))
+        found = groups.number_groups(connection, run_id, sorted(captures, key=lambda capture: capture.rank))
         numbers |= {(run_id, rank): own for rank, own in found.numbers.items()}
         if found.is_new:
             regrouped.add(run_id)
@@ -236,7 +270,7 @@ def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
     rows["op_key_id"] = known.of("op_key", item)[rows["op_key"]]
     if not len(rows["step"]):
         return []
-    contexts = Column("contexts", "binary", [packed(rows)])
+    contexts = Column("contexts", "binary", [pack_contexts(rows)])
     return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), contexts]
 
 
@@ -246,7 +280,7 @@ def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
     if not columns or not len(columns["start_ns"]):
         return []
     columns["group"] = known.groups[item.run_id, item.rank][columns["group"]]
-    packed_calls = Column("calls", "binary", [calls.packed(columns)])
+    packed_calls = Column("calls", "binary", [pack_calls(columns)])
     return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), packed_calls]
 
 

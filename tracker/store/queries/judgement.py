@@ -1,15 +1,19 @@
-"""Samples of runs, and what is known of series over versions."""
+"""What is judged and what judging said: samples, series over versions, findings, and what happened to them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
+from tracker.store.answers import answer, answer_of, answer_of_runs, rows, whole
+from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
-from tracker.store.judged import Line, LineRun
-from tracker.store.queries.answers import answer, answer_of, answer_of_runs
+from tracker.store.tracks import TrackKey, TrackRun
+
+Row = dict[str, Any]
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -17,9 +21,9 @@ def samples(store: Store, run_ids: Sequence[int]) -> Columns:
     return answer_of_runs(store, "samples", run_ids)
 
 
-def lines(store: Store, workload: str | None = None) -> Columns:
-    """The lines of a workload, or of all. Columns: see sql/lines.sql."""
-    return answer(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
+def tracks(store: Store, workload: str | None = None) -> Columns:
+    """The tracks of a workload, or of all. Columns: see sql/tracks.sql."""
+    return answer(store, "tracks", {"all_runs": 1, "run_ids": [-1], "workload": workload})
 
 
 def board(store: Store, workload: str | None = None) -> Columns:
@@ -32,14 +36,14 @@ def board_verdicts(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "board_verdicts", {"workload": workload})
 
 
-def line_series(store: Store, line: Line, name: str | None = None) -> Columns:
-    """The series of a line, of a name or all. Columns: see sql/line_series.sql."""
-    return answer(store, "line_series", {**line.parameters, "name": name})
+def track_series(store: Store, track_key: TrackKey, name: str | None = None) -> Columns:
+    """The series of a track, of a name or all. Columns: see sql/track_series.sql."""
+    return answer(store, "track_series", {**track_key.parameters, "name": name})
 
 
-def series_lines(store: Store, series_ids: Sequence[int]) -> Columns:
-    """The line of each of these series that there is. Columns: see sql/series_lines.sql."""
-    return answer_of(store, "series_lines", "series_ids", series_ids)
+def series_tracks(store: Store, series_ids: Sequence[int]) -> Columns:
+    """The track of each of these series that there is. Columns: see sql/series_tracks.sql."""
+    return answer_of(store, "series_tracks", "series_ids", series_ids)
 
 
 def run_level(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -57,8 +61,8 @@ def series_names(store: Store, workload: str) -> Columns:
     return answer(store, "series_names", {"workload": workload})
 
 
-def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> Columns:
-    """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
+def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun]) -> Columns:
+    """What `runs` of tracks say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
     and of the run started_at_ns, version_id, version: its label.
     """
     found = answer_of(store, "series_runs", "series_ids", series_ids)
@@ -87,3 +91,33 @@ def series_facts(store: Store, series_ids: Sequence[int]) -> Columns:
 def thresholds(store: Store, workload: str | None = None) -> Columns:
     """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
     return answer(store, "thresholds", {"workload": workload})
+
+
+def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> list[Row]:
+    """These findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
+    ids = [] if finding_ids is None else whole(finding_ids)
+    every = finding_ids is None or len(ids) > LISTED
+    asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload} | dict.fromkeys(
+        TrackKey.__struct_fields__
+    )
+    found = [dict(row._mapping) for row in rows(store, "findings", **asked)]
+    return [row for row in found if row["finding_id"] in {*ids}] if len(ids) > LISTED else found
+
+
+def finding_words(store: Store) -> dict[int, list[Row]]:
+    """Finding -> what users said of it, in order, with the columns of sql/finding_words.sql."""
+    found: dict[int, list[Row]] = {}
+    for row in rows(store, "finding_words"):
+        found.setdefault(row.finding_id, []).append(dict(row._mapping))
+    return found
+
+
+def version_facts(store: Store, track_key: TrackKey, version_id: int) -> list[Row]:
+    """What changed for certain with a version of a track, with the columns of sql/version_facts.sql."""
+    asked = {**track_key.parameters, "version_id": version_id}
+    return [dict(row._mapping) for row in rows(store, "version_facts", **asked)]
+
+
+def standings(store: Store) -> list[Row]:
+    """Where findings stand, in their order, with the columns of sql/standings.sql."""
+    return [dict(row._mapping) for row in rows(store, "standings")]

@@ -1,6 +1,6 @@
--- Of which lines are these series? One row per series.
+-- Of which tracks are these series? One row per series.
 -- Parameters: series_ids (list)
--- Columns: series_id; workload_id, configuration_id, device_id: the line
+-- Columns: series_id; workload_id, configuration_id, device_id: the track
 SELECT
     s.id AS series_id,
     s.workload_id,

@@ -1,8 +1,8 @@
--- Which lines are there: workload, configuration and device that runs share? One row per line.
--- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0: only lines of these runs); workload (name,
+-- Which tracks are there: workload, configuration and device that runs share? One row per track.
+-- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0: only tracks of these runs); workload (name,
 --   NULL = all)
 -- Columns: workload_id, configuration_id, device_id; workload; configuration: its values; vendor, device: the model;
---   is_branch: 1 for the line of a branch; runs: active ones
+--   is_branch: 1 for the track of a branch; runs: active ones
 WITH of_runs AS (
     SELECT
         r.workload_id,

@@ -18,27 +18,27 @@ from sqlalchemy import Connection, bindparam, text
 
 from tracker.store import bulk, labels
 from tracker.store.bulk import Column
-from tracker.store.judged import Line
 from tracker.store.sql import statement
+from tracker.store.tracks import TrackKey
 
 I64 = NDArray[np.int64]
 
-_LINE: Final = ("workload_id", "configuration_id", "device_id")
-_OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
+_TRACK: Final = ("workload_id", "configuration_id", "device_id")
+_OF_TRACK: Final = " AND ".join(f"{name} = :{name}" for name in _TRACK)
 _KEY: Final = ("series_id", "direction", "how", "first_version_id")
-_RESTS_ON: Final = text(f"SELECT version_id, rests_on FROM judged_version WHERE {_OF_LINE}")  # noqa: S608 names of above
+_RESTS_ON: Final = text(f"SELECT version_id, rests_on FROM judged_version WHERE {_OF_TRACK}")  # noqa: S608 names of above
 _LEVELS: Final = text(
-    f"SELECT version_id, levels FROM judged_version WHERE {_OF_LINE} AND version_id IN :version_ids"  # noqa: S608 the same
+    f"SELECT version_id, levels FROM judged_version WHERE {_OF_TRACK} AND version_id IN :version_ids"  # noqa: S608 the same
 ).bindparams(bindparam("version_ids", expanding=True))
-_SET_LEVELS: Final = text(f"UPDATE judged_version SET levels = :levels WHERE {_OF_LINE} AND version_id = :version_id")  # noqa: S608 the same
+_SET_LEVELS: Final = text(f"UPDATE judged_version SET levels = :levels WHERE {_OF_TRACK} AND version_id = :version_id")  # noqa: S608 the same
 _FORGET: Final = tuple(
     text(statement)
     for statement in (
         f"DELETE FROM verdict WHERE version_id = :version_id "  # noqa: S608 the same
-        f"AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})",
+        f"AND series_id IN (SELECT id FROM series WHERE {_OF_TRACK})",
         f"DELETE FROM fact WHERE version_id = :version_id "  # noqa: S608 the same
-        f"AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})",
-        f"DELETE FROM judged_version WHERE {_OF_LINE} AND version_id = :version_id",  # noqa: S608 the same
+        f"AND series_id IN (SELECT id FROM series WHERE {_OF_TRACK})",
+        f"DELETE FROM judged_version WHERE {_OF_TRACK} AND version_id = :version_id",  # noqa: S608 the same
     )
 )
 _DECIDE: Final = text(
@@ -74,7 +74,7 @@ class JudgedRow(Struct, frozen=True):
 
 
 _JUDGED: Final = text(
-    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_LINE}"  # noqa: S608 the same
+    f"SELECT {', '.join(JudgedRow.__struct_fields__)} FROM judged_version WHERE {_OF_TRACK}"  # noqa: S608 the same
 )
 
 
@@ -109,10 +109,10 @@ class FindingRow(Struct, frozen=True):
 
 
 _COLUMNS: Final = FindingRow.__struct_fields__
-_FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM finding WHERE {_OF_LINE} ORDER BY id")  # noqa: S608 the same
-_PUT_FINDING: Final = text(
-    f"INSERT INTO finding ({', '.join((*_LINE, *_COLUMNS))}) "  # noqa: S608 the same
-    f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
+_FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM finding WHERE {_OF_TRACK} ORDER BY id")  # noqa: S608 the same
+_WRITE_FINDING: Final = text(
+    f"INSERT INTO finding ({', '.join((*_TRACK, *_COLUMNS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*_TRACK, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name not in _KEY)}"
 )
 
@@ -132,10 +132,10 @@ class IncidentRow(Struct, frozen=True):
 
 
 _PARTS: Final = IncidentRow.__struct_fields__
-_PUT_INCIDENT: Final = text(
-    f"INSERT INTO incident ({', '.join((*_LINE, *_PARTS))}) "  # noqa: S608 the same
-    f"VALUES ({', '.join(f':{name}' for name in (*_LINE, *_PARTS))}) "
-    f"ON CONFLICT ({', '.join(_LINE)}, first_version_id) "
+_WRITE_INCIDENT: Final = text(
+    f"INSERT INTO incident ({', '.join((*_TRACK, *_PARTS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*_TRACK, *_PARTS))}) "
+    f"ON CONFLICT ({', '.join(_TRACK)}, first_version_id) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PARTS if name != 'first_version_id')}"
 )
 
@@ -156,17 +156,18 @@ class Word(Struct, frozen=True):
 
 _SAID: Final = Word.__struct_fields__
 _ADD_WORD: Final = text(
-    f"INSERT INTO finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}, newest_version_id) "  # noqa: S608 the same
-    f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, "
+    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, "
     "(SELECT v.id FROM judged_version AS j INNER JOIN version AS v ON j.version_id = v.id "
-    f"WHERE {' AND '.join(f'j.{name} = finding.{name}' for name in _LINE)} ORDER BY v.ordinal DESC, v.id DESC LIMIT 1) "
+    f"WHERE {' AND '.join(f'j.{name} = finding.{name}' for name in _TRACK)} "
+    "ORDER BY v.ordinal DESC, v.id DESC LIMIT 1) "
     "FROM finding WHERE id = :finding_id"
 )
 
 
 _TAKE_BACK: Final = text(
-    f"INSERT INTO finding_action ({', '.join((*_LINE, *_KEY, *_SAID))}, newest_version_id, undoes_id) "  # noqa: S608 the same
-    f"SELECT {', '.join((*_LINE, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, newest_version_id, id "
+    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id, undoes_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, newest_version_id, id "
     "FROM finding_action AS a WHERE id = :mark_id "
     "AND NOT EXISTS (SELECT 1 FROM finding_action AS u WHERE u.undoes_id = a.id)"
 )
@@ -184,68 +185,70 @@ def take_back(connection: Connection, mark_id: int, undo: Word) -> bool:
     return connection.execute(_TAKE_BACK, {"mark_id": mark_id, **own}).rowcount == 1
 
 
-def judged_after(connection: Connection, line: Line, version_id: int) -> str | None:
+def find_version_judged_after(connection: Connection, track_key: TrackKey, version_id: int) -> str | None:
     """The label of the first version behind `version_id` that was judged in a track; None where none was."""
-    asked = {**line.parameters, "version_id": version_id}
+    asked = {**track_key.parameters, "version_id": version_id}
     label: str | None = connection.execute(statement("judged_after"), asked).scalar()
     return label
 
 
-def lock(connection: Connection, line: Line) -> None:
+def lock_track(connection: Connection, track_key: TrackKey) -> None:
     """Let one transaction at a time judge a track."""
-    labels.lock(connection, "judges", *line.parameters.values())
+    labels.lock(connection, "judges", *track_key.parameters.values())
 
 
-def rests_on(connection: Connection, line: Line) -> dict[int, bytes]:
+def read_rests(connection: Connection, track_key: TrackKey) -> dict[int, bytes]:
     """What the judgement of each version that was judged rests on."""
-    return {version: bytes(digest) for version, digest in bulk.fetch(connection.execute(_RESTS_ON, line.parameters))}
+    return {
+        version: bytes(digest) for version, digest in bulk.fetch(connection.execute(_RESTS_ON, track_key.parameters))
+    }
 
 
-def judged_rows(connection: Connection, line: Line) -> dict[int, JudgedRow]:
+def read_judged_versions(connection: Connection, track_key: TrackKey) -> dict[int, JudgedRow]:
     """How each version of a track came out as a whole, of those that were judged."""
-    return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, line.parameters)}
+    return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, track_key.parameters)}
 
 
-def verdicts_of(
-    connection: Connection, line: Line, version_id: int, *, kind: str | None = None, verdict: str | None = None
+def read_verdicts(
+    connection: Connection, track_key: TrackKey, version_id: int, *, kind: str | None = None, verdict: str | None = None
 ) -> list[Any]:
     """The verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
-    asked = {**line.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
+    asked = {**track_key.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
     return list(connection.execute(statement("stored_verdicts"), asked))
 
 
-def findings_of_track(connection: Connection, line: Line) -> list[Any]:
+def list_findings(connection: Connection, track_key: TrackKey) -> list[Any]:
     """What was found in a track, by number, with the columns of sql/findings.sql."""
-    asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **line.parameters}
+    asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **track_key.parameters}
     return sorted(connection.execute(statement("findings"), asked).all(), key=lambda row: row.finding_id)
 
 
-def levels_of(connection: Connection, line: Line, version_ids: Sequence[int]) -> dict[int, Levels]:
+def read_levels(connection: Connection, track_key: TrackKey, version_ids: Sequence[int]) -> dict[int, Levels]:
     """The levels of these versions, of those that were judged."""
-    asked = {**line.parameters, "version_ids": list(version_ids) or [-1]}
-    return {row[0]: _unpacked(bytes(row[1])) for row in connection.execute(_LEVELS, asked)}
+    asked = {**track_key.parameters, "version_ids": list(version_ids) or [-1]}
+    return {row[0]: _unpack_levels(bytes(row[1])) for row in connection.execute(_LEVELS, asked)}
 
 
-def findings_of(connection: Connection, line: Line) -> list[FindingRow]:
+def read_findings(connection: Connection, track_key: TrackKey) -> list[FindingRow]:
     """All findings of a track, withdrawn ones too, by their numbers."""
-    return [FindingRow(*row) for row in bulk.fetch(connection.execute(_FINDINGS, line.parameters))]
+    return [FindingRow(*row) for row in bulk.fetch(connection.execute(_FINDINGS, track_key.parameters))]
 
 
-def forget(connection: Connection, line: Line, version_ids: Iterable[int]) -> None:
+def forget_versions(connection: Connection, track_key: TrackKey, version_ids: Iterable[int]) -> None:
     """Remove the verdicts, facts and levels of versions; findings stay."""
     for version_id in version_ids:
         for question in _FORGET:
-            connection.execute(question, {**line.parameters, "version_id": version_id})
+            connection.execute(question, {**track_key.parameters, "version_id": version_id})
 
 
 def write_version(
-    connection: Connection, line: Line, row: JudgedRow, basis: str, levels: Levels, verdicts: Sequence[Column],
+    connection: Connection, track_key: TrackKey, row: JudgedRow, basis: str, levels: Levels, verdicts: Sequence[Column],
     facts: Sequence[tuple[int, str, float, float]],
 ) -> None:  # fmt: skip
     """Add a version that was judged. `basis`: what `row.rests_on` stands for, in words; `verdicts`: columns of the
     table, by ascending series; `facts`: series, what, before, after.
     """
-    columns = {**line.parameters, **asdict(row), "levels": _packed(levels), "basis": basis}
+    columns = {**track_key.parameters, **asdict(row), "levels": _pack_levels(levels), "basis": basis}
     bulk.insert(connection, "judged_version", list(columns), [list(columns.values())])
     count = len(verdicts[0].values)
     bulk.load(connection, "verdict", [Column("version_id", "int", [row.version_id] * count), *verdicts])
@@ -253,36 +256,36 @@ def write_version(
     bulk.insert(connection, "fact", ("version_id", "series_id", "what", "value_before", "value_after"), own)
 
 
-def set_levels(connection: Connection, line: Line, version_id: int, levels: Levels) -> None:
+def write_levels(connection: Connection, track_key: TrackKey, version_id: int, levels: Levels) -> None:
     """Replace the levels of a version that later runs decided on, or no longer do."""
-    connection.execute(_SET_LEVELS, {**line.parameters, "version_id": version_id, "levels": _packed(levels)})
+    connection.execute(_SET_LEVELS, {**track_key.parameters, "version_id": version_id, "levels": _pack_levels(levels)})
 
 
-def decide(connection: Connection, version_id: int, series: Sequence[tuple[int, str | None]]) -> None:
+def decide_series(connection: Connection, version_id: int, series: Sequence[tuple[int, str | None]]) -> None:
     """Say what became of suspects of a version: series and verdict, None for still open."""
     if series:
         rows = [{"version_id": version_id, "series_id": own, "decided": word} for own, word in series]
         connection.execute(_DECIDE, rows)
 
 
-def put_findings(connection: Connection, line: Line, rows: Sequence[FindingRow]) -> None:
+def write_findings(connection: Connection, track_key: TrackKey, rows: Sequence[FindingRow]) -> None:
     """Add findings, or change those of the same key; numbers stay."""
     if rows:
-        connection.execute(_PUT_FINDING, [{**line.parameters, **asdict(row)} for row in rows])
+        connection.execute(_WRITE_FINDING, [{**track_key.parameters, **asdict(row)} for row in rows])
 
 
-def put_incidents(connection: Connection, line: Line, rows: Sequence[IncidentRow]) -> None:
+def write_incidents(connection: Connection, track_key: TrackKey, rows: Sequence[IncidentRow]) -> None:
     """Add incidents, or change those of the same first version; numbers stay."""
     if rows:
-        connection.execute(_PUT_INCIDENT, [{**line.parameters, **asdict(row)} for row in rows])
+        connection.execute(_WRITE_INCIDENT, [{**track_key.parameters, **asdict(row)} for row in rows])
 
 
-def _packed(levels: Levels) -> bytes:
+def _pack_levels(levels: Levels) -> bytes:
     """zlib of four rows of whole numbers, 8 bytes each, the lowest first; of the series the steps between them."""
     rows = (np.diff(levels.series_ids, prepend=0), levels.levels, levels.settled, levels.waits)
     return zlib.compress(b"".join(row.astype("<i8").tobytes() for row in rows), 1)
 
 
-def _unpacked(numbers: bytes) -> Levels:
+def _unpack_levels(numbers: bytes) -> Levels:
     steps, *rows = np.frombuffer(zlib.decompress(numbers), dtype="<i8").reshape(4, -1)
     return Levels(np.cumsum(steps), *rows)

@@ -1,4 +1,4 @@
--- Which series does this line have? One row per series.
+-- Which series does this track have? One row per series.
 -- Parameters: workload_id, configuration_id, device_id; name (NULL = all)
 -- Columns: series_id; kind, metric: its family; name, input_shapes, part
 SELECT

@@ -1,0 +1,318 @@
+"""The samples of runs in the database: made from the rows of their ranks, kept as rows and as one array per run."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+from sqlalchemy import Connection, text
+
+from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.store import bulk
+from tracker.store.bulk import Column
+from tracker.store.captures import Placed
+from tracker.store.dimensions import Dimension, ids
+from tracker.store.failures import Damaged
+from tracker.store.levels import list_rows_of_run
+from tracker.store.samples.families import SAMPLE_RULES, RankRows, SeriesKey, unit_of, way_of
+from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure
+from tracker.store.sql import statement
+
+SAMPLED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "op": ("step", "op_key", "calls", "host_self_ns", "device_self_ns"),
+    "kernel": ("step", "kernel_key", "category", "calls", "total_ns"),
+    "communication": ("step", "kind", "group_role", "size_class_bytes", "calls", "total_ns", "exposed_ns"),
+    "memory": ("step", "op_key", "calls", "bytes"),
+    "api": ("step", "level", "name", "calls", "total_ns", "self_ns"),
+    "idle": ("step", "cause", "ns"),
+}
+"""Level -> its columns that samples are made from."""
+_KEY_STATEMENTS: Final[Mapping[str, str]] = {"op_key": "sample_op_keys", "kernel_key": "sample_kernel_keys"}
+_TEXTS: Final = frozenset({"category", "cause", "kind", "group_role", "level", "name"})
+
+_DELETE_ARRAY: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
+_REPLACE_ARRAY: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
+HOW_TO_REPAIR: Final = "tracker db check --repair makes them again"
+_WITH_LOWS: Final = b"\x01"
+"""The first byte of an array that holds lows: all other lengths are multiples of 8."""
+_RUNS_PER_QUESTION: Final = 100
+"""One array can hold a megabyte."""
+
+_TRACK: Final = ("workload_id", "configuration_id", "device_id")
+_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8)
+_DELETE_SAMPLES: Final = text("DELETE FROM sample WHERE run_id = :run_id")
+_MARK_RULES: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
+_SERIES_KEYS: Final = text(
+    f"SELECT s.id, {', '.join(f's.{name}' for name in (*_TRACK, *SeriesKey._fields))} "  # noqa: S608 names of above
+    "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
+)
+_MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
+_ROUNDED_FROM: Final = 1_000.0
+
+
+def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset()) -> list[RankRows]:
+    """The ranks of a run, without those in `but`, in order."""
+    captures = [row for row in _rows(connection, "captures", run_ids=[run_id]) if row.rank not in but]
+    if not captures:
+        return []
+    steps: dict[int, list[StepRow]] = {}
+    for row in _rows(connection, "steps", run_ids=[run_id]):
+        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns)
+        steps.setdefault(row.rank, []).append(step)
+    wanted = {row.rank for row in captures}
+    dimensions, places = _dimensions(connection, run_id)
+    tables = {name: _by_rank(connection, name, run_id, wanted, places) for name in SAMPLED_COLUMNS}
+    return [
+        RankRows(
+            row.rank,
+            -1 if row.stage is None else row.stage,
+            way_of(json.loads(row.settings)),
+            _breakdown(row),
+            steps.get(row.rank, []),
+            dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
+            OWNER_SETTING in json.loads(row.settings),
+            unit_of(json.loads(row.settings)),
+            json.loads(row.settings).get(STEP_SETTING) == STEP_RULES,
+        )
+        for row in captures
+    ]
+
+
+def _breakdown(row: Any) -> Breakdown:
+    return Breakdown(**{name: getattr(row, name) for name in Breakdown.__struct_fields__})
+
+
+def _dimensions(connection: Connection, run_id: int) -> tuple[dict[str, Table], dict[str, dict[int, int]]]:
+    """The dimension tables of a run, and for each the place of every id."""
+    tables: dict[str, Table] = {}
+    places: dict[str, dict[int, int]] = {}
+    for name, question in _KEY_STATEMENTS.items():
+        result = connection.execute(statement(question), {"run_id": run_id})
+        names, rows = list(result.keys()), result.all()
+        columns = list(zip(*rows, strict=True)) or [()] * len(names)
+        tables[name] = {column: list(values) for column, values in zip(names, columns, strict=True) if column != "id"}
+        places[name] = {number: place for place, number in enumerate(columns[names.index("id")])}
+    return tables, places
+
+
+def _by_rank(
+    connection: Connection, table: str, run_id: int, wanted: Set[int], places: Mapping[str, Mapping[int, int]]
+) -> dict[int, Table]:
+    """The rows of a detail table, by rank."""
+    result = connection.execute(list_rows_of_run(table, SAMPLED_COLUMNS[table]), {"run_id": run_id})
+    names, rows = list(result.keys()), result.all()
+    if not rows:
+        return {}
+    columns: dict[str, Any] = {}
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        key = name.removesuffix("_id")
+        columns[key] = list(values) if name in _TEXTS else _numbers(values, places.get(key) if key != name else None)
+    rank = columns.pop("rank")
+    found: dict[int, Table] = {}
+    for number in sorted(wanted & set(rank.tolist())):
+        own = np.flatnonzero(rank == number)
+        found[number] = {
+            name: values[own] if isinstance(values, np.ndarray) else [values[at] for at in own]
+            for name, values in columns.items()
+        }
+    return found
+
+
+def _numbers(values: Sequence[Any], places: Mapping[int, int] | None) -> Any:
+    """Whole numbers with MISSING for None; ids as places in their dimension table."""
+    if places is not None:
+        return np.array([places[number] for number in values], dtype=np.int64)
+    return np.array([MISSING if number is None else number for number in values], dtype=np.int64)
+
+
+def _rows(connection: Connection, question: str, **parameters: Any) -> list[Any]:
+    return list(connection.execute(statement(question), parameters).all())
+
+
+class SampleArray(Struct, frozen=True, eq=False):
+    """The samples of a run: its `series_ids` ascending, and for each the value that is printed, the calls per step (nan
+    where they are not counted), and the 10th percentile over the steps (nan where it is not known).
+    """
+
+    series_ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+    calls: NDArray[np.float64]
+    lows: NDArray[np.float64]
+
+
+def write_array(connection: Connection, run_id: int) -> None:
+    """Make the array of a run from its rows in `sample`, in the open transaction that wrote them."""
+    connection.execute(_DELETE_ARRAY, {"run_id": run_id})
+    numbers = pack_samples(array_of_rows(connection, run_id))
+    bulk.load(connection, "sample_array", [Column("run_id", "int", [run_id]), Column("numbers", "binary", [numbers])])
+
+
+def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, SampleArray]:
+    """The samples of each of these runs; empty arrays for one without any. Damaged where the bytes of one are."""
+    wanted = sorted(set(run_ids))
+    found: dict[int, SampleArray] = {}
+    for start in range(0, len(wanted), _RUNS_PER_QUESTION):
+        asked = {"run_ids": wanted[start : start + _RUNS_PER_QUESTION]}
+        for run_id, numbers in bulk.fetch(connection.execute(statement("sample_arrays"), asked)):
+            try:
+                found[run_id] = unpack_samples(bytes(numbers))
+            except ValueError as error:
+                raise Damaged(f"the samples of run {run_id}", HOW_TO_REPAIR) from error
+    # a program of before there were arrays may have written a run
+    return {run_id: found.get(run_id) or array_of_rows(connection, run_id) for run_id in wanted}
+
+
+def damaged_arrays(connection: Connection) -> list[int]:
+    """The runs whose bytes are damaged, ascending."""
+    question = text("SELECT run_id, numbers FROM sample_array ORDER BY run_id")
+    damaged = []
+    for run_id, numbers in connection.execute(question, execution_options={"yield_per": _RUNS_PER_QUESTION}):
+        try:
+            unpack_samples(bytes(numbers))
+        except ValueError:
+            damaged.append(run_id)
+    return damaged
+
+
+def repair_array(connection: Connection, run_id: int) -> bool:
+    """Make the damaged array of a run again from its rows; False, and nothing changed, where there are none either."""
+    array = array_of_rows(connection, run_id)
+    if len(array.series_ids):
+        connection.execute(_REPLACE_ARRAY, {"run_id": run_id, "numbers": pack_samples(array)})
+    return len(array.series_ids) > 0
+
+
+def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
+    """The same of one run, from its rows."""
+    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
+    series_ids, values, calls, lows = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), _reals(lows))
+
+
+def pack_samples(array: SampleArray) -> bytes:
+    """zlib of a mark, then the steps from one series to the next, values, calls and lows: 8 bytes each, the lowest
+    first.
+    """
+    steps = np.diff(array.series_ids, prepend=0).astype("<i8")
+    parts = (steps, *(numbers.astype("<f8") for numbers in (array.values, array.calls, array.lows)))
+    return zlib.compress(_WITH_LOWS + b"".join(part.tobytes() for part in parts))
+
+
+def unpack_samples(numbers: bytes) -> SampleArray:
+    """The array that was `packed`; ValueError where the bytes are damaged."""
+    try:
+        plain = zlib.decompress(numbers)
+    except zlib.error as error:
+        raise ValueError("these bytes are no samples") from error
+    # without the mark they are of a program that kept no lows
+    has_lows = len(plain) % 8 == len(_WITH_LOWS)
+    start, columns = (len(_WITH_LOWS), 4) if has_lows else (0, 3)
+    count, rest = divmod(len(plain) - start, 8 * columns)
+    if rest:
+        raise ValueError("series, values and calls differ in number")
+    steps = np.frombuffer(plain, dtype="<i8", offset=start, count=count)
+    table = np.frombuffer(plain, dtype="<f8", offset=start + 8 * count).reshape(columns - 1, count)
+    lows = table[2] if has_lows else np.full(count, np.nan)
+    return SampleArray(np.cumsum(steps), table[0], table[1], lows)
+
+
+def _reals(numbers: Sequence[Any]) -> NDArray[np.float64]:
+    return np.array(numbers, dtype=np.float64)  # None becomes nan
+
+
+def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Placed] = ()) -> None:
+    """Make the samples of these runs again, in the open transaction, whose lock on the run rows keeps others from it.
+
+    `at_hand`: captures whose rows need not be read back from the database. Samples of a run whose details were dropped
+    cannot be made again: they stay, in the series of the track that the run is in now.
+    """
+    wanted = sorted(set(run_ids))
+    rows = connection.execute(statement("pruned_runs"), {"run_ids": wanted or [-1]}).all()
+    pruned = {row.run_id for row in rows}
+    for run_id in sorted(pruned):
+        _move_series(connection, run_id)
+    found = {run_id: samples_of(connection, run_id, at_hand) for run_id in wanted if run_id not in pruned}
+    track_keys = {run_id: _track(connection, run_id) for run_id in found}
+    keys = {(*track_keys[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
+    numbers = ids(connection, _SERIES, keys) if keys else {}
+    for run_id, samples in found.items():
+        series = np.array([numbers[(*track_keys[run_id], *key)] for key in samples.keys], dtype=np.int64)
+        order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
+        connection.execute(_DELETE_SAMPLES, {"run_id": run_id})
+        bulk.load(connection, "sample", _sample_columns(run_id, series, samples, order))
+        write_array(connection, run_id)
+        connection.execute(_MARK_RULES, {"run_id": run_id, "rules": SAMPLE_RULES})
+
+
+def _move_series(connection: Connection, run_id: int) -> None:
+    """Put the samples of a run into the series of the track that it is in now."""
+    track_key = _track(connection, run_id)
+    rows = connection.execute(_SERIES_KEYS, {"run_id": run_id}).all()
+    other = [row for row in rows if tuple(row)[1:4] != track_key]
+    if not other:
+        return
+    numbers = ids(connection, _SERIES, {(*track_key, *row[4:]) for row in other})
+    moved = [{"run_id": run_id, "old": row[0], "new": numbers[(*track_key, *row[4:])]} for row in other]
+    connection.execute(_MOVE_SERIES, moved)
+    write_array(connection, run_id)
+
+
+def number_series(
+    connection: Connection, track_key: Sequence[int], keys: Iterable[tuple[str, ...]]
+) -> dict[tuple[str, ...], int]:
+    """The numbers of series in a track (workload, configuration, device); those that are new get one."""
+    wanted = {(*track_key, *key): key for key in keys}
+    return {wanted[key]: number for key, number in ids(connection, _SERIES, wanted).items()} if wanted else {}
+
+
+def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
+    """The samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
+    own = [item for item in at_hand if item.run_id == run_id]
+    ranks = [_rank_rows(item) for item in own]
+    ranks += read_ranks(connection, run_id, but={item.rank for item in own})
+    return combine([(rank.stage, measure(rank)) for rank in ranks])
+
+
+def _rank_rows(item: Placed) -> RankRows:
+    stage = item.capture.parallel.get("stage")
+    rows = item.rows
+    way = way_of(item.capture.settings)
+    settings = item.capture.settings
+    return RankRows(
+        item.rank,
+        -1 if stage is None else stage,
+        way,
+        rows.overall,
+        rows.steps,
+        rows.tables,
+        by_owner=OWNER_SETTING in settings,
+        unit=unit_of(settings),
+        has_windows=settings.get(STEP_SETTING) == STEP_RULES,
+    )
+
+
+def _track(connection: Connection, run_id: int) -> tuple[int, ...]:
+    run = connection.execute(statement("run_state"), {"run_id": run_id}).one()
+    return tuple(getattr(run, name) for name in _TRACK)
+
+
+def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: NDArray[Any]) -> list[Column]:
+    columns = [
+        Column("run_id", "int", [run_id] * len(order)),
+        bulk.integers("series_id", series[order]),
+    ]
+    for place, name in enumerate(STATISTICS):
+        numbers = samples.numbers[order, place]
+        # nobody can see half a nanosecond of a microsecond; in SQLite a whole number takes half the room
+        shown = numbers if name in ("value", "calls") else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
+        columns.append(bulk.floats(name, shown))
+    columns.append(bulk.floats("share", samples.share[order]))
+    columns.append(bulk.floats("rank_spread", samples.rank_spread[order]))
+    columns.append(Column("steps", "short", [samples.steps] * len(order)))
+    columns.append(Column("intermittent", "bool", samples.intermittent[order].tolist()))
+    return columns
