@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+import tracker
 from tests.factories import save
 from tests.page.browsing import Browser
 from tests.regressions import made
@@ -106,3 +107,18 @@ def test_a_hundred_workloads_stand_on_one_board(tmp_path):
             save(store, "v1", f"w{number:03}", steps=3)
     found = Browser(path).logged_in().get("/")
     assert found.status == 200 and found.headline == "100 workloads, no open regression"
+
+
+def test_a_filter_offers_no_throughput_where_no_run_states_one(page):
+    offered = page.get("/log").hrefs("div")
+    assert "/log?metric=step" in offered and "/log?metric=throughput" not in offered
+    assert page.get("/log?metric=step").status == 200
+
+
+def test_a_filter_offers_no_pinned_version_where_there_is_none(db, page):
+    address = "/history?key=step&workload=gpt&against=pinned"
+    assert address not in page.get("/history?key=step&workload=gpt").hrefs("div")
+    with open_store(str(db)) as store:
+        tracker.pin_version("v2", workload="gpt", store=store)
+    assert address in page.get("/history?key=step&workload=gpt").hrefs("div")
+    assert page.get(address).status == 200

@@ -495,6 +495,8 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
         words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field, workload, asked.sides)
+        if field == "metric":
+            words = _measured(store, words, workload)
         if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
             continue
         usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
@@ -521,6 +523,15 @@ def _known(store: Store, field: str, workload: str | None, sides: Sequence[str])
         return [name for name, versions in known.items() if versions.issuperset(sides)]
     found = queries.runs(store, workload=workload, limit=200).listed("device")
     return sorted({str(device) for device in found if device})
+
+
+def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:
+    """Return the metrics that the log of `workload`, or of the only one, can have: throughput where a run states it."""
+    workloads = {workload} if workload else {*queries.versions(store).listed("workload")}
+    if len(workloads) != 1:
+        return list(metrics)  # one of them is chosen first
+    known = {*queries.series_names(store, workloads.pop()).rows("kind", "name")}
+    return [metric for metric in metrics if metric != "throughput" or ("run", "throughput") in known]
 
 
 def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
