@@ -1,7 +1,7 @@
-"""Compiles the decoder of Kineto traces (tracker/readers/torch_profiler/native) to where it is imported from.
+"""Compiles what is written in C to where it is imported from: the decoder of Kineto traces, the nesting of spans.
 
 pip runs this as a build hook. Where there is no C compiler, or it fails, tracker is installed without: then Python
-decodes, to the same rows but slower (tracker --version says which). By hand, after a change of the C sources:
+does the same, to the same rows but slower (tracker --version says which). By hand, after a change of the C sources:
 
     python scripts/build_native.py      # needs setuptools
 """
@@ -22,19 +22,20 @@ except ImportError:  # by hand
     BuildHookInterface = object
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = "tracker/readers/torch_profiler/native"
+DECODER = "tracker/readers/torch_profiler/native"
+PACKAGES = (DECODER, "tracker/timeline/native")
 
 
-def compile_native(root: Path, to: Path) -> Path:
-    """Compiles the sources below `root` into the folder `to`: a module that every Python from 3.11 on loads. Any
-    exception: it failed, and none is there.
+def compile_native(root: Path, to: Path, package: str = DECODER) -> Path:
+    """Compiles the sources of a package below `root` into the folder `to`: a module that every Python from 3.11 on
+    loads. Any exception: it failed, and none is there.
     """
     for stale in modules_in(to):
         stale.unlink()
     from setuptools import Distribution, Extension
 
-    sources = sorted((root / PACKAGE).glob("*.[ch]"))
-    # as tracker.readers.torch_profiler.native.sources_digest, which cannot be imported where nothing is installed yet
+    sources = sorted((root / package).glob("*.[ch]"))
+    # as tracker.profile.compiled.sources_digest, which cannot be imported where nothing is installed yet
     digest = hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
     extension = Extension(
         "_compiled",
@@ -69,14 +70,15 @@ class NativeBuildHook(BuildHookInterface):
             return
         root = Path(self.root)
         self.scratch = TemporaryDirectory()
-        to = root / PACKAGE if version == "editable" else Path(self.scratch.name)
         try:
-            module = compile_native(root, to)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, Python decodes as well
+            for number, package in enumerate(PACKAGES):
+                to = root / package if version == "editable" else Path(self.scratch.name, str(number))
+                module = compile_native(root, to, package)
+                if version != "editable":
+                    build_data["force_include"][str(module)] = f"{package}/{module.name}"
+        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, Python does the same
             self.app.display_warning(f"tracker is installed without its compiled decoder, so slower: {error}")
             return
-        if version != "editable":
-            build_data["force_include"][str(module)] = f"{PACKAGE}/{module.name}"
         build_data["pure_python"] = False
         platform = re.sub(r"\W", "_", sysconfig.get_platform())
         build_data["tag"] = f"cp311-abi3-{platform}"
@@ -88,4 +90,5 @@ class NativeBuildHook(BuildHookInterface):
 
 
 if __name__ == "__main__":
-    print(compile_native(ROOT, ROOT / PACKAGE))
+    for each in PACKAGES:
+        print(compile_native(ROOT, ROOT / each, each))

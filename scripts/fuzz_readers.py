@@ -2,6 +2,7 @@
 
     python scripts/fuzz_readers.py                        # all formats for a minute
     python scripts/fuzz_readers.py --seconds 3600 --seed 7 --format cann
+    python scripts/fuzz_readers.py --parts                # traces that several threads decode
     python scripts/fuzz_readers.py --atheris --format torch_profiler -max_total_time=3600
 
 The profiles are the small ones under tests/data, or those that --data names. One file of a profile is damaged: bits
@@ -9,6 +10,9 @@ turned, pieces cut out, doubled or swapped, numbers put in the place of others; 
 the gzip itself; or cells of a table, or values of a JSON file, are what they should not be. Then all of it is read,
 turned into rows and saved in a database in memory. Anything but a TrackerError is a finding: its profile is kept under
 --keep with the traceback beside it, and the exit code is 1.
+
+With --parts a damaged PyTorch trace is read by one thread, and by several in blocks of some size: what the rows,
+warnings or errors of both differ in is a finding.
 
 The same seed damages the same profiles in the same way. With --atheris (pip install atheris), libFuzzer finds its
 own way through the code of the readers instead; what stands behind the options above goes to it.
@@ -45,11 +49,16 @@ if WITH_ATHERIS:
         sys.exit(2)
     atheris.instrument_imports(include=["tracker"]).__enter__()
 
+import numpy as np  # noqa: E402
+from msgspec import Struct  # noqa: E402
+
 from scripts import one_place  # noqa: E402
-from tracker import readers  # noqa: E402
+from tracker import readers, timeline  # noqa: E402
 from tracker.errors import TrackerError  # noqa: E402
 from tracker.intake import IngestOptions, ingest  # noqa: E402
-from tracker.readers import Found  # noqa: E402
+from tracker.readers import Found, ReadOptions  # noqa: E402
+from tracker.readers._source import SourceText  # noqa: E402
+from tracker.readers.torch_profiler.reading import captures_of  # noqa: E402
 from tracker.store import Store, open_store  # noqa: E402
 
 DATA = ROOT / "tests" / "data"
@@ -229,6 +238,50 @@ def play(found: Found, seed: str, store: Store, folder: Path) -> str:
     return take(store, damage(found, chance, folder), chance, found.format)
 
 
+def play_in_parts(found: Found, seed: str, folder: Path) -> str:
+    """One damaged copy of a trace, read by one thread and by several: AssertionError where they find something else."""
+    chance = random.Random(seed)
+    path = damage(found, chance, folder)
+    options = ReadOptions(allow_partial=chance.random() < 0.5, skip_bad_rows=chance.random() < 0.5, max_bytes=MAX_BYTES)
+    # of what gzip leaves a tenth of; one to three hundred blocks
+    size = path.stat().st_size * (10 if path.suffix == ".gz" else 1)
+    threads, block_bytes = chance.choice((2, 3, 4)), 1 + int(size / 10 ** chance.uniform(0, 2.5))
+    with within(SECONDS_PER_PROFILE):
+        alone, together = (_read_in_parts(path, number, block_bytes, options) for number in (1, threads))
+    # what is left of an event whose text is broken depends on what else its block holds, with any number of threads
+    if alone != together and not (_is_broken(alone) and _is_broken(together)):
+        raise AssertionError(f"{threads} threads read blocks of {block_bytes} bytes otherwise than one does")
+    return "error" if isinstance(alone, str) else "run"
+
+
+def _read_in_parts(path: Path, threads: int, block_bytes: int, options: ReadOptions) -> str | tuple[Any, ...]:
+    """The rows and warnings of a trace, or its error."""
+    try:
+        captures, warnings = captures_of(SourceText(path, options, block_bytes), options, threads=threads)
+        rows = [_plain(timeline.build(capture).rows) for capture in captures]
+    except (TrackerError, OverflowError, RecursionError) as error:  # readers.read makes errors of the last two
+        return str(error)
+    return rows, warnings
+
+
+def _plain(value: Any) -> Any:
+    """Rows as lists, which compare."""
+    if isinstance(value, np.ndarray):
+        return repr(value.tolist())  # nan is nan
+    if isinstance(value, Struct):
+        return [_plain(getattr(value, name)) for name in value.__struct_fields__]
+    if isinstance(value, dict):
+        return {name: _plain(column) for name, column in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, tuple | list) else value
+
+
+def _is_broken(found: str | tuple[Any, ...]) -> bool:
+    """Whether the text of an event was no JSON."""
+    if isinstance(found, str):
+        return "malformed JSON" in found or "part of another one" in found
+    return any("broken text" in warning for warning in found[1])
+
+
 def search(chosen: list[Found], asked: argparse.Namespace) -> int:
     """Play for the time that was asked for; how many findings there were."""
     ends: Counter[str] = Counter()
@@ -240,7 +293,9 @@ def search(chosen: list[Found], asked: argparse.Namespace) -> int:
                 seed = f"{asked.seed}:{number}"
                 with tempfile.TemporaryDirectory() as folder:
                     try:
-                        ends[f"{found.format} {play(found, seed, store, Path(folder))}"] += 1
+                        here = Path(folder)
+                        end = play_in_parts(found, seed, here) if asked.parts else play(found, seed, store, here)
+                        ends[f"{found.format} {end}"] += 1
                     except Exception:  # noqa: BLE001 what is not expected is what we look for
                         findings += 1
                         _keep(asked.keep / f"{found.format}-{asked.seed}-{number}", Path(folder), seed)
@@ -304,9 +359,10 @@ def main() -> None:
     parser.add_argument("--format", choices=readers.NAMES, help="profiles of this format only")
     parser.add_argument("--data", type=Path, default=DATA, help="where the profiles lie (tests/data)")
     parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings go (fuzz-findings)")
+    parser.add_argument("--parts", action="store_true", help="PyTorch traces, by one thread and by several")
     parser.add_argument("--atheris", action="store_true", help="let libFuzzer choose the damage")
     asked, words = parser.parse_known_args()
-    chosen = profiles(asked.data, asked.format)
+    chosen = profiles(asked.data, "torch_profiler" if asked.parts else asked.format)
     if WITH_ATHERIS:
         search_with_atheris(chosen, words)
     elif words:

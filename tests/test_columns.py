@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.columns import Column, Columns, objects, stacked
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.table import number_distinct_rows, rank_values
 
 ROWS = Columns(
@@ -92,7 +92,7 @@ def test_places_and_ranks_are_those_of_pandas(names, data):
 def test_sums_do_not_depend_on_the_order_and_what_cancels_leaves_nothing():
     numbers, place = np.array([0.1, 1e16, 0.2, -1e16, -0.3, np.nan]), np.array([0, 1, 0, 1, 0, 2])
     there, back = (
-        reduction.exact_sums(numbers[order], place[order], 3).tolist() for order in (slice(None), slice(None, None, -1))
+        match.sum_exactly(numbers[order], place[order], 3).tolist() for order in (slice(None), slice(None, None, -1))
     )
     assert there == pytest.approx([2.7755575615628914e-17, 0.0, math.nan], nan_ok=True)
     assert there[:2] == back[:2]

@@ -24,7 +24,6 @@ FILES_THAT_IMPORT_PANDAS = 7
 CIRCLES = {
     ("advice.evidence", "advice.roofline", "advice.rule"),
     ("cli.database", "cli.options", "cli.output"),
-    ("compare.knowing", "compare.reduction", "compare.sides", "compare.step_rules"),
     ("intake.identity", "intake.pieces"),
     ("readers.torch_profiler.collector", "readers.torch_profiler.records"),
     ("regressions.branches", "regressions.judgement"),

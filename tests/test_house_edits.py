@@ -74,7 +74,13 @@ SHOWN_COLUMN: Edits = {
             ''', "long_calls"''',
         )
     ],
-    "tracker/compare/others.py": [('''sides, tables, API_KEY, ["calls", "ns", "self_ns"''', ''', "long_calls"''')],
+    "tracker/compare/sections.py": [
+        (
+            """    key=API_KEY,
+    sums=("calls", "ns", "self_ns\"""",
+            """, "long_calls\"""",
+        )
+    ],
     "tracker/reports/views/diff_tables.py": [
         (
             """"api", col("API call", "name", **NAME), col("level", drop=2),
@@ -158,7 +164,6 @@ def stream_work_table(joined: Joined) -> Table:
         )
     ],
     "tracker/results/columns.py": [
-        ('"memory_block", "module", "api", "idle",', ' "stream",'),
         (
             """    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
 """,
@@ -171,41 +176,43 @@ def stream_work_table(joined: Joined) -> Table:
         (") = frames(", "1 + "),
     ],
     "tracker/results/shown.py": [("idle_causes, queues,", " stream_work,"), (") = frames(", "1 + ")],
-    "tracker/compare/streams.py": [
+    "tracker/results/sections.py": [
         (
-            "",
-            '''"""The streams of two sides: how much work each had."""
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tracker.compare import join
-from tracker.store import queries
-
-if TYPE_CHECKING:
-    from tracker.columns import Columns
-    from tracker.compare.sides import Loaded
-    from tracker.results import DiffOptions
-
-
-def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
-    """Return the `stream_work` of a Diff: kernels and their time per step."""
-    sides = baseline, candidate
-    tables = [side.ask(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
-    joined = join.summed(sides, tables, ["stream"], ["calls", "ns"])
-    return join.finished("stream_work", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
-''',
+            """            "ingest --again); a diff needs it of both sides",
+        ),
+""",
+            """        Section(
+            "stream",
+            ("stream_work",),
+            "Streams by change of total time",
+            "no kernels ran, or a run was ingested by an older tracker",
+        ),
+""",
         )
     ],
-    "tracker/compare/diff.py": [
-        ("    others,\n    overall,\n", "    streams,\n"),
+    "tracker/compare/sections.py": [
         (
-            """            "idle": idle.compare(left, right, options),
+            """    complete=_fill_idle,
+)
 """,
-            """            "stream_work": streams.compare(left, right, options),
+            """
+
+def _stream_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
+    return [side.query(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
+
+
+STREAMS: Final = Section(
+    table="stream_work",
+    question=queries.of_level("stream_work"),
+    needs="",
+    rows=_stream_rows,
+    key=("stream",),
+    has_calls=False,
+    has_extremes=False,
+)
 """,
         ),
+        ("COMMUNICATION_DETAILS, MODULES, API, IDLE", ", STREAMS"),
     ],
     "tracker/compare/show.py": [
         (
@@ -220,7 +227,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
             """diff.tables["idle"], limit, calls="")
     ],
 """,
-            """    "stream": _by_change("Streams by change of total time", "stream_work", col("stream")),
+            """    "stream": _by_change("stream", col("stream")),
 """,
         )
     ],
@@ -230,15 +237,6 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Column
             '    "stream": _simple("Streams", "stream_work", col("stream"), _CALLS, _TOTAL, _SHARE),\n',
         )
     ],
-    "tracker/reports/views/sections.py": [
-        (
-            """not asked for; it is of one run",
-""",
-            """    "stream": "no kernels ran, or a run was ingested by an older tracker",
-""",
-        )
-    ],
-    "tracker/reports/rows.py": [('"idle": ("idle_causes", "idle", "queues"),', ' "stream": ("stream_work",),')],
     "tracker/reports/diff_workbook.py": [
         (
             """("Gaps", "gaps")),
@@ -551,8 +549,8 @@ def test_command_with_a_result_costs_nine_files(tmp_path):
     assert found["csv"].splitlines()[-1] == "H100,1"
 
 
-def test_level_with_a_section_costs_fifteen_files(tmp_path):
-    assert count(LEVEL) == (15, 20)
+def test_level_with_a_section_costs_thirteen_files(tmp_path):
+    assert count(LEVEL) == (13, 17)
     found = run_in_copy(tmp_path, LEVEL, LEVEL_IN_THE_COPY, "stream work")
     # two kernels of 2 us each, on stream 7
     (row,) = found["show"]

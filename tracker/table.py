@@ -177,14 +177,23 @@ def group_rows(*columns: NDArray[Any], then: Sequence[NDArray[Any]] = ()) -> Gro
     if rows == 0:
         none = np.zeros(0, dtype=np.int64)
         return Groups(none, none, none)
-    order, opens = _sort_rows(columns, then)
+    order, opens = sort_rows(columns, then)
     number = np.empty(rows, dtype=np.int64)
     number[order] = np.cumsum(opens) - 1
     return Groups(number, order[np.flatnonzero(opens)], order)
 
 
-def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) -> tuple[I64, Flags]:
-    """Return the rows sorted by all columns and `then`, and which of them differ in `columns` from the one before."""
+_NUMBERED_AT_ONCE: Final = 1 << 16
+"""Rows whose numbers are held beside what is sorted."""
+
+
+def sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]] = ()) -> tuple[I64, Flags]:
+    """Return the rows sorted by all columns, `then` and their place, and which differ in `columns` from the one before.
+
+    >>> order, opens = sort_rows([np.array([7, 3, 7])])
+    >>> order.tolist(), opens.tolist()
+    ([1, 0, 2], [True, True, False])
+    """
     if not then:
         row_bits = len(columns[0]).bit_length()
         packed = _pack_columns(columns, row_bits)
@@ -204,12 +213,14 @@ def _sort_rows(columns: Sequence[NDArray[Any]], then: Sequence[NDArray[Any]]) ->
 
 
 def _sort_packed(packed: I64, row_bits: int) -> tuple[I64, Flags]:
-    """Return what `_sort_rows` does, of one number per row with room for the number of the row.
+    """Return what `sort_rows` does, of one number per row with room for the number of the row.
 
     One sort of numbers takes a fraction of the time of a stable sort per column. `packed` is written over.
     """
     packed <<= row_bits
-    packed |= np.arange(len(packed))
+    for low in range(0, len(packed), _NUMBERED_AT_ONCE):
+        some = packed[low : low + _NUMBERED_AT_ONCE]
+        some |= np.arange(low, low + len(some))
     packed.sort()
     order = packed & ((1 << row_bits) - 1)
     packed >>= row_bits
@@ -234,7 +245,7 @@ def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
         if room < 0:
             return None
         packed <<= bits
-        packed |= column.astype(np.int64) - low
+        packed |= np.subtract(column, low, dtype=np.int64)
     return packed
 
 
@@ -379,6 +390,12 @@ def match_rows(keys: Sequence[I64], rows: Sequence[I64]) -> I64:
     for key_column, row_column, low, span in zip(keys, rows, lows, spans, strict=True):
         key_codes = key_codes * span + (key_column - low)
         row_codes = row_codes * span + (row_column - low)
+    size = math.prod(spans)
+    if size <= len(row_codes):
+        # to look a place up is a tenth of the work of searching it
+        places = np.zeros(size, dtype=np.int64)
+        places[key_codes] = np.arange(len(key_codes))
+        return places.take(row_codes, mode="clip")
     return np.searchsorted(key_codes, row_codes)
 
 

@@ -123,7 +123,7 @@ def test_git_is_asked_for_five_pairs_in_a_repository(commits, calls_of_git, tmp_
             monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
             monkeypatch.chdir(tmp_path / "elsewhere")
         rows = [{"workload": "gpt", "good_version": f"v{at - 1}", "version": f"v{at}"} for at in range(7, 0, -1)]
-        notes = compare.notes_between(store, rows + rows)
+        notes = compare.notes_on_commits(store, rows + rows)
     assert notes[0] == f"Between v6 and v7: commits {hashes[6]} and {hashes[7]}"
     assert [note.partition(":")[0] for note in notes[1:]] == [
         "Between v5 and v6", "Between v4 and v5", "Between v3 and v4", "Between v2 and v3",

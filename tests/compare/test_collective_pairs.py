@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tests.factories import H100, capture, record, save
 from tracker.compare import diff
-from tracker.compare.collective_pairs import pair
+from tracker.compare.collectives import pair_collectives
 from tracker.profile import Device
 from tracker.results import DiffOptions
 from tracker.store import Store, save_run
@@ -101,8 +101,8 @@ SIDES = st.dictionaries(KEYS, st.integers(1, 3).map(float), max_size=6)
 
 @given(SIDES, SIDES, st.booleans(), st.booleans())
 def test_pairing_mirrors_and_keeps_each_kind(before, after, by_name, other_vendor):
-    found = pair(before, after, by_name=by_name, other_vendor=other_vendor)
-    mirrored = pair(after, before, by_name=by_name, other_vendor=other_vendor)
+    found = pair_collectives(before, after, by_name=by_name, other_vendor=other_vendor)
+    mirrored = pair_collectives(after, before, by_name=by_name, other_vendor=other_vendor)
     assert found.names == tuple(reversed(mirrored.names))
     for own, names in zip((before, after), found.names, strict=True):
         assert set(names) <= set(own)
@@ -115,12 +115,12 @@ def test_pairing_mirrors_and_keeps_each_kind(before, after, by_name, other_vendo
 
 @given(SIDES)
 def test_a_side_against_itself_keeps_its_keys(own):
-    assert pair(own, own).names == ({}, {})
+    assert pair_collectives(own, own).names == ({}, {})
 
 
 @pytest.mark.parametrize("other_vendor", [True, False])
 def test_a_kind_of_one_side_stays_as_it_is(other_vendor):
-    pairing = pair(
+    pairing = pair_collectives(
         {("all_reduce", "dp", 8, "float32", 4): 1.0}, {("send", "pp", 2, "", -1): 1.0}, other_vendor=other_vendor
     )
     assert pairing.names == ({}, {})

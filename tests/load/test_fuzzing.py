@@ -67,6 +67,25 @@ def test_many_damaged_profiles_are_runs_or_errors(fuzz, name):
     play_some(fuzz, name, 200)
 
 
+def test_damaged_trace_is_read_alike_by_several_threads(fuzz):
+    chosen = fuzz.profiles(format="torch_profiler")
+
+    @settings(max_examples=15)
+    @given(st.integers(0, 2**32))
+    def play(seed):
+        with tempfile.TemporaryDirectory() as folder:
+            assert fuzz.play_in_parts(chosen[seed % len(chosen)], str(seed), Path(folder)) in ("run", "error")
+
+    play()
+
+
+def test_threads_that_read_something_else_are_a_finding(fuzz, tmp_path, monkeypatch):
+    monkeypatch.setattr(fuzz, "_read_in_parts", lambda _path, threads, *_more: ([threads], ()))
+    profile = fuzz.profiles(format="torch_profiler")[0]
+    with pytest.raises(AssertionError, match="otherwise than one does"):
+        fuzz.play_in_parts(profile, "0", tmp_path)
+
+
 def test_both_ends_are_met_and_a_seed_plays_the_same_game_again(fuzz, tmp_path):
     (profile,) = fuzz.profiles(DATA / "paddle_summary" / "cpu.txt")
     with open_store("sqlite://") as store:

@@ -282,7 +282,7 @@ def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monk
 
 @compiled
 def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
-    monkeypatch.setattr(native, "sources_digest", lambda: "of others")
+    monkeypatch.setattr(native, "sources_digest", lambda folder: "of others")
     assert not native.is_built()
     assert Collector(place, ReadOptions()).decode_first is None
 

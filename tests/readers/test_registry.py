@@ -144,6 +144,15 @@ def test_registry_loads_neither_numpy_nor_a_reader():
     assert done.stdout.strip() == "[]"
 
 
+def test_trace_in_json_is_claimed_without_the_grammars_of_logs(tmp_path):
+    path = tmp_path / "a.pt.trace.json"
+    path.write_text('{"schemaVersion": 1, "record_shapes": 1, "traceEvents": []}')
+    code = "import sys; from tracker import readers; print(readers.claim(sys.argv[1]), *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("torch_profiler ")
+    assert "tracker.readers.training_log.grammars" not in done.stdout.split()
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [

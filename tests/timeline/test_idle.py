@@ -6,11 +6,15 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.timeline.made_events import Made
 from tests.timeline.test_windows import captures
 from tracker.profile import MISSING, Frames, HostOps, Launches, Rows
+from tracker.timeline import host_work
+from tracker.timeline import idle as idle_rows
 
 US = 1_000
 
@@ -252,3 +256,14 @@ def test_order_of_the_events_does_not_matter(made):
     made = with_host(made, len(made.rows[HostOps]) + len(made.rows[Frames]))
     before, after = made.built().tables["idle"], made.shuffled(random.Random(1)).built().tables["idle"]
     assert [list(column) for column in before.values()] == [list(column) for column in after.values()]
+
+
+@given(captures(), st.integers(1, 3))
+def test_gaps_are_explained_alike_however_many_at_once(made, at_once):
+    made = with_host(made, len(made.rows[HostOps]))
+    together = made.built().tables["idle"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(idle_rows, "_GAPS_AT_ONCE", at_once)
+        patch.setattr(host_work, "BLOCK_ROWS", at_once)
+        apart = made.built().tables["idle"]
+    assert [list(column) for column in together.values()] == [list(column) for column in apart.values()]

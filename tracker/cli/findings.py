@@ -44,7 +44,7 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
         incidents = found.tables["incidents"].records()
-        found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
+        found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, incidents)))
     gate = gate_of_findings(found, fail_on or "new")
     delivery.deliver(found, limit=top, gate=gate)
     if fail_on:
@@ -79,7 +79,7 @@ def explain(
     with opened(db, read_only=True) as store:
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
-        notes = compare.notes_between(store, [one.finding for one in found])
+        notes = compare.notes_on_commits(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
 

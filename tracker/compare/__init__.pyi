@@ -2,8 +2,7 @@ from .diff import diff, diffs
 from .gates import gate_of_diff
 from .log import log
 from .matrix import matrix
-from .references import may_be_path, names_path, needs_store, resolve
-from .revisions import label_of, notes_between, version_of
+from .references import label_of, may_be_path, names_path, needs_store, notes_on_commits, resolve, version_of
 from .show import show
 
 __all__ = [
@@ -16,7 +15,7 @@ __all__ = [
     "may_be_path",
     "names_path",
     "needs_store",
-    "notes_between",
+    "notes_on_commits",
     "resolve",
     "show",
     "version_of",

@@ -14,15 +14,15 @@ from tracker.advice.versions import compared, merged
 from tracker.columns import Columns
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.explain import code_line
+from tracker.compare.loading import load_all
+from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named, needs_store
-from tracker.compare.sides import load_all
-from tracker.compare.tracks import check_one_track
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
 Row = dict[str, Any]
@@ -33,8 +33,8 @@ _LINES: Final = 3
 def advise(
     store: Store | None, reference: str, baseline: str | None = None, *, options: AdviseOptions | None = None
 ) -> Advised:
-    """The advice on the runs that `reference` names, the median of what each run could win; with a `baseline` only what
-    is new, grown by half, or gone since.
+    """Return the advice on the runs that `reference` names, the median of what each run could win; with a `baseline`
+    only what is new, grown by half, or gone since.
 
     References are those of `tracker diff`. UsageError where one names nothing, or a rule is none.
     """
@@ -79,16 +79,16 @@ def advise(
         )
 
 
-def _described(side: Loaded, reference: str) -> Row:
+def _described(side: LoadedSide, reference: str) -> Row:
     first = side.runs.records()[0]
     return {"reference": reference, "run_ids": list(side.run_ids), **{name: first[name] for name in _RUN}}
 
 
-def _of_side(side: Loaded, options: AdviseOptions) -> RunAdvice:
-    """What the rules say of the runs of a side together: of each piece of advice the median gain of the runs that have
-    it. A pruned run gives what was stored.
+def _of_side(side: LoadedSide, options: AdviseOptions) -> RunAdvice:
+    """Return what the rules say of the runs of a side together: of each piece of advice the median gain of the runs
+    that have it. A pruned run gives what was stored.
     """
-    pruned = side.asked.pruned(side.store, side.run_ids)
+    pruned = side.pruned_runs()
     kept = stored.of_runs(side.store, sorted(pruned)) if pruned else {}
     return merged([
         kept.get(run_id, RunAdvice(step_ns=0.0)) if run_id in pruned
@@ -106,12 +106,12 @@ def _chosen(items: Sequence[Advice], options: AdviseOptions) -> tuple[Advice, ..
     )  # fmt: skip
 
 
-def _with_code(side: Loaded, items: Sequence[Advice]) -> Iterator[Advice]:
-    """The advice with the lines of code from which its operators were called, where stacks were recorded."""
+def _with_code(side: LoadedSide, items: Sequence[Advice]) -> Iterator[Advice]:
+    """Yield the advice with the lines of code from which its operators were called, where stacks were recorded."""
     wanted = {claim.op for item in items for claim in item.claims}
     stacks: dict[tuple[str, str], str] = {}
     if wanted and items:
-        rows = side.ask(queries.ops).rows("name", "input_shapes", "call_stack")
+        rows = side.query(queries.ops).rows("name", "input_shapes", "call_stack")
         for name, shapes, stack in rows:
             if name in wanted and stack and (line := code_line(stack)):
                 stacks.setdefault((name, shapes), line)

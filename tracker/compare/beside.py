@@ -13,22 +13,22 @@ from tracker.store import queries
 from tracker.units import NS_PER_MS, format_diff, format_ns
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 
-def counted(side: Loaded, counter: CounterName) -> float | None:
+def counted(side: LoadedSide, counter: CounterName) -> float | None:
     """Return the value of a counter of whole captures: the mean of the ranks, the median of the runs."""
     if side.is_part:  # it is one number for all steps
         return None
     found: dict[int, list[float]] = {}
-    table = side.ask(queries.counters, by=("run",), in_steps=False)
+    table = side.query(queries.counters, by=("run",), in_steps=False)
     for run_id, *name, mean in table.rows("run_id", "source", "name", "attribute", "mean"):
         if tuple(name) == counter and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(values) for values in found.values()])) if found else None
 
 
-def notes_on_files_beside(side: Loaded) -> Iterator[str]:
+def notes_on_files_beside(side: LoadedSide) -> Iterator[str]:
     """Yield the times of the timer log and the summary beside a trace, where they differ from those of the trace."""
     # their own numbers are means as well
     mean_ns = step_numbers(side).get("mean_step_ns")

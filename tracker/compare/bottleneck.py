@@ -20,7 +20,7 @@ from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.columns import I64, Columns
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
     _Times = tuple[I64, I64, I64, I64, I64]
 
@@ -46,8 +46,8 @@ _NO_IDLE: Final = "when the device idles in data loading (all of data loading co
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
 
 
-def bottleneck(side: Loaded) -> Bottleneck:
-    """The bottleneck of a side; `Bottleneck` defines its numbers."""
+def bottleneck(side: LoadedSide) -> Bottleneck:
+    """Return the bottleneck of a side; `Bottleneck` defines its numbers."""
     times = _times(side)
     loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
     timer, empty_queue = _times_by_timer(side), _empty_queue(side)
@@ -105,26 +105,26 @@ def _bound(
     return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
 
 
-def _share(side: Loaded, part: str, whole: str) -> float | None:
+def _share(side: LoadedSide, part: str, whole: str) -> float | None:
     """Of the numbers that the overall table shows."""
     numbers = step_numbers(side)
     return numbers[part] / numbers[whole] if part in numbers and numbers.get(whole) else None
 
 
-def _host_idle(side: Loaded) -> float | None:
+def _host_idle(side: LoadedSide) -> float | None:
     """Return the share of the steps in which nothing was launched for the device; None where launches are not known."""
     of_device = side.steps.taken(side.steps["timeline"] == "device")
     runs, (whole, waits, ranks), steps = _known(of_device, "whole_ns", "host_idle_ns", "rank")
     return _number(side, runs, ranks, waits * steps, whole * steps, steps) if len(runs) else None
 
 
-def _utilisation(side: Loaded, times: _Times) -> float | None:
+def _utilisation(side: LoadedSide, times: _Times) -> float | None:
     """Of what the rows of steps know; else the mean of what the profiler says of its devices."""
     runs, ranks, busy, lasting, steps = times
     return _number(side, runs, ranks, busy, lasting, steps) if len(runs) else _said(side)
 
 
-def _times(side: Loaded) -> _Times:
+def _times(side: LoadedSide) -> _Times:
     """Return of the rows of steps that know it: run, rank, how long the device worked, how long the steps lasted, in
     ns, and how many steps it is.
     """
@@ -135,8 +135,8 @@ def _times(side: Loaded) -> _Times:
     return runs, rank, (whole - idle) * steps, lasting * steps, steps
 
 
-def _outside_steps(side: Loaded, times: _Times) -> float | None:
-    """How much of the E2E of the captures lies in none of their steps; None for a part of the steps.
+def _outside_steps(side: LoadedSide, times: _Times) -> float | None:
+    """Return how much of the E2E of the captures lies in none of their steps; None for a part of the steps.
 
     A rank counts where all of its steps are among the `times`.
     """
@@ -155,19 +155,19 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     return _number(side, runs[known], ranks[known], np.maximum(outside, 0)[known], e2e[known])
 
 
-def _times_by_timer(side: Loaded) -> tuple[float, float] | None:
+def _times_by_timer(side: LoadedSide) -> tuple[float, float] | None:
     """Return data loading and step in ns by the timer log beside a trace; None without one."""
     reader_ms, batch_ms = counted(side, TIMER_READER), counted(side, TIMER_BATCH)
     return (reader_ms * NS_PER_MS, batch_ms * NS_PER_MS) if reader_ms is not None and batch_ms else None
 
 
-def _exposed_collectives(side: Loaded) -> tuple[str | None, float | None]:
+def _exposed_collectives(side: LoadedSide) -> tuple[str | None, float | None]:
     """Return the kind of collective that is exposed most, and which part of the exposed communication is waiting for
     other ranks, where a source tells the two apart; None where none does.
     """
     exposed: dict[str, int] = {}
     known = waits = 0
-    for row in side.ask(queries.communication, by=("rank",), in_steps=side.has_markers).records():
+    for row in side.query(queries.communication, by=("rank",), in_steps=side.has_markers).records():
         kind, exposed_ns, wait_ns = row["kind"], row["exposed_ns"], least_exposed_wait(row)
         if exposed_ns:
             exposed[kind] = exposed.get(kind, 0) + exposed_ns
@@ -179,17 +179,17 @@ def _exposed_collectives(side: Loaded) -> tuple[str | None, float | None]:
     return kind or None, waits / known if is_known else None
 
 
-def _empty_queue(side: Loaded) -> float | None:
+def _empty_queue(side: LoadedSide) -> float | None:
     """Return how much of the time the queue to the device is empty."""
     percent = counted(side, EMPTY_QUEUE)
     return None if percent is None else percent / 100
 
 
-def _said(side: Loaded) -> float | None:
+def _said(side: LoadedSide) -> float | None:
     if side.is_part or not (side.captures["timeline"] == "device").any():  # it says so of all steps together
         return None
     found: dict[int, list[float]] = {}
-    counters = side.ask(queries.counters, by=("run",), in_steps=False)
+    counters = side.query(queries.counters, by=("run",), in_steps=False)
     for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
         if source == DEVICE_USE and not name.startswith("CPU") and mean is not None:
             found.setdefault(run_id, []).append(mean)
@@ -203,8 +203,8 @@ def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
     return runs, found, steps
 
 
-def _number(side: Loaded, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
-    """`part` / `whole`: over the steps of each rank, then over ranks and runs as every number."""
+def _number(side: LoadedSide, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
+    """Return `part` / `whole`: over the steps of each rank, then over ranks and runs as every number."""
     stages = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
     place, first = number_distinct_rows([runs, ranks])
     found: dict[int, dict[int, float]] = {}

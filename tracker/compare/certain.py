@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import MOVED
@@ -43,7 +43,7 @@ class Facts(Struct, frozen=True):
         return bool(self.added or self.removed or self.reshaped)
 
     def words(self, *, with_calls: bool) -> str:
-        """All of it in a phrase, "" for nothing.
+        """Return all of it in a phrase, "" for nothing.
 
         >>> Facts(added=("pow", "tanh"), removed=("gelu",), called=("mul",)).words(with_calls=True)
         '2 operators new, 1 gone, 1 called more or less often'
@@ -66,11 +66,14 @@ class Facts(Struct, frozen=True):
 
 
 def facts_of(ops: Columns, overall: Columns) -> Facts:
-    """What differs for certain between two sides. `ops`: all operators of their Diff; `overall`: its overall rows."""
+    """Return what differs for certain between two sides.
+
+    `ops`: all operators of their Diff; `overall`: its overall rows.
+    """
     place, first = number_distinct_rows([ops["name"]])
     names = ops["name"][first].tolist()
     calls = [
-        np.nan_to_num(reduction.exact_sums(ops[f"{side}_calls"], place, len(first))).tolist()
+        np.nan_to_num(match.sum_exactly(ops[f"{side}_calls"], place, len(first))).tolist()
         for side in ("baseline", "candidate")
     ]
     statuses = status_of_names(ops)

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns
-from tracker.compare import knowing, reduction
+from tracker.compare import coverage, match
 from tracker.compare.renames import status_of_names
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
@@ -24,7 +24,7 @@ from tracker.units import format_diff
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Part
 
@@ -49,7 +49,7 @@ _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_c
 
 
 def contributions(
-    sides: tuple[Loaded, Loaded],
+    sides: tuple[LoadedSide, LoadedSide],
     tables: Mapping[str, Columns],
     parts: Sequence[Part],
     delta_ns: float | None,
@@ -90,13 +90,15 @@ def _by_size(row: Contribution) -> tuple[float, str]:
 
 
 def _parts(
-    sides: tuple[Loaded, Loaded],
+    sides: tuple[LoadedSide, LoadedSide],
     tables: Mapping[str, Columns],
     parts: Sequence[Part],
     delta_ns: float | None,
     judged: Judged,
 ) -> list[Contribution]:
-    """The parts of the step that no operator explains, each with what it means, and its verdict where it changed."""
+    """Return the parts of the step that no operator explains, each with what it means, and its verdict where it
+    changed.
+    """
     on_device = any(side.side.timeline == "device" for side in sides)
     why = _WHY_ON_DEVICE if on_device else _WHY_ON_HOST
     waiting = _waits_for_data(tables["overall"], parts, delta_ns)
@@ -122,7 +124,7 @@ def _parts(
 
 
 def _idle_cause(idle: Columns, delta_ns: float) -> str:
-    """The cause that makes most of a change of idle time, at least half of it; "" where none does."""
+    """Return the cause that makes most of a change of idle time, at least half of it; "" where none does."""
     by_cause: dict[str, float] = {}
     for cause, change in idle.rows("cause", "delta_ns"):
         by_cause[cause] = by_cause.get(cause, 0.0) + change * (1 if delta_ns > 0 else -1)
@@ -131,7 +133,9 @@ def _idle_cause(idle: Columns, delta_ns: float) -> str:
 
 
 def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:
-    """The part that changed because data loading did, where that carries at least half of the change; else ""."""
+    """Return the part that changed because data loading did, where that carries at least half of the change;
+    else "".
+    """
     loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
     if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
         return ""
@@ -144,7 +148,7 @@ def _with_share(row: Contribution, delta_ns: float | None) -> Contribution:
 
 
 def _causes(
-    sides: tuple[Loaded, Loaded],
+    sides: tuple[LoadedSide, LoadedSide],
     tables: Mapping[str, Columns],
     renames: Sequence[Rename],
     findings: Mapping[str, Cause],
@@ -176,12 +180,12 @@ def _kernels(kernels: Columns) -> list[Contribution]:
 
 
 def _operators(
-    sides: tuple[Loaded, Loaded], ops: Columns, renames: Sequence[Rename], findings: Mapping[str, Cause]
+    sides: tuple[LoadedSide, LoadedSide], ops: Columns, renames: Sequence[Rename], findings: Mapping[str, Cause]
 ) -> list[Contribution]:
     """Operators without what they have in collectives and copies, for these are parts of the step of their own."""
     beside: dict[str, tuple[float, float]] = {}
     if any(side.side.timeline == "device" for side in sides):
-        before, after = (_beside_compute(side) for side in knowing.both(*sides, knowing.KERNELS))
+        before, after = (_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
         ops = ops.taken(~is_among(ops["name"], _host_collectives(sides)))
@@ -204,7 +208,7 @@ def _operators(
 
 
 def _shape_and_others(whole: Contribution, finding: Cause) -> Iterator[Contribution]:
-    """The shape of an operator that is a finding, and all its other shapes together where it has any."""
+    """Yield the shape of an operator that is a finding, and all its other shapes together where it has any."""
     own, all_shapes = ([getattr(row, name) or 0.0 for name in _NUMBERS] for row in (finding, whole))
     status = finding.status if finding.status in (ADDED, REMOVED) else BOTH
     yield _with_verdict(_cause(whole.kind, whole.name, status, *own), finding, finding.input_shapes)
@@ -218,7 +222,7 @@ def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Co
 
 
 def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
-    """A cause that says why, where its change has another sign than its verdict."""
+    """Return a cause that says why, where its change has another sign than its verdict."""
     word, sign = {"IMPROVED": ("faster", -1.0), "REGRESSED": ("slower", 1.0)}.get(cause.verdict or "", ("", 0.0))
     if cause.delta_ns * sign >= 0:
         return cause
@@ -235,7 +239,9 @@ def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
 
 
 def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:
-    """What went and what came, as one: what its operators took and no longer do, and what they take now and did not."""
+    """Return what went and what came, as one: what its operators took and no longer do, and what they take now and did
+    not.
+    """
     delta = fsum(cause.delta_ns for cause in causes)
     known = {finding.verdict for cause in causes if (finding := findings.get(cause.name)) is not None}
     word = None
@@ -270,25 +276,26 @@ def _by_name(
     elsewhere.
     """
     place, first = number_distinct_rows([rows["name"]])
-    sums = [np.nan_to_num(reduction.exact_sums(rows[name], place, len(first))).tolist() for name in _NUMBERS]
+    sums = [np.nan_to_num(match.sum_exactly(rows[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(rows)
     for name, before, after, calls0, calls1 in zip(rows["name"][first].tolist(), *sums, strict=True):
         less0, less1 = beside.get(name, (0.0, 0.0))
         yield name, statuses[name], max(before - less0, 0.0), max(after - less1, 0.0), calls0, calls1
 
 
-def _beside_compute(side: Loaded) -> dict[str, float]:
+def _beside_compute(side: LoadedSide) -> dict[str, float]:
     """Name of an op -> its time in collectives and copies."""
-    kernels = side.ask(queries.kernels)
+    kernels = side.query(queries.kernels)
     kernels = kernels.taken(is_among(kernels["category"], _BESIDE))
     number, first = number_distinct_rows([kernels["op"]])
-    sums = reduction.of_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
+    sums = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
     return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(sums).tolist(), strict=True))
 
 
-def _host_collectives(sides: tuple[Loaded, Loaded]) -> list[str]:
-    """Names of the ops in which a host waits for its collectives."""
-    tasks = [side.ask(queries.communication_tasks) for side in knowing.both(*sides, knowing.COLLECTIVES)]
+def _host_collectives(sides: tuple[LoadedSide, LoadedSide]) -> list[str]:
+    """Return names of the ops in which a host waits for its collectives."""
+    known = coverage.blank_unless_both(*sides, coverage.COLLECTIVES)
+    tasks = [side.query(queries.communication_tasks) for side in known]
     return sorted({name for table in tasks for name in table.listed("name")})
 
 

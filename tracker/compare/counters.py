@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import join, reduction
+from tracker.compare import match
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
@@ -18,40 +18,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tracker.columns import F64
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _KEY: Final = list(COUNTER_KEY)
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> Columns:
-    """The `counters` of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
+def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
+    """Return the `counters` of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
     sides = (baseline, candidate)
-    asked = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
+    asked = [of_side(side, ("run",)) for side in sides if side.may_have_rows(queries.counters)]
     if len(asked) < len(sides) or not all(map(len, asked)):
-        return join.nothing("counters")
+        return match.empty_table("counters")
     counted = [table.taken(~is_among(table["source"], REPEATED_COUNTERS)) for table in asked]
     rows, keys = number_tables(counted, _KEY)
-    joined = join.matched(keys, rows, list(map(_medians, rows)))
+    joined = match.match_rows(keys, rows, list(map(_medians, rows)))
     joined = joined.taken(joined["status"] == BOTH)
     mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
-    joined = joined.having(delta=mean1 - mean0, diff=join.ratio(mean0, mean1))
-    return join.finished("counters", join.by_size(joined, "diff"))
+    joined = joined.having(delta=mean1 - mean0, diff=match.relative_change(mean0, mean1))
+    return match.finish_table("counters", match.sort_by_size(joined, "diff"))
 
 
-def of_side(side: Loaded, by: Sequence[str]) -> Columns:
-    """The counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
+def of_side(side: LoadedSide, by: Sequence[str]) -> Columns:
+    """Return the counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
 
     Without the calls of modules, which the tree of modules shows, and the FLOPs of operators, which advice reads.
     """
     steps = side.chosen_steps if side.is_part else None
-    table = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
+    table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
     return table.taken(~is_among(table["source"], (MODULE_CALLS, OP_FLOPS)))
 
 
 def _medians(rows: Numbered) -> dict[str, F64]:
     """Of each key means over all values of a run, the median over the runs; and the extremes."""
     found = {name: _median(rows, name) for name in ("calls", "mean")}
-    return found | reduction.extremes(rows, "min", "max")
+    return found | match.find_extremes(rows, "min", "max")
 
 
 def _median(rows: Numbered, name: str) -> F64:

@@ -8,36 +8,35 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from tracker.compare import (
+    collectives,
     counters,
     environment,
     explain,
-    idle,
+    kernels,
     levels,
-    links,
     memory,
-    memory_peak,
-    metrics,
     operators,
-    others,
     overall,
+    sections,
     verdicts,
 )
-from tracker.compare import recorded as recordings
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.comparable import compare_recordings
 from tracker.compare.filters import check_exchange, check_named
+from tracker.compare.loading import load_all
 from tracker.compare.notes import notes
+from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
-from tracker.compare.sides import load_all
-from tracker.compare.tracks import Pair, pairs
+from tracker.compare.sections import compare_section
 from tracker.errors import UsageError
-from tracker.results import Diff, DiffOptions
+from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.diff import DiffSamples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tracker.columns import Columns
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.store import Store
 
@@ -52,7 +51,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     UsageError where both sides have runs of several devices and configurations; see `diffs`.
     """
     with _reading(store, (baseline, candidate)):
-        found = pairs(store, (baseline, candidate), options or DiffOptions())
+        found = find_pairs(store, (baseline, candidate), options or DiffOptions())
         if len(found) > 1:
             words = ", ".join(f"{pair.sides[1]} {words_of(pair.options.config.items())}".strip() for pair in found)
             raise UsageError(
@@ -66,14 +65,14 @@ def diffs(
     store: Store | None, sides: Sequence[str], *, options: DiffOptions | None = None, against: str = "window"
 ) -> list[Diff]:
     """As `diff`, for each device and configuration that both sides have runs of. `sides`: baseline and candidate, or
-    the candidate alone, which is compared with what `against` says (see `baseline_of`).
+    the candidate alone, which is compared with what `against` says (see `find_baseline`).
     """
     with _reading(store, sides):
-        return [_diff(store, pair) for pair in pairs(store, sides, options or DiffOptions(), against)]
+        return [_diff(store, pair) for pair in find_pairs(store, sides, options or DiffOptions(), against)]
 
 
 def _reading(store: Store | None, sides: Sequence[str]) -> AbstractContextManager[object]:
-    """One state of the database for all that is asked, where no side is read into another one meanwhile."""
+    """Return one state of the database for all that is asked, where no side is read into another one meanwhile."""
     return store.reading() if store is not None and all(map(needs_store, sides)) else nullcontext()
 
 
@@ -82,40 +81,35 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
     with ExitStack() as stack:
         steps = (options.baseline_steps, options.candidate_steps)
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps)
-        recorded, options = recordings.compared(left, right, options)
+        recorded, options = compare_recordings(left, right, options)
         found = recorded.operators(operators.compare(left, right, options))
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
-            everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
+            unfiltered = replace(options, op=None, module=None, minimum_ns=None)
+            everything = compare_section(sections.MODULES, left, right, unfiltered)
             check_named("module", options.module, everything.listed("module"), (left, right))
         check_exchange(options, (left, right))
-        exchange, exchange_details = others.communication(left, right, options)
-        allocated, allocated_details = memory.compare(left, right, options)
-        measured = metrics.measure(left, right)
-        kernels, kernel_types = others.kernels(left, right, options)
-        kernels, kernel_metrics = metrics.of_kernels(measured, kernels)
+        allocated, allocated_details = memory.compare_allocations(left, right, options)
+        measured = kernels.measure_kernels(left, right)
+        matched = {one.table: compare_section(one, left, right, options) for one in sections.SECTIONS}
+        matched["kernels"], kernel_metrics = kernels.add_metrics(measured, matched["kernels"])
         judged = verdicts.judge(left, right, options, recorded, found)
-        tables = {
+        made = {
+            **matched,
             "environment": environment.compare(left, right),
-            "overall": overall.compare(left, right),
+            "overall": overall.compare_overall(left, right),
             "ops": found.ops,
             "op_details": found.details,
-            "kernels": kernels,
-            "kernel_types": kernel_types,
             "kernel_metrics": kernel_metrics,
-            "communication": exchange,
-            "communication_details": exchange_details,
-            "communication_links": links.compare(left, right, options),
+            "communication_links": collectives.compare_links(left, right, options),
             "memory": allocated,
             "memory_details": allocated_details,
-            "memory_peak": memory_peak.compare_owners(left, right, options),
-            "memory_peak_totals": memory_peak.compare_totals(left, right),
-            "memory_blocks": memory_peak.compare_blocks(left, right, options, allocated),
-            "modules": others.modules(left, right, options),
-            "api": others.api(left, right, options),
-            "idle": idle.compare(left, right, options),
+            "memory_peak": memory.compare_owners(left, right, options),
+            "memory_peak_totals": memory.compare_totals(left, right),
+            "memory_blocks": memory.compare_blocks(left, right, options, allocated),
             "counters": counters.compare(left, right),
         }
+        tables = {name: made[name] for name in DIFF_COLUMNS}
         result = Diff(
             baseline=left.side,
             candidate=right.side,
@@ -128,27 +122,29 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             judgement=judged.judgement,
             gates=judged.gates,
             samples=DiffSamples(
-                overall=overall.runs(left, right),
+                overall=overall.overall_of_runs(left, right),
                 keys=found.keys,
                 ops=found.runs,
-                curves=memory_peak.curves(left, right),
+                curves=memory.curves(left, right),
                 **_drawn_tree(left, right, options, judged, tables["modules"]),
             ),
             notes=(
                 *pair.notes,
                 *recorded.notes(),
                 *notes(left, right, found, options),
-                *memory.note(left, right),
-                *memory_peak.notes_on_blocks(left, right),
+                *memory.note_on_rules(left, right),
+                *memory.notes_on_blocks(left, right),
                 *measured.notes,
             ),
         )
         return _without_tables(result) if result.is_refused else result
 
 
-def _drawn_tree(left: Loaded, right: Loaded, options: DiffOptions, judged: Judged, modules: Columns) -> dict[str, Any]:
-    """The tree of `DiffSamples`, of modules where they are known, else of calls; nothing where none is asked for, and
-    where a tree is a table of the result.
+def _drawn_tree(
+    left: LoadedSide, right: LoadedSide, options: DiffOptions, judged: Judged, modules: Columns
+) -> dict[str, Any]:
+    """Return the tree of `DiffSamples`, of modules where they are known, else of calls; nothing where none is asked
+    for, and where a tree is a table of the result.
     """
     if not options.with_flame or options.tree:
         return {}
@@ -158,18 +154,20 @@ def _drawn_tree(left: Loaded, right: Loaded, options: DiffOptions, judged: Judge
 
 
 def _without_tables(found: Diff) -> Diff:
-    """A diff of sides that do different work: what differs between them, and no numbers."""
+    """Return a diff of sides that do different work: what differs between them, and no numbers."""
     tables = {name: table if name == "environment" else table.head(0) for name, table in found.tables.items()}
     alone = explain.headline_alone(found.explanation)
     return replace(found, tables=tables, explanation=alone, bottlenecks=None, tree_table=None, samples=DiffSamples())
 
 
 def _op_names(found: operators.Operators) -> Iterator[str]:
-    """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
+    """Yield the names of operators under which rows may be asked for: of both sides, and those that a map renames."""
     for rows in (found.baseline_rows, found.candidate_rows, found.everything):
         yield from dict.fromkeys(rows.listed("name"))
 
 
 def _metric(baseline: str, candidate: str) -> str:
-    """`self_ns` where one side ran on a device and the other on the host: each op is then judged where it ran."""
+    """Return `self_ns` where one side ran on a device and the other on the host: each op is then judged where
+    it ran.
+    """
     return baseline if baseline == candidate else "self_ns"

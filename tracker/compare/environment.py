@@ -13,14 +13,15 @@ from tracker.store import queries
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _KIND_ORDER = ("workload", "device", "configuration", "code", "fact", "host", "setting", "capture", "tag")
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> Columns:
-    """The `environment` of a Diff: only what differs, None where a side does not say. Several values of a side
-    join with ` | `.
+def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
+    """Return the `environment` of a Diff: only what differs, None where a side does not say.
+
+    Several values of a side join with ` | `.
     """
     before, after = _known(baseline), _known(candidate)
     if ("workload", "workload") not in before.keys() & after.keys():  # a path has none
@@ -33,7 +34,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     return Columns({name: objects([row[at] for row in rows]) for at, name in enumerate(names)})
 
 
-def _known(side: Loaded) -> dict[tuple[str, str], str]:
+def _known(side: LoadedSide) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], set[str]] = {}
 
     def add(kind: str, key: str, value: object) -> None:
@@ -47,7 +48,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
         add("capture", "format", source)
         add("code", "commit", commit)
         add("capture", "naming rules", rules)
-    for kind, key, value in side.about(queries.facts).rows("kind", "key", "value"):
+    for kind, key, value in side.query_with(queries.facts).rows("kind", "key", "value"):
         if kind != "fact" or key not in OF_A_RUN:
             add("code" if kind == "fact" and key in OF_THE_CODE else kind, key, value)
     for host, timeline, quality, settings in side.captures.rows("host", "timeline", "quality", "settings"):

@@ -13,12 +13,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.compare.certain import facts_of
 from tracker.compare.contributions import contributions
 from tracker.compare.headline import Total, headline
 from tracker.compare.incomplete import remarks_on_incomplete_captures
-from tracker.compare.metrics import op_reasons
+from tracker.compare.kernels import op_reasons
 from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
@@ -28,10 +28,10 @@ from tracker.table import is_among, number_distinct_rows, number_tables, rank_va
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
 
-    from tracker.compare.metrics import Measured
+    from tracker.compare.comparable import Recorded
+    from tracker.compare.kernels import Measured
     from tracker.compare.operators import Operators
-    from tracker.compare.recorded import Recorded
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged, Row
     from tracker.results import DiffOptions
 
@@ -57,8 +57,8 @@ _HOST_PARTS: Final = (
 
 
 def explain(
-    baseline: Loaded,
-    candidate: Loaded,
+    baseline: LoadedSide,
+    candidate: LoadedSide,
     operators: Operators,
     measured: Measured,
     options: DiffOptions,
@@ -66,7 +66,7 @@ def explain(
     recorded: Recorded,
     tables: Mapping[str, Columns],
 ) -> Explanation:
-    """The explanation of a Diff. `tables`: its tables, of which overall and kernels are read."""
+    """Return the explanation of a Diff. `tables`: its tables, of which overall and kernels are read."""
     before, after = step_numbers(baseline), step_numbers(candidate)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total0, total1 = before.get(metric), after.get(metric)
@@ -125,7 +125,7 @@ def explain(
 
 
 def headline_alone(found: Explanation) -> Explanation:
-    """An explanation of which only the headline is left."""
+    """Return an explanation of which only the headline is left."""
     return Explanation(
         total_metric=found.total_metric, baseline_ns=None, candidate_ns=None, delta_ns=None, parts=(), causes=(),
         rest_ns=None, explained_ns=0.0, cancelling=False, gross_loss_ns=0.0, gross_gain_ns=0.0, rollup=(), renames=(),
@@ -133,18 +133,20 @@ def headline_alone(found: Explanation) -> Explanation:
     )  # fmt: skip
 
 
-def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
-    """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
+def _rest_title(baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Return what the total changed by beyond its operators: no operator ran, or on a device several at the
+    same time.
+    """
     host = _host_only(baseline, candidate)
     what = "idle time: no operator runs" if host else "idle time, less what runs at the same time"
     return f"rest ({what}; {_NO_SUMS})"
 
 
 def _causes(
-    baseline: Loaded, candidate: Loaded, operators: Operators, delta: float | None, judged: Judged
+    baseline: LoadedSide, candidate: LoadedSide, operators: Operators, delta: float | None, judged: Judged
 ) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
-    """The largest ops, and the largest names of ops; each with where it runs and its verdict, or without one whether
-    it stands out of the runs.
+    """Return the largest ops, and the largest names of ops; each with where it runs and its verdict, or without one
+    whether it stands out of the runs.
     """
     largest = operators.everything.head(_MAX_CAUSES)
     where = _places(operators, set(largest.listed("name")))
@@ -168,8 +170,8 @@ def _causes(
 
 
 def _findings(ops: Columns, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
-    """What is a finding or a suspicion, once per name of an op, the largest contribution first: all shapes together, or
-    the shape that is one.
+    """Return what is a finding or a suspicion, once per name of an op, the largest contribution first: all shapes
+    together, or the shape that is one.
     """
     found = judged.findings()
     if not found:
@@ -194,16 +196,16 @@ def _judged(cause: Cause, row: Row | None) -> Cause:
 
 
 def _with_reasons(
-    causes: tuple[Cause, ...], measured: Measured, sides: tuple[Loaded, Loaded], options: DiffOptions
+    causes: tuple[Cause, ...], measured: Measured, sides: tuple[LoadedSide, LoadedSide], options: DiffOptions
 ) -> tuple[Cause, ...]:
-    """`causes` with what the metrics of their kernels say."""
+    """Return `causes` with what the metrics of their kernels say."""
     by_name = any(cause.kind == "name" for cause in causes)
     reasons = op_reasons(measured, sides, causes, options, by_name=by_name)
     return tuple(replace(cause, why=why) for cause, why in zip(causes, reasons, strict=True))
 
 
 def _parts(
-    baseline: Loaded, candidate: Loaded, before: dict[str, float], after: dict[str, float], metric: str
+    baseline: LoadedSide, candidate: LoadedSide, before: dict[str, float], after: dict[str, float], metric: str
 ) -> tuple[Part, ...]:
     """Parts of the total whose deltas sum to its delta exactly; what medians leave over is a part of its own."""
     host = _host_only(baseline, candidate)
@@ -225,7 +227,9 @@ def _parts(
 
 
 def _parts_of_log(before: dict[str, float], after: dict[str, float], metric: str) -> tuple[Part, ...]:
-    """The parts of a step of which the sources say at most how long it waits for its data, as training logs do."""
+    """Return the parts of a step of which the sources say at most how long it waits for its data, as training
+    logs do.
+    """
 
     def part(name: str, title: str, times: tuple[float, float]) -> Part:
         return Part(name, title, *times, times[1] - times[0])
@@ -238,14 +242,14 @@ def _parts_of_log(before: dict[str, float], after: dict[str, float], metric: str
     return (part("data_loading_ns", "Data loading", loading), part("others_ns", "All but data loading", others))
 
 
-def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
+def _host_only(baseline: LoadedSide, candidate: LoadedSide) -> bool:
     return "device" not in (baseline.side.timeline, candidate.side.timeline)
 
 
 def _by_name(ops: Columns, most: int | None = None) -> Columns:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     place, first = number_distinct_rows([ops["name"]])
-    sums = {name: reduction.exact_sums(ops[name], place, len(first)) for name in _SUMMED}
+    sums = {name: match.sum_exactly(ops[name], place, len(first)) for name in _SUMMED}
     names = ops["name"][first]
     order = np.lexsort([rank_values(names), -np.abs(sums["delta_ns"])])[:most]
     rolled = Columns({"name": names, **sums}).taken(order)
@@ -262,8 +266,8 @@ def _by_name(ops: Columns, most: int | None = None) -> Columns:
 
 
 def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]:
-    """Where each op of these names mostly runs: its module, then the line of the user's code in its most frequent call
-    stack.
+    """Return where each op of these names mostly runs: its module, then the line of the user's code in its most
+    frequent call stack.
     """
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
@@ -271,7 +275,7 @@ def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]
         chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(is_among(rows["name"], names))
         (own,), keys = number_tables([chosen], ["name", "input_shapes"])
         for column in columns:
-            for *key, text in keys.having(text=reduction.dominant(own, column, "own_ns")).rows(*keys.arrays, "text"):
+            for *key, text in keys.having(text=match.dominant_texts(own, column, "own_ns")).rows(*keys.arrays, "text"):
                 place = text if column == "module" else code_line(text)
                 if place:
                     found.setdefault(tuple(key), {})[place] = None
@@ -285,7 +289,8 @@ def _records(table: Columns) -> Iterator[Row]:
 
 
 def code_line(call_stack: str) -> str:
-    """The innermost frame of a call stack (innermost first, `;` between) that is neither built in nor of the framework.
+    """Return the innermost frame of a call stack (innermost first, `;` between) that is neither built in nor of the
+    framework.
 
     >>> code_line("<built-in function linear>;torch/nn/modules/linear.py(130): forward;train.py(89): forward")
     'train.py(89): forward'

@@ -13,12 +13,13 @@ from tracker.store import queries
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import Selection
 
 
 def matching(table: Columns, column: str, pattern: str | None) -> Columns:
-    """The rows whose `column` matches the glob `pattern` (case matters); all rows without a pattern or such a column.
+    """Return the rows whose `column` matches the glob `pattern` (case matters); all rows without a pattern or such a
+    column.
 
     >>> matching(Columns({"name": np.array(["aten::mm", "nccl"], dtype=object)}), "name", "aten::*").listed("name")
     ['aten::mm']
@@ -29,7 +30,7 @@ def matching(table: Columns, column: str, pattern: str | None) -> Columns:
 
 
 def check_named(
-    what: str, pattern: str | None, names: Iterable[str], sides: Iterable[Loaded], *, section: str = ""
+    what: str, pattern: str | None, names: Iterable[str], sides: Iterable[LoadedSide], *, section: str = ""
 ) -> None:
     """UsageError where `pattern` matches none of the `names` that the `sides` have, with those like it. `what`: of what
     the names are, such as operator; `section`: where they are listed, if that is called otherwise.
@@ -44,12 +45,14 @@ def check_named(
         raise queries.unknown(what, pattern, known, f" in {those}", where=where)
 
 
-def check_exchange(chosen: Selection, sides: Sequence[Loaded]) -> None:
+def check_exchange(chosen: Selection, sides: Sequence[LoadedSide]) -> None:
     """UsageError where no collective of the `sides` has the kind or the group that is chosen; none where they have no
     collectives, which their tables say.
     """
     for what, pattern, column in (("kind", chosen.kind, "kind"), ("group", chosen.group, "group_role")):
         if pattern:
-            found = [name for side in sides for name in side.ask(queries.communication, in_steps=False).listed(column)]
+            found = []
+            for side in sides:
+                found += side.query(queries.communication, in_steps=False).listed(column)
             if found:
                 check_named(f"{what} of collectives", pattern, found, sides, section="communication")

@@ -45,7 +45,7 @@ _WHY: Final = WHY | {"runs": "the step has no verdict: too few runs, or other se
 
 
 def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
-    """Whether a diff fails, whatever sections and filters it was asked for.
+    """Return whether a diff fails, whatever sections and filters it was asked for.
 
     Exit codes: 1 where the step or the mean step got slower, peak memory rose by `gate_peak`, or (no finding of the
     step) the net of the operators found is at least `gate_net`; else 4 where the step is a suspect, has no verdict, or
@@ -68,7 +68,7 @@ def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
 
 
 def _judged(diff: Diff, result: GateResult, word: str) -> list[GatedRow]:
-    """All that was judged, with its outcome."""
+    """Return all that was judged, with its outcome."""
     found: list[GatedRow] = []
     renamed = {name for rename in diff.explanation.renames if not rename.is_worse for name in rename.names}
     for section, table_name in _TABLES.items():
@@ -95,7 +95,7 @@ def _is_asked(cause: Cause, diff: Diff) -> bool:
 
 
 def _of_name(cause: Cause, metric: str, renamed: set[str], result: GateResult) -> GatedRow:
-    """All shapes of an op together."""
+    """Return all shapes of an op together."""
     verdict, times = cause.verdict or "", (cause.baseline_ns, cause.candidate_ns)
     key = ("op_name", metric, cause.name, "", "")
     why = _REPLACED if cause.name in renamed else ""
@@ -130,7 +130,7 @@ def _row(
 
 
 def _key(row: Row, section: str, diff: Diff) -> tuple[Key, str]:
-    """The series of a row, and what tells it from others of its name."""
+    """Return the series of a row, and what tells it from others of its name."""
     shapes = str(row.get("input_shapes") or "")
     if section == "overall":
         metric = str(row["metric"])
@@ -149,7 +149,7 @@ def _key(row: Row, section: str, diff: Diff) -> tuple[Key, str]:
 
 
 def _is_worse(row: Row, unit: str) -> bool:
-    """Which way a change goes, where the verdict does not say."""
+    """Return which way a change goes, where the verdict does not say."""
     if row.get("status") in (ADDED, REMOVED):
         return bool(row["status"] == ADDED)
     diff = row["judged_diff"]
@@ -159,7 +159,7 @@ def _is_worse(row: Row, unit: str) -> bool:
 
 
 def _outcome(verdict: str, key: Key, why: str, result: GateResult, *, is_worse: bool) -> tuple[Outcome, str]:
-    """What becomes of a verdict at the gate, and why; `why`: a reason for which it is no news."""
+    """Return what becomes of a verdict at the gate, and why; `why`: a reason for which it is no news."""
     if verdict == "SUSPECT" and is_worse and not why:
         return "suspect", ""
     is_peak = key[0] == "run" and key[1] == "peak_allocated_bytes"
@@ -179,7 +179,7 @@ def _outcome(verdict: str, key: Key, why: str, result: GateResult, *, is_worse: 
 
 
 def _is_cause(key: Key, cause: str) -> bool:
-    """Whether a series is what a gate failed by, or explains it."""
+    """Return whether a series is what a gate failed by, or explains it."""
     is_run, is_bytes = key[0] == "run", key[1].endswith("bytes")
     if cause == "peak memory":
         return is_bytes
@@ -203,7 +203,7 @@ def _sizes(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
 
 
 def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> str:
-    """Why something that came is none; "" where it is, or was there before."""
+    """Return why something that came is none; "" where it is, or was there before."""
     if section == "operator" and row["name"] in renamed:
         return _REPLACED
     if row.get("status") != ADDED:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from tracker.compare.comparable import are_same_runs, other_track
 from tracker.compare.references import paths_of
-from tracker.compare.refusals import are_same_runs, other_track
 from tracker.compare.spread import overlap
 from tracker.detect import DEFAULTS
 from tracker.profile.branches import branch_of
@@ -18,8 +18,8 @@ from tracker.units import counted, format_diff, format_ns, format_numbers, steps
 
 if TYPE_CHECKING:
     from tracker.compare.certain import Facts
-    from tracker.compare.recorded import Recorded
-    from tracker.compare.sides import Loaded
+    from tracker.compare.comparable import Recorded
+    from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Part
 
@@ -61,8 +61,8 @@ class Total(Struct, frozen=True):
 
 
 def headline(
-    baseline: Loaded,
-    candidate: Loaded,
+    baseline: LoadedSide,
+    candidate: LoadedSide,
     total: Total,
     parts: tuple[Part, ...],
     judged: Judged,
@@ -71,8 +71,8 @@ def headline(
     facts: Facts,
     forced: bool,
 ) -> Headline:
-    """How much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers of what
-    cannot be compared, too.
+    """Return how much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers
+    of what cannot be compared, too.
     """
     metric = total.metric
     a, b = _labels(baseline, candidate)
@@ -127,7 +127,7 @@ def headline(
 
 
 def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
-    """What differs for certain, where the step does not say it all: it is no finding, or was not judged."""
+    """Return what differs for certain, where the step does not say it all: it is no finding, or was not judged."""
     if verdict in (*_CHANGED, "SUSPECT"):
         return ""
     # calls vary from run to run where inputs do, and several runs are judged
@@ -135,7 +135,7 @@ def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
 
 
 def _failing(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
-    """What fails a gate beside the step, so that no exit code comes unannounced."""
+    """Return what fails a gate beside the step, so that no exit code comes unannounced."""
     result = judged.gates.get("new")
     if result is None or verdict == "REGRESSED":
         return ()
@@ -155,8 +155,8 @@ def _failing(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ..
 
 
 def _mean_step(judged: Judged, verdict: str | None) -> str:
-    """What some slow steps cost, where the step, their median, does not show it; "" where the mean did not change, or
-    is no more than the suspect that the step is.
+    """Return what some slow steps cost, where the step, their median, does not show it; "" where the mean did not
+    change, or is no more than the suspect that the step is.
     """
     row = judged.of_total("mean_step_ns")
     if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
@@ -176,7 +176,7 @@ def _size(before: float, after: float, metric: str) -> str:
 
 
 def _change(before: float, after: float) -> str:
-    """The change in the unit of the two times, in a smaller one where that would show nothing."""
+    """Return the change in the unit of the two times, in a smaller one where that would show nothing."""
     unit = time_unit(before, after)
     text = format_ns(after - before, unit)
     if not any(digit in text for digit in "123456789"):
@@ -193,8 +193,9 @@ def _unjudged(change: float) -> str:
 def _judged(
     verdict: str, change: float, judged_change: float, judged: Judged, runs: tuple[int, int]
 ) -> tuple[str, tuple[str, ...]]:
-    """What stands between the sides, and why it says no more. `judged_change`: against the runs that the verdict rests
-    on, which may be others than those of the baseline.
+    """Return what stands between the sides, and why it says no more.
+
+    `judged_change`: against the runs that the verdict rests on, which may be others than those of the baseline.
     """
     found, limit = judged.found, judged.step_ratio or 0.0
     against = judged.level_words(judged_change) if abs(judged_change - change) >= limit else ()
@@ -228,7 +229,7 @@ def _judged(
 
 
 def _drift(change: float, judged: Judged) -> str:
-    """Why a total that changed by more than its limit is no finding: the machine-wide drift in it, and the rest.
+    """Return why a total that changed by more than its limit is no finding: the machine-wide drift in it, and the rest.
 
     `change`: against the runs that it was judged against; those of the baseline may be others.
     """
@@ -246,7 +247,9 @@ def _drift(change: float, judged: Judged) -> str:
 
 
 def _are_windows(change: float, total: float, parts: tuple[Part, ...]) -> bool:
-    """Whether captures without steps look like cut-outs of the same length: what is in them moved, and they did not."""
+    """Return whether captures without steps look like cut-outs of the same length: what is in them moved, and they did
+    not.
+    """
     return abs(change) < _SMALL_CHANGE and any(abs(part.delta_ns) >= _MOVED * total for part in parts)
 
 
@@ -263,7 +266,7 @@ def _signed(delta_ns: float) -> str:
 
 
 def _noise(
-    baseline: Loaded, candidate: Loaded, change: float, ranges: tuple[Range | None, Range | None]
+    baseline: LoadedSide, candidate: LoadedSide, change: float, ranges: tuple[Range | None, Range | None]
 ) -> tuple[str, ...]:
     if are_same_runs(baseline, candidate):
         return ()
@@ -278,7 +281,7 @@ def _noise(
     return (f"The runs of the two sides overlap ({' and '.join(texts)}): this may be noise.",)
 
 
-def _labels(baseline: Loaded, candidate: Loaded) -> tuple[str, str]:
+def _labels(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, str]:
     a, b = short_labels([baseline.side.label, candidate.side.label])
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
         a, b = (f"{name} ({steps_words(side.side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))

@@ -12,12 +12,12 @@ from tracker.units import counted, format_numbers
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _MOST: Final = 3
 
 
-def remarks_on_incomplete_captures(sides: Sequence[Loaded]) -> tuple[str, ...]:
+def remarks_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     """Return what the checks found on each side, behind the name of the side."""
     labels = short_labels([side.side.label for side in sides])
     found: dict[str, None] = {}
@@ -27,7 +27,7 @@ def remarks_on_incomplete_captures(sides: Sequence[Loaded]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _sentences(side: Loaded) -> tuple[str, ...]:
+def _sentences(side: LoadedSide) -> tuple[str, ...]:
     """Return sentences about records that were lost and times that cannot be: which runs and ranks, and what of them is
     not judged.
     """
@@ -47,7 +47,7 @@ def _sentences(side: Loaded) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _place(side: Loaded, captures: list[tuple[int, int]]) -> str:
+def _place(side: LoadedSide, captures: list[tuple[int, int]]) -> str:
     """Return which captures are meant, where the side has others."""
     runs, ranks = sorted({run_id for run_id, _ in captures}), sorted({rank for _, rank in captures})
     if len(captures) == len(side.captures):

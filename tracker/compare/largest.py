@@ -16,7 +16,7 @@ from tracker.store import queries
 from tracker.table import AddUp, add_up_rows, is_among, sort_largest_first
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import ShowOptions
 
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
@@ -24,7 +24,7 @@ _NOT_NAMED: Final = (NOT_LISTED, NOT_LISTED_COLLECTIVES)
 """Rows of kernels that stand for what the source left out of its table."""
 
 
-def largest_names(side: Loaded, ops: Columns, kernels: Columns, options: ShowOptions) -> Columns:
+def largest_names(side: LoadedSide, ops: Columns, kernels: Columns, options: ShowOptions) -> Columns:
     """Return a row per name of `ops`, or of `kernels` where no operator has time of its own: the columns of
     `largest` in SHOWN_COLUMNS, the longest per step first.
 
@@ -35,12 +35,12 @@ def largest_names(side: Loaded, ops: Columns, kernels: Columns, options: ShowOpt
     names = sum_names(ops, kernels, own_ns)
     kind = names.listed("kind")[0] if len(names) else ""
     if kind == "operator":
-        fine = side.ask(queries.ops)
+        fine = side.query(queries.ops)
         fine = fine.having(total_ns=fine[own_ns])
         for column, pattern in (("name", options.op), ("module", options.module)):
             fine = matching(fine, column, pattern)
     else:
-        fine = matching(_named_canonically(side.ask(queries.kernels)), "op", options.op)
+        fine = matching(_named_canonically(side.query(queries.kernels)), "op", options.op)
     times = of_rows(side, names, fine, ("name",), "total_ns")[NUMBER]
     calls = of_rows(side, names, fine, ("name",), "calls")[NUMBER]
     found = names.having(per_step_ns=times, calls_per_step=calls).only(SHOWN_COLUMNS["largest"])

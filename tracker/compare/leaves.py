@@ -27,7 +27,7 @@ from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 NO_MODULE: Final = "(no module)"
 OTHER: Final = "other"
@@ -58,45 +58,45 @@ class Wanted(Struct, frozen=True):
 class _Source(Struct, frozen=True):
     """The tables of one side, inside its steps or outside of all."""
 
-    side: Loaded
+    side: LoadedSide
     wanted: Wanted
     steps: Sequence[int] | None
     in_steps: bool
     under: tuple[Name, ...] = ()
 
     def rows(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Rows:
-        """The rows of a question at the grain of the tree that match `patterns`, None for missing."""
+        """Return the rows of a question at the grain of the tree that match `patterns`, None for missing."""
         side, by = self.side, ("run", *self.wanted.grains)
         if self.under:
             chosen = {"by": by, "ranks": side.ranks, "steps": self.steps, "in_steps": False}
             table = question(side.store, side.run_ids, **chosen)
         else:
-            table = side.ask(question, by=by, in_steps=self.in_steps)
+            table = side.query(question, by=by, in_steps=self.in_steps)
         for column, pattern in patterns:
             table = matching(table, column, pattern)
         return _plain(table)
 
     def ops(self) -> Rows:
-        """The ops that the patterns let through, named as in the diff."""
+        """Return the ops that the patterns let through, named as in the diff."""
         for row in self.rows(queries.ops, ("name", self.wanted.op), ("module", self.wanted.module)):
             yield row | {"op": self.name(row["name"], row["input_shapes"])}
 
     def real_ops(self) -> Rows:
-        """The same without the sums of phases; these stand in where a source has no times of ops."""
+        """Return the same without the sums of phases; these stand in where a source has no times of ops."""
         rows = list(self.ops())
         parted = {self.group(row) for row in rows if _own_time(row) is not None}
         return (row for row in rows if not (_is_sum(row) and self.group(row) in parted))
 
     def name(self, name: str, shapes: str) -> Name:
-        """The row of an op."""
+        """Return the row of an op."""
         return ("op", self.wanted.op_map.get(name, name), shapes if self.wanted.with_shapes else "")
 
     def group(self, row: Mapping[str, Any]) -> Group:
-        """The tree that a row belongs to."""
+        """Return the tree that a row belongs to."""
         return (row["run_id"], *(row[name] for name in self.wanted.grains))
 
 
-def plant(tree: Tree, side: Loaded, wanted: Wanted) -> None:
+def plant(tree: Tree, side: LoadedSide, wanted: Wanted) -> None:
     """Fills `tree` with what `wanted` says of `side`."""
     by_step = "step" in wanted.grains
     outside = wanted.outside and side.chosen_steps is None
@@ -151,7 +151,7 @@ def _phase(word: str) -> Name:
 
 
 def _is_sum(row: Mapping[str, Any]) -> bool:
-    """Whether a row is the sum of a phase and no op."""
+    """Return whether a row is the sum of a phase and no op."""
     return bool(row["phase"]) and _own_time(row) is None
 
 
@@ -160,7 +160,9 @@ def _own_time(row: Mapping[str, Any]) -> Value:
 
 
 def _rest_of_steps(source: _Source, group: Group, sums: Iterable[Mapping[str, Any]]) -> Iterator[Leaf]:
-    """The host time of the steps that is in no phase; nothing of the device, of which such a source has no total."""
+    """Yield the host time of the steps that is in no phase; nothing of the device, of which such a source has
+    no total.
+    """
     steps = source.side.steps
     for name, value in zip(("run_id", *source.wanted.grains), group, strict=True):
         steps = steps.taken(steps.integers(name) == value)
@@ -200,7 +202,7 @@ def _contexts(tree: Tree, source: _Source) -> None:
     """Ops where they were called, with the time of their calls."""
     side, by_step = source.side, "step" in source.wanted.grains
     if source.in_steps:
-        table = side.op_tree(by_step=by_step)
+        table = side.query_op_tree(by_step=by_step)
     else:
         table = queries.op_tree(
             side.store, side.run_ids, ranks=side.ranks, steps=source.steps, in_steps=False, by_step=by_step
@@ -254,7 +256,7 @@ def _leaf(group: Group, path: tuple[Name, ...], row: Mapping[str, Any]) -> Leaf:
 
 
 def _plain(table: Columns) -> Rows:
-    """The rows with None for missing and plain Python numbers."""
+    """Return the rows with None for missing and plain Python numbers."""
     for values in table.rows(*table.arrays):
         yield dict(zip(table.arrays, values, strict=True))
 

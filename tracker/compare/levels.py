@@ -9,11 +9,12 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Column, Columns, listed, objects
-from tracker.compare import join, knowing
+from tracker.compare import coverage, match
 from tracker.compare.leaves import Wanted, plant
+from tracker.compare.match import reduce_side
 from tracker.compare.operators import own_time
 from tracker.compare.overall import step_numbers
-from tracker.compare.reduction import GRAIN, of_side
+from tracker.compare.side import GRAIN
 from tracker.compare.tree import (
     DEVICE_SELF,
     DEVICE_TOTAL,
@@ -31,7 +32,7 @@ from tracker.store import queries
 from tracker.table import Numbered
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions, ShowOptions
 
 _BESIDE: Final = ("ns", "self_ns", "share", "step_share", *NUMBERS)
@@ -46,8 +47,8 @@ _PLACES: Final = {"device_self_ns": (DEVICE_TOTAL, DEVICE_SELF), "host_self_ns":
 Size = dict[int, tuple[float, ...]]
 
 
-def of_run(side: Loaded, options: ShowOptions) -> Columns:
-    """`Shown.tree`: a tree for each rank and step that are kept apart, in their order."""
+def of_run(side: LoadedSide, options: ShowOptions) -> Columns:
+    """Return `Shown.tree`: a tree for each rank and step that are kept apart, in their order."""
     tree, grains = Tree(), options.grains
     flat = bool(options.op or options.module) or _lacks_contexts((side,))
     plant(tree, side, Wanted(options.tree, grains, options.op, options.module, flat=flat, outside=True))
@@ -78,9 +79,9 @@ def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
     )
 
 
-def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts: Judged) -> Columns:
-    """`Diff.tree`, with verdicts where a row is what one series is."""
-    tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS)
+def compared(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions, verdicts: Judged) -> Columns:
+    """Return `Diff.tree`, with verdicts where a row is what one series is."""
+    tree, sides = Tree(), coverage.blank_unless_both(baseline, candidate, coverage.OPS)
     flat = bool(options.op or options.module) or _lacks_contexts(sides, by_step=True)
     numbered = []
     for position, side in enumerate(sides):
@@ -108,8 +109,8 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
     compared = {name: [row[len(NODE) + at] for row in rows] for at, name in enumerate(_COMPARED)}
     status = objects(compared.pop("status"))
     numbers = {name: np.array(own, dtype=np.float64) for name, own in compared.items()}
-    numbers["diff"] = join.ratio(numbers["baseline_ns"], numbers["candidate_ns"])
-    table = join.unjudged(identity.having(status=status, **numbers)).only(TREE_DIFF_COLUMNS)
+    numbers["diff"] = match.relative_change(numbers["baseline_ns"], numbers["candidate_ns"])
+    table = match.with_empty_verdicts(identity.having(status=status, **numbers)).only(TREE_DIFF_COLUMNS)
     series = series_of(tree, options, verdicts)
     return verdicts.filled(table, [series.get(node, NO_SERIES) for node in place])
 
@@ -129,14 +130,14 @@ class _Numbered(Struct, frozen=True):
 
     @classmethod
     def of(cls, tree: Tree, values: Mapping[int, Numbers], own: str, step_ns: float | None) -> _Numbered:
-        """`own`: the self time that ops are judged by."""
+        """Return `own`: the self time that ops are judged by."""
         total_at, self_at = _PLACES[own]
         roots = [values[node] for node in tree.roots if node in values]
         whole = sum(numbers[total_at] or 0.0 for numbers in roots if numbers[self_at] is not None)
         return cls(tree, values, total_at, self_at, whole, step_ns)
 
     def total(self, node: int) -> float | None:
-        """The time that ranks a row, None where it is not known."""
+        """Return the time that ranks a row, None where it is not known."""
         return self.values[node][self.total_at] if node in self.values else None
 
     def share(self, node: int) -> float | None:
@@ -174,7 +175,7 @@ class _Pair(Struct, frozen=True):
     candidate: _Numbered
 
     def cells(self, node: int) -> list[Any]:
-        """The columns of _COMPARED for one row."""
+        """Return the columns of _COMPARED for one row."""
         sides = (self.baseline, self.candidate)
         there = [node in side.values for side in sides]
         status = BOTH if all(there) else REMOVED if there[0] else ADDED
@@ -211,7 +212,7 @@ def _complete(tree: Tree, values: Mapping[int, Numbers]) -> None:
                     numbers[self_at] = 0
 
 
-def _reduced(side: Loaded, tree: Tree) -> dict[int, Numbers]:
+def _reduced(side: LoadedSide, tree: Tree) -> dict[int, Numbers]:
     """Of each row of trees at GRAIN its numbers."""
     for values in tree.values.values():
         _complete(tree, values)
@@ -220,7 +221,7 @@ def _reduced(side: Loaded, tree: Tree) -> dict[int, Numbers]:
     columns = dict(zip(names, np.array(rows, dtype=np.float64).reshape(-1, len(names)).T, strict=True))
     whole = {name: columns.pop(name).astype(np.int64) for name in names[:4]}
     nodes = whole.pop("node")
-    found = of_side(side, Numbered(Columns({**whole, **columns}), nodes, len(tree.names)), NUMBERS)
+    found = reduce_side(side, Numbered(Columns({**whole, **columns}), nodes, len(tree.names)), NUMBERS)
     of_nodes = [listed(found[name]) for name in NUMBERS]
     return {node: [column[node] for column in of_nodes] for node in sorted(set(nodes.tolist()))}
 
@@ -230,17 +231,19 @@ def _identity(tree: Tree, node: int, level: int, place: Mapping[int, int]) -> li
     return [place[node], place.get(tree.parents[node], -1), level, kind, tree.path(node), name, shapes]
 
 
-def _lacks_contexts(sides: Sequence[Loaded], *, by_step: bool = False) -> bool:
-    """Whether some run has ops of which nobody knows from where they were called."""
+def _lacks_contexts(sides: Sequence[LoadedSide], *, by_step: bool = False) -> bool:
+    """Return whether some run has ops of which nobody knows from where they were called."""
     for side in sides:
-        known = set(side.op_tree(by_step=by_step).listed("run_id"))
-        if set(side.ask(queries.ops).listed("run_id")) - known:
+        known = set(side.query_op_tree(by_step=by_step).listed("run_id"))
+        if set(side.query(queries.ops).listed("run_id")) - known:
             return True
     return False
 
 
-def _step_time(side: Loaded, chosen: Mapping[str, int]) -> float | None:
-    """The time of all steps (of the chosen rank and step), E2E without markers; None where a source does not say."""
+def _step_time(side: LoadedSide, chosen: Mapping[str, int]) -> float | None:
+    """Return the time of all steps (of the chosen rank and step), E2E without markers; None where a source does not
+    say.
+    """
     steps = side.steps
     for name, value in chosen.items():
         steps = steps.taken(steps.integers(name) == value)

@@ -44,7 +44,7 @@ class _Measure(Struct, frozen=True):
     higher_is_better: bool = False
 
     def of(self, run: _Run) -> float | None:
-        """What `run` reached, None where it is not known."""
+        """Return what `run` reached, None where it is not known."""
         number = run.row[self.source]
         return None if number is None else float(number)
 
@@ -117,7 +117,7 @@ class _Run(Struct, frozen=True):
 
 
 def log(store: Store, *, options: LogOptions | None = None) -> Log:
-    """The versions of a workload in their order, with what each reached per column and its change.
+    """Return the versions of a workload in their order, with what each reached per column and its change.
 
     Only active runs count. DIFF is against the baseline, and against the version before that has runs in the same
     column; both are looked for among all versions, also those that `options.last` hides. Raises UsageError for a
@@ -200,7 +200,7 @@ def _runs(store: Store, workload: str) -> list[_Run]:
 
 
 def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions, workload: str) -> str | None:
-    """The version that the user names, else the pinned one; None for the first of each column."""
+    """Return the version that the user names, else the pinned one; None for the first of each column."""
     if options.baseline is None:
         return next((str(run.row["version"]) for run in runs if run.row["pinned"]), None)
     if options.baseline not in versions:
@@ -227,12 +227,14 @@ def _check_keys(runs: Sequence[_Run], options: LogOptions, workload: str) -> Non
 
 
 def _parts(run: _Run, options: LogOptions) -> dict[str, str]:
-    """What tells the column of a run from others: its configuration, and the tags that are asked for."""
+    """Return what tells the column of a run from others: its configuration, and the tags that are asked for."""
     return {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
 
 
 def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, str]) -> Iterator[_Value]:
-    """The numbers of each run that the options ask for. `promises`: what advice that was taken could win at most."""
+    """Yield the numbers of each run that the options ask for. `promises`: what advice that was taken could win
+    at most.
+    """
     for run in runs:
         parts = _parts(run, options)
         device = f"{run.row['vendor']} {run.row['device']}".strip()
@@ -274,7 +276,7 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
 
 
 def _many(run: _Run) -> bool:
-    """Whether the job has several processes, so that a throughput could mean one of them or all."""
+    """Return whether the job has several processes, so that a throughput could mean one of them or all."""
     said = [run.configuration.get(key, "") for key in ("devices", "world_size")]
     counts = [int(text) for text in said if text.isascii() and text.isdigit()]
     return max([int(run.row["ranks"]), int(run.row["world_size"] or 1), *counts]) > 1
@@ -288,7 +290,7 @@ def _column(
     baseline: str | None,
     found: Mapping[RunSeries, Said],
 ) -> Iterator[dict[str, Any]]:
-    """The cells of one column, in the order of versions. `found`: how the numbers of runs were judged."""
+    """Yield the cells of one column, in the order of versions. `found`: how the numbers of runs were judged."""
     of_version: dict[str, list[_Value]] = {}
     for value in values:
         if value.key == key:
@@ -332,7 +334,7 @@ def _diff(baseline: float | None, candidate: float | None) -> float | None:
 
 
 def expected_gain(text: str) -> float | None:
-    """The gain in speed that a tag `expected` names, per cent or a factor; None where it is neither.
+    """Return the gain in speed that a tag `expected` names, per cent or a factor; None where it is neither.
 
     >>> expected_gain("+10 %"), expected_gain("-5%"), expected_gain("1.5x"), expected_gain("much")
     (0.1, -0.05, 0.5, None)
@@ -383,7 +385,7 @@ def _described(place: int, key: _Key) -> dict[str, Any]:
 
 
 def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """What the versions of each direction gained together: speeds multiply. Nothing where no version has one."""
+    """Yield what the versions of each direction gained together: speeds multiply. Nothing where no version has one."""
     factors: dict[tuple[str, int], list[float]] = {}
     for cell in cells:
         direction = direction_of[cell["version"]]

@@ -21,8 +21,8 @@ TAKEN: Final = "taken"
 
 
 def of_versions(store: Store, runs: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """A row per piece of advice that is new in a version, has grown by half, or was taken: it is gone, and the step is
-    shorter than in the version before. `runs`: rows of sql/run_numbers.sql, in the order of versions.
+    """Yield a row per piece of advice that is new in a version, has grown by half, or was taken: it is gone, and the
+    step is shorter than in the version before. `runs`: rows of sql/run_numbers.sql, in the order of versions.
 
     `expected_ns`: what it could win at most, `realised_ns`: what the step won, by all that the version changed.
     """

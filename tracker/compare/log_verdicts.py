@@ -42,13 +42,13 @@ def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
 
 
 def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:
-    """What is said of the number that these runs of one version reached; nothing where they are of several lines, or a
-    log without a profiler says it under another part.
+    """Return what is said of the number that these runs of one version reached; nothing where they are of several
+    lines, or a log without a profiler says it under another part.
     """
     series = set(runs)
     return found.get(series.pop(), NOTHING) if len(series) == 1 else NOTHING
 
 
 def part_of(profiler: str) -> str:
-    """The part of the series by the profiler of a column."""
+    """Return the part of the series by the profiler of a column."""
     return {"off": UNPROFILED, "summary": SUMMARY}.get(profiler, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,21 +12,22 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
-from tracker.compare import join, operators, others, overall, verdicts
-from tracker.compare import recorded as recordings
+from tracker.compare import comparable as recordings
+from tracker.compare import match, operators, overall, sections, verdicts
 from tracker.compare.filters import check_named
+from tracker.compare.loading import load_all
+from tracker.compare.match import sum_exactly
 from tracker.compare.notes import warnings
-from tracker.compare.reduction import exact_sums
+from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named
-from tracker.compare.sides import load_all
-from tracker.compare.tracks import check_one_track
+from tracker.compare.sections import compare_section
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
 from tracker.table import Numbered, number_tables
 from tracker.units import format_bytes
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
 _DEEPEST: Final = 1
@@ -37,7 +39,7 @@ _KEY: Final = ("section", "name", "input_shapes", "part", "level", "unit")
 def matrix(
     store: Store | None, references: Sequence[str], *, by: str = "op", options: DiffOptions | None = None
 ) -> Matrix:
-    """The numbers of three or more sides; `store` and the sides as for `diff`, `by`: a word of MATRIX_ROWS.
+    """Return the numbers of three or more sides; `store` and the sides as for `diff`, `by`: a word of MATRIX_ROWS.
 
     UsageError for fewer sides, and for options that compare two sides only.
     """
@@ -51,7 +53,7 @@ def matrix(
         if store is not None:
             check_one_track(store, runs)
         sides = load_all(store, references, options, stack, runs=runs)
-        found_of = [recordings.compared(*pair, whole)[0] for pair in pairwise(sides)]
+        found_of = [recordings.compare_recordings(*pair, whole)[0] for pair in pairwise(sides)]
         if any(found.by_name for found in found_of):
             whole = replace(whole, match="name")  # one key for all sides
         judged = [verdicts.judge(*pair, whole, found) for pair, found in zip(pairwise(sides), found_of, strict=True)]
@@ -78,13 +80,13 @@ def matrix(
         )
 
 
-def _of_overall(before: Loaded, after: Loaded, judged: verdicts.Judged) -> Columns:
-    found = judged.into("overall", overall.compare(before, after))
+def _of_overall(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged) -> Columns:
+    found = judged.into("overall", overall.compare_overall(before, after))
     found = found.taken(found.integers("level") <= _DEEPEST)
     return _section("overall", found, "value", name=found["title"], part=found["metric"])
 
 
-def _of_rows(before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, options: DiffOptions) -> Columns:
+def _of_rows(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged, by: str, options: DiffOptions) -> Columns:
     name, compare, parts = _ROWS[by]
     found = judged.into(name, compare(before, after, options))
     named = found[{"communication": "kind", "module": "module"}.get(by, "name")]
@@ -93,23 +95,15 @@ def _of_rows(before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, op
 
 
 def _section(section: str, found: Columns, value: str, **columns: Any) -> Columns:
-    """The rows of a section of a matrix, with the numbers of two neighbours."""
+    """Return the rows of a section of a matrix, with the numbers of two neighbours."""
     shapes = found["input_shapes"] if "input_shapes" in found else objects([""] * len(found))
     ends = {"before": found[f"baseline_{value}"], "after": found[f"candidate_{value}"]}
     made = found.having(section=objects([section] * len(found)), input_shapes=shapes, **ends, **columns)
     return made.only([*_KEY, *ends, "diff", "verdict", "q"])
 
 
-def _ops(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
+def _ops(before: LoadedSide, after: LoadedSide, options: DiffOptions) -> Columns:
     return operators.compare(before, after, options).ops
-
-
-def _kernels(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
-    return others.kernels(before, after, options)[0]
-
-
-def _collectives(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
-    return others.communication(before, after, options)[0]
 
 
 def _groups(found: Columns) -> list[str]:
@@ -118,18 +112,18 @@ def _groups(found: Columns) -> list[str]:
 
 
 _ROWS: Final[
-    Mapping[str, tuple[str, Callable[[Loaded, Loaded, DiffOptions], Columns], Callable[[Columns], list[str]]]]
+    Mapping[str, tuple[str, Callable[[LoadedSide, LoadedSide, DiffOptions], Columns], Callable[[Columns], list[str]]]]
 ] = {
     "op": ("ops", _ops, lambda found: [""] * len(found)),
-    "kernel": ("kernels", _kernels, lambda found: found.listed("category")),
-    "communication": ("communication", _collectives, _groups),
-    "module": ("modules", others.modules, lambda found: found.listed("phase")),
+    "kernel": ("kernels", partial(compare_section, sections.KERNELS), lambda found: found.listed("category")),
+    "communication": ("communication", partial(compare_section, sections.COMMUNICATION), _groups),
+    "module": ("modules", partial(compare_section, sections.MODULES), lambda found: found.listed("phase")),
 }
 """Word of MATRIX_ROWS -> table of a Diff, what makes it, and what tells its rows from others of their name."""
 
 
 def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Columns]:
-    """The tables of a matrix from those of each pair of neighbours."""
+    """Return the tables of a matrix from those of each pair of neighbours."""
     rows, keys = number_tables(pairs, _KEY)
     found = [_summed(own) for own in rows]
     values = np.array([found[0]["before"], *(own["after"] for own in found)]).T
@@ -159,10 +153,12 @@ def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Colum
 
 
 def _summed(rows: Numbered) -> dict[str, Any]:
-    """Rows that differ in what a matrix does not show (types of cores, sizes of groups) add up, without a verdict."""
-    before, after = (exact_sums(rows.rows.reals(side), rows.number, rows.count) for side in ("before", "after"))
+    """Return rows that differ in what a matrix does not show (types of cores, sizes of groups) add up, without a
+    verdict.
+    """
+    before, after = (sum_exactly(rows.rows.reals(side), rows.number, rows.count) for side in ("before", "after"))
     found = {
-        "diff": join.ratio(before, after),
+        "diff": match.relative_change(before, after),
         "verdict": objects([None] * rows.count),
         "q": np.full(rows.count, np.nan),
     }

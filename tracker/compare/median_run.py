@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare.overall import step_numbers
+from tracker.compare.overall import find_slow_steps, step_numbers
 from tracker.compare.references import needs_store
-from tracker.compare.slow_steps import slow_steps
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.units import format_ns
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _NAMED: Final = 10
 
 
-def choose_median_run(side: Loaded) -> tuple[int, str]:
+def choose_median_run(side: LoadedSide) -> tuple[int, str]:
     """Return the number of the run of a side of several whose step is the median one, of an even number the faster one
     of the middle; and a sentence that says so, with the step of all of them.
 
@@ -36,7 +35,7 @@ def choose_median_run(side: Loaded) -> tuple[int, str]:
         if len(set(side.runs.listed(column))) > 1:
             remedy = f"name one of {', '.join(listed)}{more}"
             raise UsageError(f"{reference} is {number} runs of several {words}", remedy=remedy)
-    steps_ns = dict(zip(side.run_ids, slow_steps(side).step_ns.tolist(), strict=True))
+    steps_ns = dict(zip(side.run_ids, find_slow_steps(side).step_ns.tolist(), strict=True))
     known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
     run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
     which = "the run of the median step" if known else "the newest run"

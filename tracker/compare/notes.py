@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare import knowing, others
-from tracker.compare.call_splits import notes_of_difference, notes_of_groups
-from tracker.compare.categories import is_split
-from tracker.compare.group_pairs import roles_by_size
-from tracker.compare.groups import group_splits
+from tracker.compare import coverage
+from tracker.compare.collectives import notes_of_difference, notes_of_groups, roles_by_size
+from tracker.compare.coverage import note_on_older_steps
 from tracker.compare.headline import short_labels
-from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
-from tracker.compare.slow_steps import note_on_slow_steps
-from tracker.compare.step_rules import note_on_older_steps
+from tracker.compare.overall import note_on_outside_work, note_on_slow_steps, note_on_steps_without_time
+from tracker.compare.overall_rows import group_splits, is_split
+from tracker.compare.sections import pairing_of
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
@@ -21,31 +19,33 @@ from tracker.units import format_numbers, steps_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from tracker.compare.collective_pairs import Pairing
+    from tracker.compare.collectives import Pairing
     from tracker.compare.operators import Operators
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions
 
 _TABLES: Final = {
-    knowing.OPS: "operators",
-    knowing.KERNELS: "kernels",
-    knowing.COLLECTIVES: "collectives",
-    knowing.MEMORY: "memory of operators",
-    knowing.API: "host API calls",
+    coverage.OPS: "operators",
+    coverage.KERNELS: "kernels",
+    coverage.COLLECTIVES: "collectives",
+    coverage.MEMORY: "memory of operators",
+    coverage.API: "host API calls",
 }
 _DETAIL: Final = ("profiler_level", "record_shapes")
 """Settings of a profiler that decide which rows there are, and by what they are told apart."""
 
 
-def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
-    """Sentences: runs of a side that are no repeats, mixed hardware, other workloads, idle entries of the op map."""
+def notes(baseline: LoadedSide, candidate: LoadedSide, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
+    """Return sentences: runs of a side that are no repeats, mixed hardware, other workloads, idle entries of the op
+    map.
+    """
     sides = (baseline, candidate)
     found = _by_side(sides, _of_runs)
     found += [*_other_rules(baseline, candidate), *_by_side(sides, _unknown), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     splits = [group_splits(*one) for one in zip(sides, roles_by_size(baseline, candidate), strict=True)]
     found += [*notes_of_difference(*splits), *notes_of_groups(sides)]
-    found += _paired_collectives(others.pairing_of(baseline, candidate, options))
+    found += _paired_collectives(pairing_of(baseline, candidate, options))
     found += [*_idle_entries(baseline, candidate, operators, options), *left_out(sides), *warnings(sides)]
     return (
         *_by_side(sides, note_on_older_steps),
@@ -56,8 +56,8 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     )
 
 
-def _by_side(sides: Sequence[Loaded], sentences: Callable[[Loaded], Iterable[str]]) -> list[str]:
-    """Sentences about a side behind its name, once for both where they are the same."""
+def _by_side(sides: Sequence[LoadedSide], sentences: Callable[[LoadedSide], Iterable[str]]) -> list[str]:
+    """Return sentences about a side behind its name, once for both where they are the same."""
     whose: dict[str, list[str]] = {}
     names = short_labels([side.side.label for side in sides])
     for name, side in zip(names, sides, strict=True):
@@ -66,8 +66,8 @@ def _by_side(sides: Sequence[Loaded], sentences: Callable[[Loaded], Iterable[str
     return [f"{' and '.join(dict.fromkeys(labels))}: {sentence}" for sentence, labels in whose.items()]
 
 
-def _of_runs(side: Loaded) -> Iterator[str]:
-    """What makes the runs of a side no repeats of one job."""
+def _of_runs(side: LoadedSide) -> Iterator[str]:
+    """Yield what makes the runs of a side no repeats of one job."""
     for column, words in (("device", "devices"), ("configuration", "configurations")):
         values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
         if len(values) > 1:
@@ -75,7 +75,7 @@ def _of_runs(side: Loaded) -> Iterator[str]:
     yield from _mixed_detail(side)
 
 
-def _mixed_detail(side: Loaded) -> Iterator[str]:
+def _mixed_detail(side: LoadedSide) -> Iterator[str]:
     """That captures of a side were recorded in more and in less detail: what only some of them can tell apart."""
     known = [queries.settings_of(text) for text in dict.fromkeys(side.captures.listed("settings"))]
     for setting in _DETAIL:
@@ -87,7 +87,7 @@ def _mixed_detail(side: Loaded) -> Iterator[str]:
             )
 
 
-def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
+def _other_rules(baseline: LoadedSide, candidate: LoadedSide) -> list[str]:
     """That the names of runs were made by different rules, where both sides say by which."""
     rules = [sorted({*side.runs.listed("rules_version")} - {None}) for side in (baseline, candidate)]
     if not all(rules) or len({*rules[0], *rules[1]}) == 1:
@@ -96,8 +96,10 @@ def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
     return [f"The names and categories of the two sides were made by rules {words}: ingest the older runs again."]
 
 
-def _unknown(side: Loaded) -> Iterator[str]:
-    """Which ranks do not report where their time goes; one sentence where no profiler ran, for then no rank does."""
+def _unknown(side: LoadedSide) -> Iterator[str]:
+    """Yield which ranks do not report where their time goes; one sentence where no profiler ran, for then no
+    rank does.
+    """
     known = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
     if all(settings.get("profiler") == "off" for settings in known):
         yield (
@@ -105,27 +107,31 @@ def _unknown(side: Loaded) -> Iterator[str]:
             "says it."
         )
         return
-    for run_id, ranks in knowing.without(side.captures, knowing.ranks_that_report(side, knowing.TIMES)).items():
+    for run_id, ranks in coverage.ranks_without(
+        side.captures, coverage.ranks_that_report(side, coverage.TIMES)
+    ).items():
         of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
         is_all = len(ranks) == (side.captures.integers("run_id") == run_id).sum()
         rest = "" if is_all else "; each number is of the ranks that report it"
         yield f"rank {format_numbers(ranks)}{of_run} does not report all times{rest}."
 
 
-def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
-    """Which tables one side has and no rank of the other: their rows were neither added nor removed."""
+def _not_compared(baseline: LoadedSide, candidate: LoadedSide) -> list[str]:
+    """Return which tables one side has and no rank of the other: their rows were neither added nor removed."""
     found = []
     for side, other in ((baseline, candidate), (candidate, baseline)):
         lacking = [
-            words for table, words in _TABLES.items() if knowing.has(other, table) and not knowing.has(side, table)
+            words
+            for table, words in _TABLES.items()
+            if coverage.reports_table(other, table) and not coverage.reports_table(side, table)
         ]
         if lacking:
             found.append(f"Not compared, for the source of {side.side.label} does not have them: {', '.join(lacking)}.")
     return found
 
 
-def _paired_groups(baseline: Loaded, candidate: Loaded) -> list[str]:
-    """Which process groups were paired by their size alone."""
+def _paired_groups(baseline: LoadedSide, candidate: LoadedSide) -> list[str]:
+    """Return which process groups were paired by their size alone."""
     sides = (baseline, candidate)
     return [
         f"The group of {size} ranks whose role {side.side.label} does not know is paired with {role} by its size."
@@ -135,7 +141,7 @@ def _paired_groups(baseline: Loaded, candidate: Loaded) -> list[str]:
 
 
 def _paired_collectives(pairing: Pairing) -> list[str]:
-    """Which collectives were summed up to a coarser key, so that both sides have them."""
+    """Return which collectives were summed up to a coarser key, so that both sides have them."""
     payload, group = pairing.dropped
     found = []
     for kinds, words in ((payload, "size and type"), (group, "process group")):
@@ -144,8 +150,8 @@ def _paired_collectives(pairing: Pairing) -> list[str]:
     return found
 
 
-def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
-    """Which side on an NPU does not part cube and vector work, while the other one does."""
+def _not_split(baseline: LoadedSide, candidate: LoadedSide) -> list[str]:
+    """Return which side on an NPU does not part cube and vector work, while the other one does."""
     split = [is_split(side) for side in (baseline, candidate)]
     if sorted(map(str, split)) == ["None", "True"]:
         label = (baseline if split[0] is None else candidate).side.label
@@ -159,15 +165,15 @@ def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
     ]
 
 
-def warnings(sides: Sequence[Loaded]) -> tuple[str, ...]:
-    """What the readers of paths warned of; with several sides, of which."""
+def warnings(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
+    """Return what the readers of paths warned of; with several sides, of which."""
     if len(sides) == 1:
         return tuple(dict.fromkeys(sides[0].warnings))
     return tuple(_by_side(sides, lambda side: side.warnings))
 
 
-def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
-    """Sentences about a choice of steps: which, and what of the captures belongs to no step and is not there."""
+def left_out(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
+    """Return sentences about a choice of steps: which, and what of the captures belongs to no step and is not there."""
     if all(side.chosen_steps is None for side in sides):
         return ()
     words = [steps_words(side.chosen_steps) for side in sides]
@@ -175,7 +181,7 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
     found = [f"Chosen: {' and '.join(whose)}."]
     parts = [side for side in sides if side.is_part]
     lacking = []
-    if any(len(side.kernel_metrics()) for side in parts):
+    if any(len(side.query_kernel_metrics()) for side in parts):
         lacking.append("kernel metrics")
     without = set()
     for side in parts:
@@ -188,8 +194,8 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> list[str]:
-    """The entries of the op map that pair nothing."""
+def _idle_entries(baseline: LoadedSide, candidate: LoadedSide, operators: Operators, options: DiffOptions) -> list[str]:
+    """Return the entries of the op map that pair nothing."""
     if not options.op_map:
         return []
     known = {
@@ -203,7 +209,7 @@ def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, opt
 
 
 def _never_of_one_shape(operators: Operators, options: DiffOptions, lacking: set[str]) -> list[str]:
-    """Which ops of the op map, there on both sides, are paired by no shape."""
+    """Return which ops of the op map, there on both sides, are paired by no shape."""
     ops = operators.everything
     pairs = ops.taken((ops["status"] == BOTH) & ops.known("baseline_name")).rows("baseline_name", "name")
     found = {(old, new) for names, new in pairs for old in names.split(" | ")}

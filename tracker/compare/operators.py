@@ -14,14 +14,15 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Column, Columns, objects
-from tracker.compare import join, knowing, reduction
+from tracker.compare import coverage, match
 from tracker.compare.filters import matching
+from tracker.compare.side import GRAIN
 from tracker.store import queries
 from tracker.table import Numbered, number_tables
 
 if TYPE_CHECKING:
     from tracker.columns import F64, I64, Flags, Texts
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions, Side
 
 _MATCH: Final = ["name", "input_shapes"]
@@ -47,8 +48,10 @@ class Operators(Struct, frozen=True, eq=False):
     runs: tuple[F64, F64] | None = None
 
 
-def own_time(side: Loaded) -> str:
-    """The column that judges an op on this side: its device self time, or host self time without device activity."""
+def own_time(side: LoadedSide) -> str:
+    """Return the column that judges an op on this side: its device self time, or host self time without device
+    activity.
+    """
     return own_time_of(side.side)
 
 
@@ -57,14 +60,14 @@ def own_time_of(side: Side) -> str:
     return "device_self_ns" if side.timeline == "device" else "host_self_ns"
 
 
-def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
-    """The `ops` and `op_details` of a Diff."""
-    baseline, candidate = sides = knowing.both(baseline, candidate, knowing.OPS)
+def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Operators:
+    """Return the `ops` and `op_details` of a Diff."""
+    baseline, candidate = sides = coverage.blank_unless_both(baseline, candidate, coverage.OPS)
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
         parts = [_kernel_parts(side) for side in sides]
     else:
-        trees = [side.op_tree(by_step=True) for side in sides]
+        trees = [side.query_op_tree(by_step=True) for side in sides]
         drilled = _drilled(trees, options.max_kernels)
         named = (set(options.op_map), set(options.op_map.values()))
         listed = [
@@ -82,15 +85,15 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
     ops = everything = _join_ops(sides, rows, runs)
     if options.op or options.module:
         ops = _join_ops(sides, [_filtered(table, options) for table in rows])
-    ops = join.large(ops, "ns", options.minimum_ns)
+    ops = match.keep_large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
-    whole = join.finished("ops", everything)
-    shown = whole if ops is everything else join.finished("ops", ops)
+    whole = match.finish_table("ops", everything)
+    shown = whole if ops is everything else match.finish_table("ops", ops)
     return Operators(shown, whole, details, rows[0], rows[1], **runs)
 
 
-def _self_rows(side: Loaded) -> Columns:
-    table = with_host_spread(side, side.ask(queries.ops))
+def _self_rows(side: LoadedSide) -> Columns:
+    table = with_host_spread(side, side.query(queries.ops))
     return table.having(own_ns=table[own_time(side)])
 
 
@@ -103,8 +106,8 @@ def _filtered(table: Columns, options: DiffOptions) -> Columns:
 
 
 def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
-    """The baseline's rows under the names of the candidate; `baseline_name` keeps the old name of a mapped op, else
-    "".
+    """Return the baseline's rows under the names of the candidate; `baseline_name` keeps the old name of a mapped op,
+    else "".
     """
     if not op_map:
         return table.having(baseline_name=objects([""] * len(table)))
@@ -115,11 +118,11 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     )
 
 
-def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Columns:
-    """`runs` gets the keys and the times of single runs, as in Operators."""
+def _join_ops(sides: Sequence[LoadedSide], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Columns:
+    """Return `runs` gets the keys and the times of single runs, as in Operators."""
     rows, keys = number_tables(parts, _MATCH)
-    each = [reduction.per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
-    tables = [reduction.of_runs(*own) for own in zip(rows, each, strict=True)]
+    each = [match.reduce_per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
+    tables = [match.reduce_runs(*own) for own in zip(rows, each, strict=True)]
     if runs is not None:
         runs |= {"keys": tuple(keys.rows(*_MATCH)), "runs": tuple(table["own_ns"] for table in each)}
     for table, own in zip(tables, rows, strict=True):
@@ -130,27 +133,29 @@ def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns], runs: dict[str,
     for table, side in zip(tables, sides, strict=True):
         total = table[own_time(side).replace("self", "total")]
         table["average_ns"] = total / np.where(table["calls"] > 0, table["calls"], np.nan)
-    joined = join.split_calls(join.matched(keys, rows, tables))
-    mapped = reduction.distinct_texts(rows[0], "baseline_name")
-    types = _changed(*(reduction.distinct_texts(own, "input_types") for own in rows))
+    joined = match.split_by_calls(match.match_rows(keys, rows, tables))
+    mapped = match.join_distinct_texts(rows[0], "baseline_name")
+    types = _changed(*(match.join_distinct_texts(own, "input_types") for own in rows))
     before, after = joined["baseline_host_self_ns"], joined["candidate_host_self_ns"]
     joined = joined.having(
         baseline_name=objects([name or None for name in mapped]), input_types=types, host_delta_ns=after - before,
-        host_diff=join.ratio(before, after),
+        host_diff=match.relative_change(before, after),
     )  # fmt: skip
-    return join.with_difference(joined, "ns")
+    return match.add_difference(joined, "ns")
 
 
 def _extremes(own: Numbered) -> dict[str, F64]:
-    """The shortest and the longest call; nan where ops stand for everything below them, of which nobody knows it."""
+    """Return the shortest and the longest call; nan where ops stand for everything below them, of which nobody knows
+    it.
+    """
     if "min_ns" not in own.rows.arrays:
         return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns", "host_min_ns", "host_max_ns")}
-    host = reduction.extremes(own, "host_min_ns", "host_max_ns")
-    return reduction.extremes(own, "min_ns", "max_ns") | host
+    host = match.find_extremes(own, "host_min_ns", "host_max_ns")
+    return match.find_extremes(own, "min_ns", "max_ns") | host
 
 
-def with_host_spread(side: Loaded, ops: Columns) -> Columns:
-    """The rows of ops with their extremes on the host: on a host timeline all extremes are of it."""
+def with_host_spread(side: LoadedSide, ops: Columns) -> Columns:
+    """Return the rows of ops with their extremes on the host: on a host timeline all extremes are of it."""
     if side.side.timeline != "host":
         return ops
     found = {}
@@ -162,16 +167,17 @@ def with_host_spread(side: Loaded, ops: Columns) -> Columns:
 
 
 def _changed(before: Texts, after: Texts) -> Texts:
-    """One text for both sides; where both have one and they differ, `before -> after`."""
+    """Return one text for both sides; where both have one and they differ, `before -> after`."""
     differ = (before != "") & (after != "") & (before != after)
     return np.where(differ, before + " -> " + after, np.where(after != "", after, before))
 
 
-def _kernel_parts(side: Loaded, keys: Set[tuple[str, str]] | None = None) -> Columns:
-    """The kernels of each op: rows run_id, rank, step, name, input_shapes, kernel, category, calls, ns. `keys`: only
-    these ops.
+def _kernel_parts(side: LoadedSide, keys: Set[tuple[str, str]] | None = None) -> Columns:
+    """Return the kernels of each op: rows run_id, rank, step, name, input_shapes, kernel, category, calls, ns.
+
+    `keys`: only these ops.
     """
-    table = side.ask(queries.kernels).only(_PARTS).renamed(dict(zip(_PARTS, _PART_NAMES, strict=True)))
+    table = side.query(queries.kernels).only(_PARTS).renamed(dict(zip(_PARTS, _PART_NAMES, strict=True)))
     if keys is None:
         return table
     return table.taken(np.array([pair in keys for pair in table.rows(*_MATCH)], dtype=bool))
@@ -181,11 +187,11 @@ def _own_keys(rows: Columns) -> set[tuple[str, str]]:
     return set(rows.taken(~rows["is_whole"]).rows(*_MATCH))
 
 
-def _join_details(sides: Sequence[Loaded], parts: Sequence[Columns], ops: Columns) -> Columns:
-    joined = join.summed(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
+def _join_details(sides: Sequence[LoadedSide], parts: Sequence[Columns], ops: Columns) -> Columns:
+    joined = match.match_sums(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
     types = dict(zip(ops.rows(*_MATCH), ops["input_types"], strict=True))
     joined = joined.having(input_types=objects([types.get(pair) for pair in joined.rows(*_MATCH)]))
-    return join.finished("op_details", join.with_difference(joined.taken(joined.known("input_types")), "ns"))
+    return match.finish_table("op_details", match.add_difference(joined.taken(joined.known("input_types")), "ns"))
 
 
 def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str, str]]:
@@ -201,9 +207,10 @@ def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str
 
 
 def _context_rows(
-    side: Loaded, tree: Columns, drilled: Set[tuple[str, str]], whole_names: Set[str]
+    side: LoadedSide, tree: Columns, drilled: Set[tuple[str, str]], whole_names: Set[str]
 ) -> tuple[Columns, Columns]:
-    """Rows that share out the tree: an op that is not drilled, or is named in `whole_names`, stands for all below it.
+    """Return rows that share out the tree: an op that is not drilled, or is named in `whole_names`, stands for all
+    below it.
 
     Returns the rows (as `_self_rows`, with `is_whole`) and what the whole ones consist of (as `_kernel_parts`).
     """
@@ -218,7 +225,7 @@ def _context_rows(
     inner, head = tree.taken(~stands), tree.only(_MATCH).taken(owner[~stands])
     below = Columns(
         {
-            **{name: inner[name] for name in ("run_id", *reduction.GRAIN)},
+            **{name: inner[name] for name in ("run_id", *GRAIN)},
             "name": head["name"], "input_shapes": head["input_shapes"],
             "kernel": inner["name"], "category": objects(["op"] * len(inner)),
             "calls": inner["calls"], "ns": inner[own],
@@ -229,14 +236,14 @@ def _context_rows(
 
 def _parents(tree: Columns) -> I64:
     """Of each row the place of the one above it, -1 for none."""
-    ranks = list(tree.rows("run_id", *reduction.GRAIN))
+    ranks = list(tree.rows("run_id", *GRAIN))
     place = {(*rank, node): at for at, (rank, node) in enumerate(zip(ranks, tree.listed("node"), strict=True))}
     above = zip(ranks, tree.listed("parent"), strict=True)
     return np.array([place.get((*rank, parent), -1) for rank, parent in above], dtype=np.int64)
 
 
 def _host_self(tree: Columns, above: I64) -> F64:
-    """The host time of each context without those below it."""
+    """Return the host time of each context without those below it."""
     total = tree.reals("host_total_ns")
     inside = above >= 0
     return total - np.bincount(above[inside], np.nan_to_num(total[inside]), len(total))

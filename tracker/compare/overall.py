@@ -1,4 +1,4 @@
-"""The overall table: where a step goes on each side, as a tree of metrics."""
+"""The overall table: where a step goes on each side, as a tree of metrics; work outside all steps, and slow steps."""
 
 from __future__ import annotations
 
@@ -8,25 +8,45 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.columns import Columns, objects
-from tracker.compare import join, reduction
-from tracker.compare.categories import category_metrics, category_sums, is_split
-from tracker.compare.group_pairs import roles_by_size
-from tracker.compare.groups import group_metrics, group_splits, group_sums, with_absent, without_other_splits
-from tracker.compare.metric import Metric, Sum, Sums
-from tracker.compare.outside import kernel_time_outside_steps
-from tracker.compare.peaks import component_peaks, peak_metrics
-from tracker.compare.slow_steps import slow_steps
+from tracker.compare import match
+from tracker.compare.collectives import roles_by_size
+from tracker.compare.overall_rows import (
+    Metric,
+    Sum,
+    Sums,
+    category_metrics,
+    category_sums,
+    component_peaks,
+    group_metrics,
+    group_splits,
+    group_sums,
+    is_split,
+    peak_metrics,
+    with_absent,
+    without_other_splits,
+)
 from tracker.store import queries
-from tracker.store.samples.statistics import over_ranks, over_runs
-from tracker.units import name_throughput
+from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
+from tracker.units import counted, format_ns, name_throughput
 
 if TYPE_CHECKING:
     from tracker.columns import F64
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results.diff import Runs
 
+
+_KERNELS: Final = ("kernel_total_ns",)
+_ALL_WORK: Final = ("compute_total_ns", "communication_total_ns", "copy_total_ns")
+_WORTH_SAYING: Final = 0.01
+"""Share of the work of the device: a kernel or two at the edges of a capture are no matter."""
+
+SLOW: Final = 1.2
+"""Times the median step of its rank."""
+_MATTERS: Final = 0.01
+"""Share of the step by which the mean step is longer."""
 
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What a step consists of."""
@@ -74,8 +94,133 @@ _DEVICE_ONLY: Final = {
 }
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> Columns:
-    """The `overall` rows of a Diff; rows that neither side has are left out."""
+def kernel_time_outside_steps(side: LoadedSide) -> dict[int, float]:
+    """Return for each run the kernel time of no step, in ns, as the mean over its ranks.
+
+    Of the ranks that state both the whole and all their steps; a run without any is left out.
+    """
+    return {run_id: outside for run_id, (outside, _) in _time_outside_steps(side, _KERNELS).items()}
+
+
+def note_on_outside_work(side: LoadedSide) -> tuple[str, ...]:
+    """Return a sentence where a part of the work of the device was launched outside all steps, of the run with most."""
+    if not side.has_markers or side.is_part:
+        return ()
+    times = {}
+    for run_id, (outside, whole) in _time_outside_steps(side, _ALL_WORK).items():
+        if outside > _WORTH_SAYING * whole:
+            times[run_id] = outside
+    if not times:
+        return ()
+    run_id = max(times, key=lambda number: (times[number], -number))
+    of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
+    return (
+        f"{format_ns(times[run_id])} of device work{of_run} was launched outside all steps: it is in no table of "
+        "steps, and counts as a part of a step only while it runs in one.",
+    )
+
+
+def note_on_steps_without_time(side: LoadedSide) -> tuple[str, ...]:
+    """Return a sentence where the device worked on earlier steps until a step, which launched no kernel, was over."""
+    has_marker = side.steps.known("marker_ns")
+    count = int((has_marker & ~side.steps.known("duration_ns")).sum())
+    if not count:
+        return ()
+    return (
+        f"{counted(count, 'step')} launched no kernel while the device worked on earlier ones: no time of their own.",
+    )
+
+
+def _time_outside_steps(side: LoadedSide, columns: Sequence[str]) -> dict[int, tuple[float, float]]:
+    """Return for each run what of the sum of `columns` is in no step, and the sum: means over ranks, in ns."""
+    inside: dict[tuple[int, int], list[tuple[int | None, int]]] = {}
+    for run_id, rank, steps, *values in side.steps.rows("run_id", "rank", "steps", *columns):
+        inside.setdefault((run_id, rank), []).append((_sum(values), steps))
+    ranks: dict[int, list[tuple[int, int, int]]] = {}
+    for run_id, rank, *values in side.captures.rows("run_id", "rank", *columns):
+        own, whole = inside.get((run_id, rank)), _sum(values)
+        if not own or whole is None:
+            continue
+        in_steps = [None if ns is None else ns * steps for ns, steps in own]
+        known = [ns for ns in in_steps if ns is not None]
+        if len(known) < len(in_steps):
+            continue
+        # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside
+        rounding = sum(steps for _, steps in own if steps > 1)
+        ranks.setdefault(run_id, []).append((whole - sum(known), whole, rounding))
+    found = {}
+    for run_id, rows in ranks.items():
+        outside, whole, rounding = (sum(column) for column in zip(*rows, strict=True))
+        found[run_id] = (0.0 if abs(outside) <= rounding else outside / len(rows), whole / len(rows))
+    return found
+
+
+def _sum(values: Sequence[int | None]) -> int | None:
+    """Return the sum, None where any value is unknown."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+class SlowSteps(Struct, frozen=True, eq=False):
+    """Of each run of a side: the number of slow steps of the rank with most, how many times the median the slowest one
+    took, the mean step (without a first one that holds the filling of the queue) and the step; nan where no step has a
+    time.
+    """
+
+    count: F64
+    longest: F64
+    mean_ns: F64
+    step_ns: F64
+
+
+def find_slow_steps(side: LoadedSide) -> SlowSteps:
+    """Return the slow steps of each run, in the order of `side.run_ids`."""
+    run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
+    durations, weights = side.steps.reals("duration_ns"), side.steps.reals("steps")
+    starts, markers = side.steps.reals("start_ns"), side.steps.reals("marker_ns")
+    found = np.full((4, len(side.run_ids)), np.nan)
+    for at, run_id in enumerate(side.run_ids):
+        ranks = {number: stage for own, number, stage in side.captures.rows("run_id", "rank", "stage") if own == run_id}
+        of_ranks = []
+        for number in ranks:
+            own = np.flatnonzero((run == run_id) & (rank == number) & ~np.isnan(durations))
+            own = own[np.argsort(starts[own], kind="stable")]
+            times, weight = durations[own][None, :], weights[own]
+            if len(own) and times.any():
+                lasting = without_filling(times[0], markers[own])[None, :]
+                step, mean = over_steps(times, weight)[0], mean_over_steps(lasting, weight)[0]
+                ratio = times[0] / step
+                of_ranks.append((float(weight[ratio > SLOW].sum()), float(ratio.max()), float(mean), float(step)))
+            else:
+                of_ranks.append((np.nan,) * 4)
+        table = np.array(of_ranks).reshape(-1, 4).T
+        stages = np.array(list(ranks.values()), dtype=np.int64)
+        if not np.isnan(table[3]).all():
+            found[:, at] = [np.nanmax(table[0]), np.nanmax(table[1]), *over_ranks(table[2:], stages)]
+    return SlowSteps(*found)
+
+
+def note_on_slow_steps(side: LoadedSide) -> tuple[str, ...]:
+    """Return a sentence where slow steps make the mean step longer than the step by at least 1 %."""
+    slow = find_slow_steps(side)
+    cost = slow.mean_ns - slow.step_ns
+    matter = np.flatnonzero((slow.count > 0) & (cost >= _MATTERS * slow.step_ns))
+    if not len(matter):
+        return ()
+    worst = matter[np.argmax(cost[matter] / slow.step_ns[matter])]
+    of_run = f" of run:{side.run_ids[worst]}" if len(side.run_ids) > 1 else ""
+    # where a row is the mean of several steps, which of them were slow is not known
+    own = side.steps.integers("run_id") == side.run_ids[worst]
+    of_means = ", by the means of their intervals," if (side.steps.integers("steps")[own] > 1).any() else ""
+    return (
+        f"{counted(int(slow.count[worst]), 'step')}{of_run}{of_means} took more than {SLOW:g} times the median, up to "
+        f"{slow.longest[worst]:.2f} times; they make the mean step {format_ns(cost[worst])} longer than the median "
+        "step.",
+    )
+
+
+def compare_overall(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
+    """Return the `overall` rows of a Diff; rows that neither side has are left out."""
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
@@ -115,13 +260,15 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
         for side in ("baseline", "candidate"):
             columns[f"{side}_{number}"] = np.array([row[f"{side}_{number}"] for row in known], dtype=np.float64)
     before, after = columns["baseline_value"], columns["candidate_value"]
-    diff = np.where(columns["metric"] == "rest_ns", np.nan, join.ratio(before, after))
+    diff = np.where(columns["metric"] == "rest_ns", np.nan, match.relative_change(before, after))
     columns |= {"delta": after - before, "diff": diff}
-    return join.finished("overall", Columns(columns))
+    return match.finish_table("overall", Columns(columns))
 
 
-def step_numbers(side: Loaded) -> dict[str, float]:
-    """Each number of the breakdown, by its name; peaks: the largest of a run. Each is of the ranks that report it.
+def step_numbers(side: LoadedSide) -> dict[str, float]:
+    """Return each number of the breakdown, by its name; peaks: the largest of a run.
+
+    Each is of the ranks that report it.
 
     `step_ns` is the step (without markers the span of the capture), `whole_ns` what its parts add up to, `rest_ns` what
     the medians of the parts lack to sum to it. Keys are left out where the source does not say.
@@ -137,20 +284,20 @@ def step_numbers(side: Loaded) -> dict[str, float]:
     return found
 
 
-def run_numbers(side: Loaded) -> dict[str, list[float]]:
-    """The same for each run by itself, of the runs that report it."""
-    return side.once("run_numbers", lambda: _run_numbers(side))
+def run_numbers(side: LoadedSide) -> dict[str, list[float]]:
+    """Return the same for each run by itself, of the runs that report it."""
+    return side.remember("run_numbers", lambda: _run_numbers(side))
 
 
-def runs(baseline: Loaded, candidate: Loaded) -> dict[str, Runs]:
-    """The numbers of single runs, of the metrics that both sides have."""
+def overall_of_runs(baseline: LoadedSide, candidate: LoadedSide) -> dict[str, Runs]:
+    """Return the numbers of single runs, of the metrics that both sides have."""
     before, after = run_numbers(baseline), run_numbers(candidate)
     other_units = has_other_units(baseline, candidate)
     shared = [name for name in before if name in after and not (other_units and name == "samples_per_second")]
     return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
 
 
-def names_of_throughput(side: Loaded) -> set[str]:
+def names_of_throughput(side: LoadedSide) -> set[str]:
     """Return what the captures of a side count as throughput, with its scope where they say it: `tokens/s per rank`."""
     settings = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
     return {
@@ -160,15 +307,15 @@ def names_of_throughput(side: Loaded) -> set[str]:
     }
 
 
-def has_other_units(baseline: Loaded, candidate: Loaded) -> bool:
-    """Whether the two sides count their throughput in other things: images of one are no tokens of the other, and what
-    a rank makes is not what the job makes.
+def has_other_units(baseline: LoadedSide, candidate: LoadedSide) -> bool:
+    """Return whether the two sides count their throughput in other things: images of one are no tokens of the other,
+    and what a rank makes is not what the job makes.
     """
     before, after = names_of_throughput(baseline), names_of_throughput(candidate)
     return before != after and bool(before) and bool(after)
 
 
-def _throughput(sides: Sequence[Loaded]) -> Metric:
+def _throughput(sides: Sequence[LoadedSide]) -> Metric:
     """Return the metric of the throughput, by its name where all sides state the same one: what one side does not say
     is not known to be what the other one counts.
     """
@@ -179,11 +326,11 @@ def _throughput(sides: Sequence[Loaded]) -> Metric:
     return Metric("samples_per_second", name, unit="count")
 
 
-def _run_numbers(side: Loaded) -> dict[str, list[float]]:
+def _run_numbers(side: LoadedSide) -> dict[str, list[float]]:
     others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", *_PEAKS)
     names = [name for name in side.steps.arrays if name not in others]
-    numbers = reduction.of_steps(side, names)
-    slow = slow_steps(side)
+    numbers = match.reduce_steps(side, names)
+    slow = find_slow_steps(side)
     numbers |= {"step_ns": numbers.pop("duration_ns"), "mean_step_ns": slow.mean_ns, "slow_steps": slow.count}
     rates = numbers["samples_per_second"]
     numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
@@ -195,7 +342,7 @@ def _run_numbers(side: Loaded) -> dict[str, list[float]]:
     return {name: values for name, values in known.items() if values}
 
 
-def _rates_of_captures(side: Loaded) -> F64:
+def _rates_of_captures(side: LoadedSide) -> F64:
     """Samples per second of each run, as its captures state it, not of chosen steps."""
     found = np.full(len(side.run_ids), np.nan)
     for at, run_id in enumerate(side.run_ids if side.chosen_steps is None else ()):
@@ -204,8 +351,8 @@ def _rates_of_captures(side: Loaded) -> F64:
     return found
 
 
-def _peaks(side: Loaded) -> dict[str, F64]:
-    """The largest memory of the ranks of each run, nan for unknown."""
+def _peaks(side: LoadedSide) -> dict[str, F64]:
+    """Return the largest memory of the ranks of each run, nan for unknown."""
     table = side.captures if side.chosen_steps is None else side.steps
     place = {run_id: at for at, run_id in enumerate(side.run_ids)}
     run = np.array([place[run_id] for run_id in table.listed("run_id")], dtype=np.int64)

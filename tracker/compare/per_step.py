@@ -8,7 +8,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.compare.operators import own_time
 from tracker.results import GRAINS, IDLE_KEY
 from tracker.store import queries
@@ -17,17 +17,17 @@ from tracker.table import Numbered, number_tables
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 NUMBER: Final = "per_step_ns"
 _COLLECTIVE: Final = "is_collective"
 
 
-def with_number(side: Loaded, table: Columns, question: queries.Question) -> Columns:
-    """The rows of an answer to `question` with NUMBER: of all rows of their series, at the grain of `table`; NA for
-    what lies outside all steps.
+def with_number(side: LoadedSide, table: Columns, question: queries.Question) -> Columns:
+    """Return the rows of an answer to `question` with NUMBER: of all rows of their series, at the grain of `table`; NA
+    for what lies outside all steps.
     """
-    fine = side.ask(question)
+    fine = side.query(question)
     key: tuple[str, ...]
     if question is queries.kernels:
         key, value = ("canonical_name", "input_shapes", _COLLECTIVE), "total_ns"
@@ -44,8 +44,8 @@ def with_number(side: Loaded, table: Columns, question: queries.Question) -> Col
     return of_rows(side, table, fine, key, value).without(_COLLECTIVE)
 
 
-def of_rows(side: Loaded, table: Columns, fine: Columns, key: Sequence[str], value: str) -> Columns:
-    """`table` with NUMBER: of the rows in `fine`, at reduction.GRAIN, that are equal in `key` and grain."""
+def of_rows(side: LoadedSide, table: Columns, fine: Columns, key: Sequence[str], value: str) -> Columns:
+    """Return `table` with NUMBER: of the rows in `fine`, at GRAIN, that are equal in `key` and grain."""
     grain = [name for name in GRAINS if name in table]
     names = [*grain, *key]
     (shown, own), _ = number_tables([table.only(names), fine.only(names)], names)
@@ -53,12 +53,12 @@ def of_rows(side: Loaded, table: Columns, fine: Columns, key: Sequence[str], val
     for part in _steps(side) if "step" in grain else (side,):
         inside = np.isin(fine.integers("step"), part.steps.integers("step")) if part is not side else slice(None)
         rows = Numbered(fine.taken(inside), own.number[inside], own.count)
-        numbers = reduction.of_side(part, rows, [value])[value]
+        numbers = match.reduce_side(part, rows, [value])[value]
         found = np.where(np.isnan(numbers), found, numbers)
     return table.having(**{NUMBER: found[shown.number]})
 
 
-def _steps(side: Loaded) -> list[Loaded]:
-    """The side with one step each."""
+def _steps(side: LoadedSide) -> list[LoadedSide]:
+    """Return the side with one step each."""
     steps = side.steps.integers("step")
-    return [replace(side, steps=side.steps.taken(steps == step), answers={}) for step in sorted(set(steps.tolist()))]
+    return [replace(side, steps=side.steps.taken(steps == step), cache={}) for step in sorted(set(steps.tolist()))]

@@ -1,21 +1,32 @@
 """What a user names as a side of a diff: `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`,
-`latest~1`, `pinned`, or a path on disk.
+`latest~1`, `pinned`, a git revision, or a path on disk.
+
+A commit that a stored version has is that version, however it is named.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from tracker.compare.asked import Named
-from tracker.compare.revisions import version_of
 from tracker.config.places import user_path
 from tracker.errors import UsageError
+from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
 from tracker.store import Store, queries
+from tracker.units import counted
+
+_TIMEOUT_S: Final = 10
+_HASH: Final = re.compile(r"[0-9a-f]{4,64}")
+_SHORTEST: Final = 7
+"""Characters of a stored commit, or of a label that is one, that may stand for a longer one."""
+_NEWEST: Final = 5
+"""Pairs of versions whose commits are looked up: git takes some milliseconds for each."""
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -25,19 +36,113 @@ SIDES: Final = (
 )
 _FEWEST_OF_HASH: Final = 7
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
+NamedRuns = tuple[tuple[int, ...], int | None]
+"""The runs that a reference names, and the one rank."""
 Configuration = tuple[tuple[str, str], ...]
 """Keys and their values, by key."""
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
 
+def version_of(store: Store, revision: str, workload: str | None = None) -> str | None:
+    """Return the version whose commit `revision` names: a hash, however short or long, or what git makes of it (a tag,
+    a branch, HEAD~1); None where there is none.
+
+    UsageError where several versions have such commits.
+    """
+    groups = [list(own.rows("version", "commit")) for own in queries.version_groups(store, workload)]
+    wanted = revision.lower()
+    found = _first_matching(groups, wanted) if _HASH.fullmatch(wanted) else []
+    if not found and not revision.startswith("-"):
+        commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        found = _first_matching(groups, commit) if commit else []
+    if len(found) > 1:
+        raise UsageError(f"{revision!r} means several versions: {', '.join(found)}", remedy="name one of them")
+    return found[0] if found else None
+
+
+def _first_matching(groups: Sequence[Sequence[Sequence[Any]]], wanted: str) -> list[str]:
+    """Return what `_matching` finds in the first group where it finds any."""
+    return next(filter(None, (_matching(own, wanted) for own in groups)), [])
+
+
+def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
+    """Return the versions whose commit, or label where that is one, begins as `wanted` does or the other way round."""
+    found: dict[str, None] = {}
+    for label, commit in commits:
+        for own in (commit or "", label if commit is None else ""):
+            text = own.lower()
+            is_commit = bool(_HASH.fullmatch(text)) and len(text) >= _SHORTEST
+            if is_commit and (text.startswith(wanted) or wanted.startswith(text)):
+                found[label] = None
+    return list(found)
+
+
+def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
+    """Return `wanted` where it is a version, else the version whose commit it names, else `wanted` for the error about
+    it.
+    """
+    if wanted in queries.version_labels(store, workload):
+        return wanted
+    return version_of(store, wanted, workload) or wanted
+
+
+def notes_on_commits(store: Store, rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return sentences on the commits between the good and the bad version of findings or incidents, the newest first,
+    where both are known: their number and the command that lists them where the repository around the current folder
+    has them, else the two commits. Only for the first 5 pairs; others are counted.
+    """
+    versions = queries.versions(store)
+    commits = {(row[0], row[1]): row[2] for row in versions.rows("workload", "version", "commit")}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in rows:
+        names = str(row["good_version"]), str(row["version"])
+        good, bad = (commits.get((row["workload"], name)) for name in names)
+        if good and bad and good != bad and all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
+            pairs.setdefault((good, bad), names)
+    if not pairs:
+        return ()
+    is_there = bool(_git("rev-parse", "--git-dir"))
+    notes = [
+        f"Between {names[0]} and {names[1]}: {_words_between(*pair, is_there)}"
+        for pair, names in list(pairs.items())[:_NEWEST]
+    ]
+    older = len(pairs) - _NEWEST
+    more = f"Commits between the versions of {counted(older, 'older change')}: tracker explain names them"
+    return (*notes, *([more] if older > 0 else []))
+
+
+def _words_between(good: str, bad: str, is_there: bool) -> str:
+    count = _git("rev-list", "--count", "--end-of-options", f"{good}..{bad}") if is_there else ""
+    if not count.isdigit():
+        return f"commits {good} and {bad}"
+    return f"{counted(int(count), 'commit')}: git log --oneline {good}..{bad}"
+
+
+def _git(*words: str) -> str:
+    """Return what git prints, '' where it cannot say."""
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**os.environ, **GIT_READ_ONLY},
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
 def needs_store(reference: str) -> bool:
-    """Whether `reference` names something in the database (and not a path on disk)."""
+    """Return whether `reference` names something in the database (and not a path on disk)."""
     return not is_path(reference)
 
 
-def resolve(store: Store, reference: str, workload: str | None = None) -> Named:
-    """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
+def resolve(store: Store, reference: str, workload: str | None = None) -> NamedRuns:
+    """Return the ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
     if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
         return _by_number(store, reference, workload)
     if reference.startswith("run:"):
@@ -57,8 +162,10 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> Named:
 
 def named(
     store: Store | None, references: Sequence[str], workload: str | None = None, config: Mapping[str, str] = EMPTY
-) -> tuple[list[str], dict[str, Named]]:
-    """The references settled, and what those in the database name, of which only runs with the values of `config`."""
+) -> tuple[list[str], dict[str, NamedRuns]]:
+    """Return the references settled, and what those in the database name, of which only runs with the values of
+    `config`.
+    """
     references = [settled(store, reference, workload) for reference in references]
     if config and (path := next((one for one in references if one.strip() and not needs_store(one)), None)):
         raise UsageError(f"--config chooses runs of a database, and {path} is a path", remedy="leave out --config")
@@ -66,7 +173,7 @@ def named(
     return references, {} if store is None else {one: _chosen(store, one, workload, config) for one in stored}
 
 
-def _chosen(store: Store, reference: str, workload: str | None, config: Mapping[str, str]) -> Named:
+def _chosen(store: Store, reference: str, workload: str | None, config: Mapping[str, str]) -> NamedRuns:
     run_ids, rank = resolve(store, reference, workload)
     if not config:
         return run_ids, rank
@@ -88,13 +195,13 @@ def configurations(store: Store, run_ids: Sequence[int]) -> dict[int, Configurat
 
 
 def words_of(configuration: Iterable[tuple[str, str]]) -> str:
-    """A configuration as people write it: `batch=16 precision=bf16`."""
+    """Return a configuration as people write it: `batch=16 precision=bf16`."""
     return " ".join(f"{key}={value}" for key, value in configuration)
 
 
 def settled(store: Store | None, reference: str, workload: str | None = None) -> str:
-    """`reference` as `resolve` and `is_path` take it: `./name` for a path that is no version, the version that a git
-    revision means, else `reference` itself.
+    """Return `reference` as `resolve` and `is_path` take it: `./name` for a path that is no version, the version that a
+    git revision means, else `reference` itself.
     """
     if not reference.strip() or is_path(reference) or _is_reserved(reference):
         return reference
@@ -117,7 +224,7 @@ def _is_reserved(reference: str) -> bool:
 
 
 def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | None = None) -> bool:
-    """Whether `reference`, as a side of a diff, is exactly these runs, whole."""
+    """Return whether `reference`, as a side of a diff, is exactly these runs, whole."""
     try:
         found = resolve(store, reference, workload) if needs_store(reference) else None
     except UsageError:  # several workloads have it
@@ -126,7 +233,7 @@ def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | 
 
 
 def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tuple[int, ...], int | None]:
-    """`resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
+    """Return `resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
     named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
     run_ids = sorted({int(match["id"]) for match in named})
     for run_id in run_ids:
@@ -139,7 +246,7 @@ def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tupl
 
 
 def is_path(reference: str) -> bool:
-    """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
+    """Return whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
 
     A bare folder name is a label first, see `settled`; `./name` is the folder. `feature/x` is a label unless it is
     there. Several paths with a comma between them are a path too, see `paths_of`.
@@ -168,17 +275,17 @@ def paths_of(reference: str) -> tuple[str, ...]:
 
 
 def names_path(reference: str) -> bool:
-    """Whether `reference` is a path where it is no version."""
+    """Return whether `reference` is a path where it is no version."""
     return is_path(reference) or (not _is_reserved(reference) and exists(reference))
 
 
 def may_be_path(reference: str) -> bool:
-    """Whether `reference` may be meant as a path: it has no form that names runs of a database."""
+    """Return whether `reference` may be meant as a path: it has no form that names runs of a database."""
     return not _is_reserved(reference) and not reference.isdecimal()
 
 
 def exists(reference: str) -> bool:
-    """Whether a file or folder has this name."""
+    """Return whether a file or folder has this name."""
     try:
         with touch(reference):
             return user_path(reference).exists()

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.regressions.causes import MOVED, Moved, places_of, replacements
 from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
 from tracker.store import queries
 from tracker.table import number_distinct_rows
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _SMALLEST_SHARE: Final = 0.001
 _WORSE: Final = 0.25
@@ -23,8 +23,8 @@ _WORSE: Final = 0.25
 _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 
-def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Rename, ...]:
-    """What replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
+def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> tuple[Rename, ...]:
+    """Return what replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
 
     An op of which only one side can have recorded anything neither went nor came.
     """
@@ -52,7 +52,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
 def _changed(ops: Columns) -> dict[str, tuple[float, float, float, float]]:
     """Name -> ns, then calls per step on both sides, of the ops that came, went, or are called more or less often."""
     place, first = number_distinct_rows([ops["name"]])
-    sums = [np.nan_to_num(reduction.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
+    sums = [np.nan_to_num(match.sum_exactly(ops[name], place, len(first))).tolist() for name in _NUMBERS]
     statuses = status_of_names(ops)
     found = {}
     for name, before, after, calls0, calls1 in zip(ops["name"][first].tolist(), *sums, strict=True):
@@ -75,13 +75,13 @@ def _shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
 
 
 def _places(
-    baseline: Loaded, candidate: Loaded, changed: Mapping[str, tuple[float, float, float, float]]
+    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, tuple[float, float, float, float]]
 ) -> dict[str, frozenset[str]]:
     """Operator -> where most of its calls changed, by a run of each side; see `places_of`."""
     trees = []
     for side in (baseline, candidate):
         own = []
-        for table in (side.op_tree(), side.ask(queries.ops)):
+        for table in (side.query_op_tree(), side.query(queries.ops)):
             runs = table.integers("run_id")
             own.append(table.taken(runs == runs.min()) if len(table) else table)
         trees.append(own)

@@ -13,27 +13,31 @@ from msgspec.structs import replace
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
-from tracker.compare import counters, knowing, levels, links, summaries
+from tracker.compare import collectives, counters, levels, summaries
 from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
-from tracker.compare.call_splits import notes_of_groups
+from tracker.compare.collectives import notes_of_groups
+from tracker.compare.coverage import note_on_older_steps
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
+from tracker.compare.kernels import kind_of
 from tracker.compare.largest import largest_names
+from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
-from tracker.compare.memory_peak import note_on_blocks
-from tracker.compare.metrics import kind_of
+from tracker.compare.memory import note_on_blocks
 from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.operators import own_time, with_host_spread
-from tracker.compare.outside import note_on_outside_work, note_on_steps_without_time
-from tracker.compare.overall import names_of_throughput, step_numbers
+from tracker.compare.overall import (
+    names_of_throughput,
+    note_on_outside_work,
+    note_on_slow_steps,
+    note_on_steps_without_time,
+    step_numbers,
+)
 from tracker.compare.per_step import of_rows, with_number
-from tracker.compare.reduction import GRAIN
 from tracker.compare.references import named, needs_store
-from tracker.compare.sides import load_all
-from tracker.compare.slow_steps import note_on_slow_steps
-from tracker.compare.step_rules import note_on_older_steps
+from tracker.compare.side import GRAIN, rows_of_captures
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
@@ -53,7 +57,7 @@ from tracker.table import (
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
 Tables = dict[str, Columns]
@@ -66,7 +70,8 @@ _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "know
 
 
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
-    """What the database (or the path) `reference` holds of one run; docs/compare.md, "Sides", lists the references.
+    """Return what the database (or the path) `reference` holds of one run; docs/compare.md, "Sides", lists the
+    references.
 
     Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Of several runs of a version it is the one
     of the median step, which the first note says. Raises UsageError when a path names several runs, a version those of
@@ -98,7 +103,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             },
             advice=most,
             options=options,
-            is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
+            is_pruned=bool(side.pruned_runs()),
             bottleneck=bottleneck(side),
             tree_table=levels.of_run(side, options) if options.tree else None,
             notes=(
@@ -117,15 +122,15 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         )
 
 
-def _advice(side: Loaded) -> RunAdvice:
-    """What could make the run faster; of a pruned one what was stored."""
+def _advice(side: LoadedSide) -> RunAdvice:
+    """Return what could make the run faster; of a pruned one what was stored."""
     (run_id,) = side.run_ids
-    if side.asked.pruned(side.store, side.run_ids):
+    if side.pruned_runs():
         return stored.of_runs(side.store, [run_id]).get(run_id, RunAdvice(step_ns=0.0))
     return with_remedies(of_run(side.store, run_id))
 
 
-def _open_findings(store: Store | None, side: Loaded) -> list[str]:
+def _open_findings(store: Store | None, side: LoadedSide) -> list[str]:
     if store is None or side.store is not store:
         return []
     with store.connect() as connection:
@@ -133,8 +138,8 @@ def _open_findings(store: Store | None, side: Loaded) -> list[str]:
     return [said] if said else []
 
 
-def _whole_tables(side: Loaded, captures: Columns) -> Tables:
-    """What no filter and no grain concerns."""
+def _whole_tables(side: LoadedSide, captures: Columns) -> Tables:
+    """Return what no filter and no grain concerns."""
     steps, overall = _with_spread(side), summaries.with_shares(captures.without("run_id"))
     return {
         "overall": overall.without("whole_ns"),
@@ -142,13 +147,13 @@ def _whole_tables(side: Loaded, captures: Columns) -> Tables:
         "rank_summary": summaries.of_ranks(overall),
         "step_summary": summaries.of_steps(steps),
         "memory_curve": _memory_curve(side),
-        "facts": side.about(queries.facts).without("run_id"),
+        "facts": side.query_with(queries.facts).without("run_id"),
         "sources": queries.sources(side.store, side.run_ids).without("run_id"),
     }
 
 
-def _summaries(tables: Tables, side: Loaded) -> Tables:
-    """The sums of the tables that pass the filters, and the peaks themselves."""
+def _summaries(tables: Tables, side: LoadedSide) -> Tables:
+    """Return the sums of the tables that pass the filters, and the peaks themselves."""
     return {
         "kernel_pipes": summaries.of_metrics(tables["kernel_metrics"]),
         "link_totals": summaries.of_links(tables["communication_links"]),
@@ -158,9 +163,9 @@ def _summaries(tables: Tables, side: Loaded) -> Tables:
     }
 
 
-def _idle_causes(side: Loaded) -> Columns:
+def _idle_causes(side: LoadedSide) -> Columns:
     """Return the idle time by cause, all places together, the largest first; `steps`: in how many steps it is."""
-    fine = side.ask(queries.idle)
+    fine = side.query(queries.idle)
     seen: dict[str, set[tuple[int, int, int]]] = {}
     for run, rank, step, cause in fine.rows("run_id", *GRAIN, "cause"):
         seen.setdefault(cause, set()).add((run, rank, step))
@@ -179,9 +184,9 @@ def _queues(table: Columns) -> Columns:
     )
 
 
-def _with_spread(side: Loaded) -> Columns:
-    """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
-    names the shortest and the longest of them.
+def _with_spread(side: LoadedSide) -> Columns:
+    """Return the steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the
+    source names the shortest and the longest of them.
     """
     steps = side.steps.without("run_id").without("whole_ns")
     alone, duration = steps.integers("steps") == 1, steps.integers("duration_ns")
@@ -197,8 +202,8 @@ def _with_spread(side: Loaded) -> Columns:
     return steps.having(shortest_ns=ends[0], longest_ns=ends[1])
 
 
-def _without_range(side: Loaded, ops: Columns, options: ShowOptions) -> list[str]:
-    """How much device time of a capture lies in no range of the program, where other work does."""
+def _without_range(side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
+    """Return how much device time of a capture lies in no range of the program, where other work does."""
     own, name = ops.integers("device_self_ns"), ops["name"]
     outside, whole = int(own[name == NO_OP].sum()), int(own[name != UNLINKED_OP].sum())
     (format,) = side.runs.listed("format")
@@ -206,26 +211,26 @@ def _without_range(side: Loaded, ops: Columns, options: ShowOptions) -> list[str
     return [] if is_filtered else [text for text in (outside_ranges(format, outside, whole),) if text]
 
 
-def _check_filters(side: Loaded, options: ShowOptions) -> None:
+def _check_filters(side: LoadedSide, options: ShowOptions) -> None:
     """UsageError where a filter names what the run does not have; nothing is known of one without details."""
-    if side.asked.pruned(side.store, side.run_ids):
+    if side.pruned_runs():
         return
     if options.op:
         asked = ((queries.ops, "name"), (queries.kernels, "op"), (queries.memory, "op"))
-        names = (name for question, column in asked for name in side.ask(question, in_steps=False).listed(column))
+        names = (name for question, column in asked for name in side.query(question, in_steps=False).listed(column))
         check_named("operator", options.op, names, (side,))
     if options.module:
-        check_named("module", options.module, side.ask(queries.ops, in_steps=False).listed("module"), (side,))
+        check_named("module", options.module, side.query(queries.ops, in_steps=False).listed("module"), (side,))
     check_exchange(options, (side,))
 
 
-def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
-    """What passes the filters: what the steps launched, but for memory, which is that of the whole capture."""
+def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables:
+    """Return what passes the filters: what the steps launched, but for memory, which is that of the whole capture."""
     in_steps = side.has_markers
     of_memory = (queries.memory, queries.memory_allocators)
 
     def asked(question: queries.Question) -> Columns:
-        table = side.ask(question, by=by, in_steps=in_steps and question not in of_memory)
+        table = side.query(question, by=by, in_steps=in_steps and question not in of_memory)
         return (with_number(side, table, question) if question in _NUMBERED else table).without("run_id")
 
     def passing(table: Columns, *patterns: tuple[str, str | None]) -> Columns:
@@ -250,7 +255,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
     communication = passing(asked(queries.communication), ("kind", options.kind), ("group_role", options.group))
     allocated = [passing(asked(question), *of_op("op")) for question in of_memory]
     modules = of_rows(
-        side, module_times(ops, options.grains), side.ask(queries.ops), ("module", "phase"), own_time(side)
+        side, module_times(ops, options.grains), side.query(queries.ops), ("module", "phase"), own_time(side)
     )
     return {
         "largest": largest,
@@ -264,7 +269,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
         "queues": _queues(asked(queries.queue)),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
-        "communication_links": links.of_side(side, options, by, in_steps=in_steps).without("run_id"),
+        "communication_links": collectives.links_of_side(side, options, by, in_steps=in_steps).without("run_id"),
         "counters": counters.of_side(side, by).without("run_id"),
         "kernel_types": _kernel_types(kernels, every),
         "memory_peak": passing(with_share(_owners(side), "bytes", ("rank", "component")), *of_op("op")),
@@ -272,17 +277,17 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> Tables:
     }
 
 
-def _captures(side: Loaded) -> Columns:
-    """The captures, NA for no stage, of the chosen steps."""
+def _captures(side: LoadedSide) -> Columns:
+    """Return the captures, NA for no stage, of the chosen steps."""
     stage = side.captures.integers("stage")
     captures = side.captures.having(stage=Column(stage, stage < 0))
     return captures if side.chosen_steps is None else _summed_steps(captures, side.steps)
 
 
-def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: Columns) -> Columns:
-    """The metrics of the kernels, in the order of these, over the whole capture."""
+def _kernel_metrics(side: LoadedSide, options: ShowOptions, kernels: Columns) -> Columns:
+    """Return the metrics of the kernels, in the order of these, over the whole capture."""
     by = tuple(grain for grain in options.grains if grain == "rank")
-    table = side.about(queries.kernel_metrics, by=by, ranks=side.ranks).without("run_id")
+    table = side.query_with(queries.kernel_metrics, by=by, ranks=side.ranks).without("run_id")
     if side.is_part:  # the profiler does not say in which step
         table = table.head(0)
     key = [*by, *_METRIC_KERNEL]
@@ -299,8 +304,8 @@ def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: Columns) -> Col
 
 
 def _kernel_types(kernels: Columns, every: Columns) -> Columns:
-    """Sums of the kernels whose type the profiler names, but for collectives, the longest first; `share`: of all of
-    `every` kernel.
+    """Return sums of the kernels whose type the profiler names, but for collectives, the longest first; `share`: of all
+    of `every` kernel.
     """
 
     def typed(table: Columns) -> Columns:
@@ -313,7 +318,7 @@ def _kernel_types(kernels: Columns, every: Columns) -> Columns:
 
 
 def _summed_steps(captures: Columns, steps: Columns) -> Columns:
-    """`captures` with the numbers of its chosen steps: sums, the largest peaks, the median rate.
+    """Return `captures` with the numbers of its chosen steps: sums, the largest peaks, the median rate.
 
     A row that is the mean of several steps counts as so many.
     """
@@ -337,8 +342,8 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
     return captures.having(**found, samples_per_second=np.where(at < 0, np.nan, rates[at]))
 
 
-def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
-    """The number of the step, and what the mean over all steps is; the E2E time of chosen steps.
+def _times(side: LoadedSide, captures: Columns) -> dict[str, Any]:
+    """Return the number of the step, and what the mean over all steps is; the E2E time of chosen steps.
 
     `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
     """
@@ -354,9 +359,9 @@ def _times(side: Loaded, captures: Columns) -> dict[str, Any]:
     return times
 
 
-def _memory_curve(side: Loaded) -> Columns:
-    """The points inside the chosen steps, which count their time alike: from the first event of the capture."""
-    curve = knowing.of_captures(side.about(queries.memory_curve), side.captures).without("run_id")
+def _memory_curve(side: LoadedSide) -> Columns:
+    """Return the points inside the chosen steps, which count their time alike: from the first event of the capture."""
+    curve = rows_of_captures(side.query_with(queries.memory_curve), side.captures).without("run_id")
     if side.chosen_steps is None:
         return curve
     rank, time = curve.integers("rank"), curve.integers("time_ns")
@@ -368,7 +373,7 @@ def _memory_curve(side: Loaded) -> Columns:
 
 
 def _with_allocators(memory: Columns, fine: Columns) -> Columns:
-    """`memory` with the allocator of most bytes of each row, and how many others there are."""
+    """Return `memory` with the allocator of most bytes of each row, and how many others there are."""
     key = [name for name in fine.arrays if name not in {"allocator", "calls", "bytes", "held_ns", "unreleased_bytes"}]
     (own, parts), _ = number_tables([memory, sort_largest_first(fine, ["bytes"], ["allocator"])], key)
     first = np.full(own.count, -1, dtype=np.int64)
@@ -381,28 +386,28 @@ def _with_allocators(memory: Columns, fine: Columns) -> Columns:
     )
 
 
-def _owners(side: Loaded) -> Columns:
-    """What was held at the peaks; nothing of chosen steps, since a peak is one of the whole capture."""
+def _owners(side: LoadedSide) -> Columns:
+    """Return what was held at the peaks; nothing of chosen steps, since a peak is one of the whole capture."""
     table = _of_memory(side, queries.memory_owners)
     return table if side.chosen_steps is None else table.head(0)
 
 
-def _blocks(side: Loaded) -> Columns:
-    """The largest single allocations, of the chosen steps."""
+def _blocks(side: LoadedSide) -> Columns:
+    """Return the largest single allocations, of the chosen steps."""
     table = _of_memory(side, queries.memory_blocks)
     return table if side.chosen_steps is None else table.taken(np.isin(table.integers("step"), side.chosen_steps))
 
 
-def _of_memory(side: Loaded, question: queries.Question) -> Columns:
-    """The rows of the chosen ranks; the line of code last."""
-    table = knowing.of_captures(side.about(question), side.captures).without("run_id")
+def _of_memory(side: LoadedSide, question: queries.Question) -> Columns:
+    """Return the rows of the chosen ranks; the line of code last."""
+    table = rows_of_captures(side.query_with(question), side.captures).without("run_id")
     stacks = table["call_stack"]
     lines = objects([code_line(stack or "") or None for stack in stacks])
     return table.without("call_stack").having(code_line=lines, call_stack=stacks)
 
 
 def _large(table: Columns, columns: Sequence[str], minimum_ns: int | None) -> Columns:
-    """The rows in which one of `columns` is at least `minimum_ns`."""
+    """Return the rows in which one of `columns` is at least `minimum_ns`."""
     if minimum_ns is None:
         return table
     return table.taken(np.logical_or.reduce([table.integers(name) >= minimum_ns for name in columns]))

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tracker.columns import Columns
-from tracker.compare import reduction
+from tracker.compare import match
 from tracker.compare.overall import run_numbers
 from tracker.table import number_tables
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 
-def total_range(side: Loaded, metric: str) -> tuple[float, float] | None:
+def total_range(side: LoadedSide, metric: str) -> tuple[float, float] | None:
     """Smallest and largest `metric` of the runs of `side`, None where none says it."""
     values = run_numbers(side).get(metric)
     return (min(values), max(values)) if values else None
 
 
 def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two ranges have a value in common.
+    """Return whether two ranges have a value in common.
 
     >>> overlap((1.0, 3.0), (3.0, 5.0)), overlap((1.0, 2.0), (3.0, 5.0))
     (True, False)
@@ -32,9 +32,10 @@ def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def standing_out(
-    baseline: Loaded, candidate: Loaded, rows: Sequence[Columns], key: Sequence[str]
+    baseline: LoadedSide, candidate: LoadedSide, rows: Sequence[Columns], key: Sequence[str]
 ) -> dict[tuple[str, ...], bool] | None:
-    """For each `key` whether every run of one side took longer than every run of the other; None with one run a side.
+    """Return for each `key` whether every run of one side took longer than every run of the other; None with one run a
+    side.
 
     `rows`: what `operators.Operators` holds per side. A run without the key took 0.
     """
@@ -49,8 +50,8 @@ def standing_out(
     }
 
 
-def _ranges(side: Loaded, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
+def _ranges(side: LoadedSide, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
     (own,), keys = number_tables([rows], key)
-    values = np.nan_to_num(reduction.per_run(side, own, ["own_ns"])["own_ns"])
+    values = np.nan_to_num(match.reduce_per_run(side, own, ["own_ns"])["own_ns"])
     ranges = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
     return dict(zip(keys.rows(*key), ranges, strict=True))

@@ -40,13 +40,13 @@ _LINKS: Final = {
 
 
 def grains_of(table: Columns) -> list[str]:
-    """The columns that say of which rank and step a row is."""
+    """Return the columns that say of which rank and step a row is."""
     return [name for name in GRAINS if name in table]
 
 
 def with_share(table: Columns, value: str, by: Sequence[str] = ()) -> Columns:
-    """`table` with `share`: of `value` in the sum of the rows that are equal in `by`, of all rows without; missing
-    where the value is, or where the sum is 0.
+    """Return `table` with `share`: of `value` in the sum of the rows that are equal in `by`, of all rows without;
+    missing where the value is, or where the sum is 0.
     """
     if not len(table):
         return table.having(share=np.zeros(0))
@@ -64,8 +64,8 @@ def with_shares(overall: Columns) -> Columns:
 
 
 def of_ranks(overall: Columns) -> Columns:
-    """`rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in what the
-    parts of all ranks add up to.
+    """Return `rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in
+    what the parts of all ranks add up to.
     """
     whole = overall.reals("whole_ns")
     rows = []
@@ -80,8 +80,10 @@ def of_ranks(overall: Columns) -> Columns:
 
 
 def of_steps(steps: Columns) -> Columns:
-    """`step_summary`: how steps differ. Of rows that are means of several steps only the mean is known, and of the
-    duration the extremes that the source names.
+    """Return `step_summary`: how steps differ.
+
+    Of rows that are means of several steps only the mean is known, and of the duration the extremes that the source
+    names.
     """
     weights = steps.reals("steps")
     are_means = bool((weights > 1).any())
@@ -102,7 +104,7 @@ def _extreme(how: Callable[[F64], Any], numbers: F64) -> float | None:
 
 
 def _spread(metric: str, numbers: F64, weights: F64, table: Columns) -> dict[str, Any]:
-    """A row of a summary; none where no row of `table` states the metric."""
+    """Return a row of a summary; none where no row of `table` states the metric."""
     there = ~np.isnan(numbers)
     if not there.any():
         return {}
@@ -122,7 +124,7 @@ def _table(name: str, rows: Sequence[Mapping[str, Any]], grains: Sequence[str] =
 
 
 def of_peaks(owners: Columns) -> Columns:
-    """`memory_peak_totals`: what each component of a rank held at its peak, the largest first."""
+    """Return `memory_peak_totals`: what each component of a rank held at its peak, the largest first."""
     when = ["rank", "component", "peak_ns", "peak_step"]
     return sort_largest_first(add_up_rows(owners, when, {"bytes": "sum"}), ["bytes"], when[:2]).only(
         SHOWN_COLUMNS["memory_peak_totals"]
@@ -130,8 +132,8 @@ def of_peaks(owners: Columns) -> Columns:
 
 
 def of_links(links: Columns) -> Columns:
-    """`link_totals`: what all collectives together moved, per transport and group, from rank to rank, and by the size
-    of the packets; within a level the longest transit first.
+    """Return `link_totals`: what all collectives together moved, per transport and group, from rank to rank, and by the
+    size of the packets; within a level the longest transit first.
     """
     grains = grains_of(links)
     ratio = links.reals("large_packet_ratio")
@@ -166,8 +168,8 @@ def _missing(column: Any, count: int) -> Any:
 
 
 def of_counters(counters: Columns) -> Columns:
-    """`counter_summary`: per table and measurement of a profiler its extremes over all things that it counts, and of
-    which the largest is; without what is never anything but 0, and without REPEATED_COUNTERS.
+    """Return `counter_summary`: per table and measurement of a profiler its extremes over all things that it counts,
+    and of which the largest is; without what is never anything but 0, and without REPEATED_COUNTERS.
     """
     own = counters.taken(~is_among(counters["source"], REPEATED_COUNTERS))
     grains = grains_of(own)
@@ -186,8 +188,8 @@ def of_counters(counters: Columns) -> Columns:
 
 
 def of_metrics(metrics: Columns) -> Columns:
-    """`kernel_pipes`: for each kernel the time of its core and the pipes that worked longest, the largest ratios where
-    no time of a pipe was measured; a row without a metric where neither was.
+    """Return `kernel_pipes`: for each kernel the time of its core and the pipes that worked longest, the largest ratios
+    where no time of a pipe was measured; a row without a metric where neither was.
     """
     grains = grains_of(metrics)
     key = [*grains, *_KERNEL]

@@ -52,7 +52,7 @@ class Tree(Struct):
     _known: dict[tuple[int, Name], int] = field(default_factory=dict)
 
     def at(self, parent: int, name: Name) -> int:
-        """The number of the row `name` below `parent`, made on first use."""
+        """Return the number of the row `name` below `parent`, made on first use."""
         node = self._known.get((parent, name))
         if node is None:
             node = self._known[parent, name] = len(self.names)
@@ -63,25 +63,25 @@ class Tree(Struct):
         return node
 
     def below(self, path: Iterable[Name]) -> int:
-        """The number of the row at the end of `path`."""
+        """Return the number of the row at the end of `path`."""
         node = -1
         for name in path:
             node = self.at(node, name)
         return node
 
     def find(self, path: Iterable[Name]) -> int:
-        """The number of the row at the end of `path`, -1 where there is none."""
+        """Return the number of the row at the end of `path`, -1 where there is none."""
         node = -1
         for name in path:
             node = self._known.get((node, name), -2)
         return max(node, -1)
 
     def numbers(self, group: Group, node: int) -> Numbers:
-        """The numbers of a row, to be filled."""
+        """Return the numbers of a row, to be filled."""
         return self.values.setdefault(group, {}).setdefault(node, [None] * len(NUMBERS))
 
     def path(self, node: int) -> str:
-        """The names down to a row: `GPT_0/Block_0 > aten::mm [[2, 3], [3, 4]]`."""
+        """Return the names down to a row: `GPT_0/Block_0 > aten::mm [[2, 3], [3, 4]]`."""
         parts: list[str] = []
         while node >= 0:
             kind, name, shapes = self.names[node]
@@ -127,19 +127,19 @@ def grown(leaves: Iterable[Leaf], counted: Mapping[tuple[Group, tuple[Name, ...]
 
 
 def plus(first: Value, second: Value) -> Value:
-    """The sum of what is known; None where nothing is."""
+    """Return the sum of what is known; None where nothing is."""
     return second if first is None else first if second is None else first + second
 
 
 def ordered(tree: Tree, size: Mapping[int, tuple[float, ...]], depth: int | None) -> list[tuple[int, int]]:
-    """The rows in `size` with their levels, below each row those in it, the largest first; at most `depth` levels, and
-    never more than MAX_DEPTH.
+    """Return the rows in `size` with their levels, below each row those in it, the largest first; at most `depth`
+    levels, and never more than MAX_DEPTH.
     """
     deepest = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)
     found: list[tuple[int, int]] = []
 
     def ranked(nodes: Sequence[int]) -> list[int]:
-        """The largest last, since the last is taken first."""
+        """Return the largest last, since the last is taken first."""
         there = sorted((node for node in nodes if node in size), key=lambda node: tree.names[node], reverse=True)
         return sorted(there, key=lambda node: size[node])
 

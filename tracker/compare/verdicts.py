@@ -14,8 +14,8 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Columns, objects
+from tracker.compare.comparable import INSTEAD, find_refusal
 from tracker.compare.operators import own_time
-from tracker.compare.refusals import INSTEAD, refused
 from tracker.detect import Key, Verdict, traits_of, words_of_limits
 from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import (
@@ -33,9 +33,9 @@ from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult,
 from tracker.units import counted, format_bytes, format_diff, format_numbers, some_of
 
 if TYPE_CHECKING:
+    from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
-    from tracker.compare.recorded import Recorded
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 FIELD_OF: Final = {"step_ns": "duration_ns"}
@@ -81,7 +81,7 @@ class Judged(Struct, frozen=True, eq=False):
         return () if self.found is None else self.found.base_runs or ()
 
     def level_words(self, change: float) -> tuple[str, ...]:
-        """What a stored verdict rests on, where it does; `change`: against that, a ratio."""
+        """Return what a stored verdict rests on, where it does; `change`: against that, a ratio."""
         level = f"the level before (run {format_numbers(sorted(self.base_runs))})"
         return (f"Judged against {level}: {format_diff(change)}.",) if self.base_runs else ()
 
@@ -115,8 +115,8 @@ class Judged(Struct, frozen=True, eq=False):
         return (*_still(found), *map(_mark_words, marks[:_MARKS]), *more[: len(marks) > _MARKS])
 
     def into(self, name: str, table: Columns) -> Columns:
-        """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
-        judged.
+        """Return the rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others
+        is not judged.
         """
         if name not in _SERIES or self.found is None or name in self.left_out or not len(table):
             return table
@@ -134,8 +134,8 @@ class Judged(Struct, frozen=True, eq=False):
         return found.having(verdict=objects(verdicts), reason=objects(reasons))
 
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
-        """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
-        that shares its series with others is not judged.
+        """Return the rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none,
+        and a row that shares its series with others is not judged.
         """
         found = self.found
         if found is None or not len(table) or not found.said:
@@ -165,15 +165,15 @@ class Judged(Struct, frozen=True, eq=False):
         return table.having(**filled)
 
     def op_key(self, name: str, input_shapes: str) -> Key:
-        """The series of an op with shapes, or without ("op_name")."""
+        """Return the series of an op with shapes, or without ("op_name")."""
         return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
 
     def of_op(self, name: str, input_shapes: str) -> Row | None:
-        """What is said of an op with shapes, or without ("op_name"), None for nothing."""
+        """Return what is said of an op with shapes, or without ("op_name"), None for nothing."""
         return self._row(self.op_key(name, input_shapes)) if self.of_ops else None
 
     def of_name(self, name: str) -> Row | None:
-        """What is said of all shapes of an op together."""
+        """Return what is said of all shapes of an op together."""
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
 
     def of_cause(self, name: str, input_shapes: str) -> Row | None:
@@ -181,13 +181,13 @@ class Judged(Struct, frozen=True, eq=False):
         return self.of_op(name, input_shapes) if input_shapes else self.of_name(name)
 
     def of_total(self, total_metric: str) -> Row | None:
-        """What is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
+        """Return what is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
         name = total_metric.removesuffix("_ns").replace("_", " ")
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
     def of_part(self, metric: str) -> Row | None:
-        """What is said of a part of the step, by its metric."""
+        """Return what is said of a part of the step, by its metric."""
         keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (_RUN, metric)]
         return next((row for key in keys if (row := self._row(key)) is not None), None)
 
@@ -217,25 +217,26 @@ class Judged(Struct, frozen=True, eq=False):
 
 
 def _by_contribution(row: Row) -> tuple[bool, float, str]:
-    """A sort key: the largest contribution first, those that have none last."""
+    """Return a sort key: the largest contribution first, those that have none last."""
     size = abs(row["contribution"])
     return bool(np.isnan(size)), -size, row["name"]
 
 
 def judge(
-    baseline: Loaded,
-    candidate: Loaded,
+    baseline: LoadedSide,
+    candidate: LoadedSide,
     options: DiffOptions,
     recorded: Recorded,
     operators: Operators | None = None,
 ) -> Judged:
-    """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none. `operators`: of
-    both, None where nobody compares them.
+    """Return the verdicts of `candidate` against `baseline`, or the sentence that says why there are none.
+
+    `operators`: of both, None where nobody compares them.
     """
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
     by_name = options.match == "name"
-    reason, refusal = refused(baseline, candidate, operators, recorded)
+    reason, refusal = find_refusal(baseline, candidate, operators, recorded)
     found = history = None
     if not reason:
         found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
@@ -271,7 +272,7 @@ def judge(
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
-    """The tables of which a row is only a part of what was judged, or more."""
+    """Return the tables of which a row is only a part of what was judged, or more."""
     of_ops = ["ops"] if options.module or not whole_ops else []
     of_memory = ["memory"] if options.match == "name" or options.op_map else []
     return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
@@ -288,8 +289,8 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items())
 
 
-def _judged_against(found: SideVerdicts, baseline: Loaded, candidate: Loaded) -> str:
-    """Which runs the verdicts rest on, and what so many runs can tell."""
+def _judged_against(found: SideVerdicts, baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Return which runs the verdicts rest on, and what so many runs can tell."""
     new = candidate.side.runs
     if found.base_runs is not None:
         base = len(found.base_runs)
@@ -314,7 +315,7 @@ def _shared(found: SideVerdicts) -> str:
 
 
 def _still(found: SideVerdicts) -> Iterator[str]:
-    """What an older finding says of the step."""
+    """Yield what an older finding says of the step."""
     keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
     if keys:
         name = next(name for name in STEP if name in keys)
@@ -322,7 +323,7 @@ def _still(found: SideVerdicts) -> Iterator[str]:
 
 
 def _mark_words(mark: UserMark) -> str:
-    """What a user said, a sentence.
+    """Return what a user said, a sentence.
 
     >>> _mark_words(UserMark(3, "expect", "ann", "float64", ("mm", "add", "pow"), is_whole=False, leaves_step=True))
     'ann accepted mm and 2 more of I-3 as intended: float64. The step still counts.'
@@ -366,7 +367,7 @@ def _communication(judged: Judged, table: Columns) -> list[Key]:
 
 
 def part_of_collective(role: str, size_class_bytes: float | None) -> str:
-    """What tells the series of a collective from others of its kind."""
+    """Return what tells the series of a collective from others of its kind."""
     known = size_class_bytes is not None and size_class_bytes > 0
     return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import LEAST_VARIANCE, median
 from tracker.detect.thresholds import Thresholds
+from tracker.profile.arrays import median as strict_median
 
 LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
@@ -218,12 +219,12 @@ def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F6
     table = leaves[complete]
     rest, level = table[:, compared], np.zeros((len(table), 1))
     for _ in range(ROUNDS):
-        rest = rest - np.median(rest, axis=0)
-        by_row = np.median(rest, axis=1, keepdims=True)
+        rest = rest - median(rest, axis=0)
+        by_row = median(rest, axis=1)[:, None]
         rest, level = rest - by_row, level + by_row
     distance = table - level
     shift = np.where((~np.isnan(distance)).sum(axis=0) >= least, median(distance, axis=0), np.nan)
-    anchor = np.median(shift[before]) if before.any() else np.median(shift[new])
+    anchor = strict_median(shift[before if before.any() else new])
     return np.asarray(np.nan_to_num(shift - anchor))
 
 

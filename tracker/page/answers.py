@@ -122,7 +122,7 @@ def _findings(store: Store, asked: Inquiry) -> Answer:
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings(store, options=chosen)
-        notes = compare.notes_between(store, found.tables["incidents"].records())
+        notes = compare.notes_on_commits(store, found.tables["incidents"].records())
     incidents = [f"I-{number}" for number in found.tables["incidents"].listed("incident_id")]
     beside = tuple((name, Target("incident", (("ID", name),))) for name in incidents[:_MOST_BESIDE])
     return Answer((replace(found, notes=(*found.notes, *notes)),), beside=beside)
@@ -140,7 +140,7 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
             found = [explain(store, one) for one in numbers]
         except UsageError as error:
             raise NotFoundError(error.problem, remedy=error.remedy) from error
-        notes = compare.notes_between(store, [one.finding for one in found])
+        notes = compare.notes_on_commits(store, [one.finding for one in found])
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")

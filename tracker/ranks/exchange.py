@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tracker.compare import links
+from tracker.compare.collectives import links_of_side
 from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.store import queries
@@ -17,7 +17,7 @@ from tracker.units import format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import F64, I64
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 Row = dict[str, Any]
 PIPELINE: Final = "pp"
@@ -40,11 +40,11 @@ _BUS: Final[Mapping[str, Callable[[int], float]]] = {
 the same on all ranks: of a gather or scatter, profilers record a part or the whole."""
 
 
-def role_rows(side: Loaded, steps: Mapping[int, int]) -> list[Row]:
+def role_rows(side: LoadedSide, steps: Mapping[int, int]) -> list[Row]:
     """Communication of each rank by the role of its groups, per step; `steps`: of each rank, 0 for none."""
     found: dict[tuple[str, int], Row] = {}
     columns = ("group_role", "rank", "calls", "total_ns", "exposed_ns", "wait_ns")
-    for role, rank, calls, total, exposed, wait in side.ask(queries.communication, by=("rank",)).rows(*columns):
+    for role, rank, calls, total, exposed, wait in side.query(queries.communication, by=("rank",)).rows(*columns):
         row = found.setdefault(
             (role or "", rank),
             {"role": role or "unknown", "rank": rank, "calls": 0, "total_ns": 0, "exposed_ns": 0, "wait_ns": 0},
@@ -60,7 +60,7 @@ def role_rows(side: Loaded, steps: Mapping[int, int]) -> list[Row]:
     return sorted(found.values(), key=lambda row: (row["role"], row["rank"]))
 
 
-def waits_of_ranks(side: Loaded) -> dict[int, Row]:
+def waits_of_ranks(side: LoadedSide) -> dict[int, Row]:
     """Return of each rank with steps its waiting for others, and that for other stages: medians over its steps, None
     where a call of any step does not know it. A rank without calls waits for nobody, and has no bubble.
     """
@@ -71,7 +71,7 @@ def waits_of_ranks(side: Loaded) -> dict[int, Row]:
     sums: dict[int, dict[str, dict[int, float | None]]] = {}
     with_pipeline: set[int] = set()
     columns = ("rank", "step", "group_role", "kind", "wait_ns", "exposed_wait_ns")
-    for rank, step, role, kind, wait, bare in side.ask(queries.communication, by=("rank", "step")).rows(*columns):
+    for rank, step, role, kind, wait, bare in side.query(queries.communication, by=("rank", "step")).rows(*columns):
         if step not in counts.get(rank, {}):
             continue
         own = sums.setdefault(rank, {name: dict.fromkeys(counts[rank], 0.0) for name in names})
@@ -92,7 +92,7 @@ def waits_of_ranks(side: Loaded) -> dict[int, Row]:
     return found
 
 
-def calls_of(side: Loaded) -> RunCalls:
+def calls_of(side: LoadedSide) -> RunCalls:
     """The collective calls of the run of a side."""
     with side.store.connect() as connection:
         return collectives(connection, side.run_ids[0])
@@ -194,11 +194,11 @@ def call_rows(found: RunCalls) -> tuple[list[Row], dict[int, int]]:
     return rows[:_LONGEST], late
 
 
-def link_rows(side: Loaded) -> list[Row]:
+def link_rows(side: LoadedSide) -> list[Row]:
     """The links between ranks, over all collectives and the whole capture; slow ones against those of their transport,
     never against others.
     """
-    table = links.of_side(side, ShowOptions(), (), in_steps=False)
+    table = links_of_side(side, ShowOptions(), (), in_steps=False)
     table = table.taken(table["level"] == LINK) if len(table) else table
     sums: dict[tuple[str, int, int], list[float]] = {}
     columns = ("transport", "source_rank", "target_rank", "bytes", "transit_ns")
@@ -245,10 +245,11 @@ def _judge_links(rows: Sequence[Row]) -> None:
             row["place"] = place
 
 
-def balance_rows(side: Loaded, ranks: Sequence[Row]) -> list[Row]:
+def balance_rows(side: LoadedSide, ranks: Sequence[Row]) -> list[Row]:
     """The largest rank by the mean of its stage: time of its compute, bytes of all_to_all, peak memory."""
     sent: dict[int, float] = {}
-    for rank, kind, size in side.ask(queries.communication, by=("rank",), in_steps=False).rows("rank", "kind", "bytes"):
+    exchanged = side.query(queries.communication, by=("rank",), in_steps=False)
+    for rank, kind, size in exchanged.rows("rank", "kind", "bytes"):
         if kind == "all_to_all" and size is not None:
             sent[rank] = sent.get(rank, 0.0) + size
     quantities: Mapping[tuple[str, str], Mapping[int, Any]] = {

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from tracker.advice.step_order import numbers_by_order
 from tracker.columns import Columns
+from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
 from tracker.compare.references import named, needs_store
-from tracker.compare.sides import load_all
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
 from tracker.detect.step_order import Numbers
@@ -24,7 +24,7 @@ from tracker.store import queries
 from tracker.units import counted, format_ns, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
@@ -91,7 +91,7 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
         return _cluster(side, reference, options)
 
 
-def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
+def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Cluster:
     numbers = _steps_by_order(side)
     stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES), numbers)
     work = Work(side)
@@ -146,7 +146,7 @@ def _cluster(side: Loaded, reference: str, options: ClusterOptions) -> Cluster:
     )
 
 
-def _steps_by_order(side: Loaded) -> Numbers:
+def _steps_by_order(side: LoadedSide) -> Numbers:
     """Return which ranks count their steps otherwise, and what the others call each of them."""
     (run_id,) = side.run_ids
     steps = side.steps.rows("rank", "step", "start_ns", "duration_ns")

@@ -11,7 +11,7 @@ from tracker.store.queries import settings_of
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.detect.stages import Stage
     from tracker.results import ClusterOptions
     from tracker.store.calls.splitting import RunCalls
@@ -32,7 +32,7 @@ _NAMED: Final = 3
 
 
 def sentences(
-    side: Loaded,
+    side: LoadedSide,
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     calls: RunCalls,
@@ -44,7 +44,7 @@ def sentences(
 
 
 def _sentences(
-    side: Loaded,
+    side: LoadedSide,
     stages: Sequence[Stage],
     tables: Mapping[str, Sequence[Mapping[str, Any]]],
     calls: RunCalls,
@@ -77,7 +77,7 @@ def _sentences(
 
 
 def _of_several(
-    side: Loaded, stages: Sequence[Stage], tables: Mapping[str, Sequence[Mapping[str, Any]]], format: str
+    side: LoadedSide, stages: Sequence[Stage], tables: Mapping[str, Sequence[Mapping[str, Any]]], format: str
 ) -> Iterator[str]:
     compared = {rank for stage in stages for rank in stage.ranks}
     unknown = sorted({*side.captures.listed("rank")} - compared)

@@ -15,7 +15,7 @@ from tracker.results import UNEVEN
 
 if TYPE_CHECKING:
     from tracker.columns import F64
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _SUMMED: Final = (
     "compute_ns", "exposed_communication_ns", "idle_ns", "communication_ns", "overlap_ns", "data_loading_ns",
@@ -25,7 +25,7 @@ Row = dict[str, Any]
 
 
 def rank_rows(
-    side: Loaded, stages: Sequence[Stage], work: Work, per_rank: Mapping[int, Mapping[str, Any]]
+    side: LoadedSide, stages: Sequence[Stage], work: Work, per_rank: Mapping[int, Mapping[str, Any]]
 ) -> list[Row]:
     """A row for each captured rank; `per_rank`: what else is known of it, per step."""
     place = {rank: (stage, at) for stage in stages for at, rank in enumerate(stage.ranks)}
@@ -49,7 +49,7 @@ def rank_rows(
     return rows
 
 
-def _medians(side: Loaded) -> dict[int, Row]:
+def _medians(side: LoadedSide) -> dict[int, Row]:
     """Of each rank the median over its steps of what a step holds, and how many steps there are."""
     names = ("duration_ns", "whole_ns", *_SUMMED)
     values: dict[int, list[list[Any]]] = {}

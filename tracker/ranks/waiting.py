@@ -11,7 +11,7 @@ from tracker.store import queries
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.store.calls.splitting import RunCalls
 
 Row = dict[str, Any]
@@ -23,7 +23,7 @@ _MUCH: Final = 0.10
 _NAMED: Final = 4
 
 
-def peer_rows(side: Loaded, calls: RunCalls, steps: Mapping[int, int]) -> list[Row]:
+def peer_rows(side: LoadedSide, calls: RunCalls, steps: Mapping[int, int]) -> list[Row]:
     """Return how long each rank waits for each other one, mean of a step, the longest first. `steps`: of each rank, 0
     for none.
 
@@ -43,10 +43,10 @@ def peer_rows(side: Loaded, calls: RunCalls, steps: Mapping[int, int]) -> list[R
     return rows
 
 
-def _rows_of_tasks(side: Loaded, calls: RunCalls) -> list[Row]:
+def _rows_of_tasks(side: LoadedSide, calls: RunCalls) -> list[Row]:
     sums: dict[tuple[int, str, int, int], list[int]] = {}
     columns = ("rank", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
-    for rank, role, peer, is_global, count, total, most in side.ask(queries.communication_waits, by=("rank",)).rows(
+    for rank, role, peer, is_global, count, total, most in side.query(queries.communication_waits, by=("rank",)).rows(
         *columns
     ):
         found = sums.setdefault((rank, role or "unknown", peer, is_global), [0, 0, 0])

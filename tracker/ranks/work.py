@@ -16,7 +16,7 @@ from tracker.table import is_among
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
 
 _BESIDE: Final = ("communication", "copy", "memset")
 Key = tuple[str, ...]
@@ -28,11 +28,11 @@ class Work:
     shapes; by the name of the kernel alone, an innocent rank with larger tensors would be accused.
     """
 
-    def __init__(self, side: Loaded) -> None:
+    def __init__(self, side: LoadedSide) -> None:
         self.is_device = side.side.timeline == "device"
         chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.chosen_steps}
         self._ops = queries.rank_ops(side.store, side.run_ids, **chosen)
-        self._waits = side.ask(queries.communication_tasks).listed("name")
+        self._waits = side.query(queries.communication_tasks).listed("name")
         kernels = queries.rank_kernels(side.store, side.run_ids, **chosen) if self.is_device else None
         rows = self._on_host() if kernels is None else _on_device(kernels)
         self._compared: frozenset[int] = frozenset()
@@ -107,7 +107,7 @@ class Work:
         return self._keys
 
 
-def moves_work_in(side: Loaded, stages: Sequence[Stage], numbers: Numbers) -> dict[int | None, bool | None]:
+def moves_work_in(side: LoadedSide, stages: Sequence[Stage], numbers: Numbers) -> dict[int | None, bool | None]:
     """Return of each stage that is uneven, by its number, whether its ranks do different work in the same step.
 
     numbers: of ranks that count their steps otherwise.

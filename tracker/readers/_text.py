@@ -39,7 +39,12 @@ def looks_like_text(path: Path, head: bytes) -> bool:
     """
     if path.is_dir() or head.startswith(_NO_TEXT) or b"\0" in head[:512]:
         return False
-    return not (_begins_json(head) and _TRACE.search(head))
+    return not is_json_trace(head)
+
+
+def is_json_trace(head: bytes) -> bool:
+    """Whether a file begins as a trace in JSON does."""
+    return _begins_json(head) and _TRACE.search(head) is not None
 
 
 def head_matches(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:

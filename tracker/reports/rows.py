@@ -16,6 +16,7 @@ from msgspec.structs import asdict, replace
 from tracker.columns import Columns
 from tracker.reports.document import Column, Group, Look, Table, empty, table
 from tracker.results import EXPLAIN_COLUMNS, GRAINS, Cluster, Diff, ExplainedIncident, Shown, Status
+from tracker.results.sections import SECTION
 
 Row = dict[str, Any]
 _UNITS: Final[Mapping[str, str]] = {
@@ -131,17 +132,6 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
-_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "overall": ("overall", "steps", "rank_summary", "step_summary"), "operator": ("ops",),
-    "kernel": ("kernels", "copies"), "kernel_type": ("kernel_types",), "metric": ("kernel_metrics", "kernel_pipes"),
-    "communication": ("communication",), "link": ("communication_links", "link_totals"), "memory": ("memory",),
-    "memory_peak": ("memory_peak", "memory_peak_totals"), "memory_block": ("memory_blocks",), "module": ("modules",),
-    "api": ("api",), "idle": ("idle_causes", "idle", "queues"), "counter": ("counters", "counter_summary"),
-    "efficiency": ("efficiency",),
-}  # fmt: skip
-"""Section -> the tables that answer it, as far as a diff or a run has them."""
-
-
 def tables_of(result: Any, look: Look) -> dict[str, Any]:
     """The chosen tables of a result by name, those of a diff, a run or its ranks cut to the limit: columns, or lists of
     rows.
@@ -149,7 +139,7 @@ def tables_of(result: Any, look: Look) -> dict[str, Any]:
     limit = look.rows(None)
     if isinstance(result, Diff | Shown):  # a tree comes first, cut at each level
         tables: dict[str, Any] = {} if result.tree_table is None else {"tree": pruned(result.tree_table, limit)}
-        chosen = (name for section in chosen_sections(result, look) for name in _TABLES[section])
+        chosen = (name for section in chosen_sections(result, look) for name in SECTION[section].tables)
         return tables | {name: result.tables[name].head(limit) for name in chosen if name in result.tables}
     if isinstance(result, Cluster):  # changes where there are two runs
         names = look.only or [name for name in result.tables if name != "changes" or result.baseline is not None]

@@ -41,7 +41,6 @@ from .columns import PROFILERS as PROFILERS
 from .columns import RATIO as RATIO
 from .columns import REMOVED as REMOVED
 from .columns import REPEATED_COUNTERS as REPEATED_COUNTERS
-from .columns import SECTIONS as SECTIONS
 from .columns import SHOWN_COLUMNS as SHOWN_COLUMNS
 from .columns import TRANSPORT as TRANSPORT
 from .columns import TREE_COLUMNS as TREE_COLUMNS
@@ -86,6 +85,7 @@ from .options import DiffOptions as DiffOptions
 from .options import LogOptions as LogOptions
 from .options import Selection as Selection
 from .options import ShowOptions as ShowOptions
+from .sections import SECTIONS as SECTIONS
 from .shown import Shown as Shown
 from .status import Status as Status
 from .thresholds import CALIBRATION_COLUMNS as CALIBRATION_COLUMNS

@@ -10,11 +10,6 @@ from typing import Final
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.verdicts import VERDICT_COLUMNS
 
-SECTIONS: Final = (
-    "overall", "operator", "kernel", "kernel_type", "metric", "communication", "link", "memory", "memory_peak",
-    "memory_block", "module", "api", "idle", "counter", "efficiency",
-)  # fmt: skip
-"""The words of `--only`, in the order in which reports show the sections."""
 GRAINS: Final = ("rank", "step")
 TREES: Final = ("module", "phase", "op", "kernel")
 """The words of `--by`: the grains of all tables, and what the rows of a tree are."""

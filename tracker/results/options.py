@@ -18,7 +18,8 @@ from msgspec import Struct, field
 
 from tracker.errors import SourceError, UsageError
 from tracker.limits.touch import touch
-from tracker.results.columns import GRAINS, LOG_METRICS, SECTIONS, TREES
+from tracker.results.columns import GRAINS, LOG_METRICS, TREES
+from tracker.results.sections import SECTIONS
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
 _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)

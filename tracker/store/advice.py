@@ -16,13 +16,15 @@ _IS_THERE: Final = text("SELECT id FROM run WHERE id = :run_id AND state <> 'del
 
 
 def runs_without(connection: Connection, run_ids: Sequence[int], rule_version: int) -> list[int]:
-    """The active runs of the tracks of these runs that have no advice by this version of the rules; no pruned ones."""
+    """Return the active runs of the tracks of these runs that have no advice by this version of the rules; no pruned
+    ones.
+    """
     asked = {"run_ids": list(run_ids) or [-1], "rule_version": rule_version}
     return [row.run_id for row in connection.execute(statement("unadvised_runs"), asked)]
 
 
 def texts(connection: Connection, run_ids: Sequence[int]) -> dict[int, str]:
-    """The stored text of each of these runs that has one."""
+    """Return the stored text of each of these runs that has one."""
     rows = fetch(connection.execute(statement("advice"), {"run_ids": list(run_ids) or [-1]}))
     return {run_id: content for run_id, _, content in rows}
 

@@ -41,7 +41,7 @@ _POSTGRES_TYPES: Final[dict[Kind, str]] = {
 
 
 def portions(numbers: Iterable[int]) -> list[list[int]]:
-    """`numbers` in order, each once, in lists that a statement takes; a single empty one of none.
+    """Return `numbers` in order, each once, in lists that a statement takes; a single empty one of none.
 
     >>> portions([7, 3, 7])
     [[3, 7]]
@@ -59,7 +59,7 @@ class Column(Struct, frozen=True):
 
 
 def integers(name: str, values: NDArray[Any]) -> Column:
-    """A column of whole numbers; MISSING becomes None.
+    """Return a column of whole numbers; MISSING becomes None.
 
     >>> integers("calls", np.array([3, MISSING])).values
     [3, None]
@@ -68,12 +68,12 @@ def integers(name: str, values: NDArray[Any]) -> Column:
 
 
 def floats(name: str, values: NDArray[Any]) -> Column:
-    """A column of real numbers; NaN becomes None."""
+    """Return a column of real numbers; NaN becomes None."""
     return Column(name, "float", _without(values, np.isnan(values)))
 
 
 def _without(values: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
-    """`values` as Python's own, None where they are missing."""
+    """Return `values` as Python's own, None where they are missing."""
     if missing.any():
         values = values.astype(object)
         values[missing] = None
@@ -82,7 +82,7 @@ def _without(values: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
 
 
 def cleaned(texts: Iterable[str]) -> list[str]:
-    """Each text as by `clean`; of many that are equal it looks at one, and at none where all are plain."""
+    """Return each text as by `clean`; of many that are equal it looks at one, and at none where all are plain."""
     texts = list(texts)
     together = "".join(texts)
     if together.isascii() and "\0" not in together:
@@ -163,7 +163,7 @@ def _batches(rows: Iterable[Sequence[Any]], width: int) -> Iterator[list[Any]]:
 
 
 def _interleaved(columns: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
-    """The rows of `columns`, the values of one behind those of the other, as many as a statement takes at a time.
+    """Yield the rows of `columns`, the values of one behind those of the other, as many as a statement takes at a time.
 
     >>> list(_interleaved([[1, 2], ["a", "b"]]))
     [[1, 'a', 2, 'b']]
@@ -203,7 +203,8 @@ def _insert(
 
 
 def as_keys(numbers: Iterable[int]) -> str:
-    """`numbers` as one parameter, which both databases read: thousands of parameters cost more than most answers.
+    """Return `numbers` as one parameter, which both databases read: thousands of parameters cost more than most
+    answers.
 
     >>> as_keys([7, 9])
     '{"7": 0, "9": 0}'
@@ -213,7 +214,9 @@ def as_keys(numbers: Iterable[int]) -> str:
 
 
 def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
-    """All rows of an answer as the plain tuples of the driver: an object per row of a large one costs more than SQL."""
+    """Return all rows of an answer as the plain tuples of the driver: an object per row of a large one costs more than
+    SQL.
+    """
     cursor: Any = result.cursor
     if cursor is None:
         return []
@@ -224,7 +227,7 @@ def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
 
 
 def _cursor(connection: Connection) -> Any:
-    """A cursor of the driver, in the transaction of `connection`."""
+    """Return a cursor of the driver, in the transaction of `connection`."""
     if not connection.in_transaction():
         connection.begin()
     return connection.connection.cursor()

@@ -100,7 +100,7 @@ class Store:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """A connection to read with; all its queries see one state of a SQLite database."""
+        """Yield a connection to read with; all its queries see one state of a SQLite database."""
         self._be_made()
         held = getattr(self._held, "connection", None)
         with self._explained(), nullcontext(held) if held is not None else self.engine.connect() as connection:
@@ -108,8 +108,8 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """All that this thread reads in the block, and it must not write, comes over one connection: every other one
-        costs a server several messages.
+        """Read over one connection all that this thread reads in the block, in which it must not write: every other
+        one costs a server several messages.
         """
         with self.connect() as connection:
             before, self._held.connection = getattr(self._held, "connection", None), connection
@@ -120,7 +120,7 @@ class Store:
 
     @contextmanager
     def begin(self, *, urgent: bool = False) -> Iterator[Connection]:
-        """A transaction to write in: committed at the end, undone by any exception.
+        """Yield a transaction to write in: committed at the end, undone by any exception.
 
         `urgent`: short, and next after the one that is going on, or soon after it; it does not wait for the queue of
         the writers of SQLite.
@@ -150,7 +150,7 @@ class Store:
             yield
 
     def transact(self, work: Callable[[Connection], _Result], *, urgent: bool = False) -> _Result:
-        """`work` in a transaction to write in; from its start again when another writer got in its way.
+        """Run `work` in a transaction to write in; from its start again when another writer got in its way.
 
         StoreError where that happens over and over. `urgent`: as in `begin`.
         """
@@ -191,7 +191,9 @@ class Store:
                 cursor.execute(f"SET LOCAL statement_timeout = {left}")
 
     def stamp(self) -> str | None:
-        """A text that differs after every change of the database; None where there is none, or it changes right now."""
+        """Return a text that differs after every change of the database; None where there is none, or it changes right
+        now.
+        """
         if self.dialect == "postgresql":
             with self.connect() as connection:
                 snapshot: str | None = connection.exec_driver_sql(_SNAPSHOT).scalar()
@@ -249,7 +251,7 @@ def _let_others_go_first(attempt: int) -> None:
 
 
 def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False, late: bool = False) -> Store:
-    """The database at `url`: a SQLAlchemy URL, the path of a SQLite file, or `sqlite://` for one in memory.
+    """Return the database at `url`: a SQLAlchemy URL, the path of a SQLite file, or `sqlite://` for one in memory.
 
     None is the database of the settings. With `create`, a missing one is made, with `late` not before it is first used;
     tables are made and brought up to date by the migrations. Raises StoreError where that cannot be, for a database
@@ -290,7 +292,7 @@ def _stamp(store: Store) -> str | None:
 
 
 def _is_missing(url: URL) -> bool:
-    """Whether there is no file; to look into it would make an empty one."""
+    """Return whether there is no file; to look into it would make an empty one."""
     file = file_of(url)
     return file is not None and not file.exists()
 
@@ -316,7 +318,10 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
 
 
 def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = False) -> Engine:
-    """An engine with the settings that all of tracker relies on; it looks at no tables. `migrates`: it changes them."""
+    """Return an engine with the settings that all of tracker relies on; it looks at no tables.
+
+    `migrates`: it changes them.
+    """
     url = parse_url(url) if isinstance(url, str) else url
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}

@@ -74,7 +74,7 @@ def _tables() -> list[Table]:
 
 
 def _snapshot(source: Store) -> Connection:
-    """A connection that sees one state until it ends."""
+    """Return a connection that sees one state until it ends."""
     engine = source.engine
     if source.dialect == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
@@ -125,7 +125,7 @@ def _keep_numbering(reading: Connection, writing: Connection, table: Table) -> N
 
 
 def _last_given(reading: Connection, table: Table) -> int:
-    """The last number that the database gave to a row of `table`, 0 where it does not say."""
+    """Return the last number that the database gave to a row of `table`, 0 where it does not say."""
     if reading.dialect.name == "postgresql":
         name = reading.scalar(text("SELECT pg_get_serial_sequence(:table, 'id')"), {"table": table.name})
         if name is None:

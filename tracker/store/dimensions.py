@@ -31,7 +31,7 @@ class Dimension(Struct, frozen=True):
     short_first: bool = False
 
     def order(self, key: Key) -> int:
-        """What keys are sorted by before their digest."""
+        """Return what keys are sorted by before their digest."""
         return len(key[0]) if self.short_first else 0
 
 
@@ -43,12 +43,12 @@ BETWEEN_FRAMES: Final = ";"
 
 
 def digest_of(parts: Iterable[object], size: int = DIGEST_BYTES) -> bytes:
-    """`size` bytes that stand for `parts`; no part may contain NUL, which separates them."""
+    """Return `size` bytes that stand for `parts`; no part may contain NUL, which separates them."""
     return blake2b("\0".join(map(str, parts)).encode(), digest_size=size).digest()
 
 
 def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> dict[Key, int]:
-    """The id of each of `keys`; those that are new get one. Texts must be clean (see `bulk.clean`).
+    """Return the id of each of `keys`; those that are new get one. Texts must be clean (see `bulk.clean`).
 
     All keys of an ingest come in one call and are inserted sorted: writers that meet wait for each other in one
     order, and so never in a circle.
@@ -75,8 +75,8 @@ class Named(Struct, frozen=True):
 
 
 def named(connection: Connection, texts: Iterable[str], op_keys: Iterable[Key], stacks: Iterable[str]) -> Named:
-    """The ids of texts, of ops and of call stacks (frames, the innermost first), as `ids` gives them; all texts are
-    stored in one go, for the sake of the order of writers.
+    """Return the ids of texts, of ops and of call stacks (frames, the innermost first), as `ids` gives them; all texts
+    are stored in one go, for the sake of the order of writers.
     """
     keys, frames = set(op_keys), {stack: stack.split(BETWEEN_FRAMES)[::-1] for stack in stacks}
     single = {text: (text,) for text in {*texts, *chain.from_iterable((*keys, *frames.values()))}}
@@ -95,7 +95,7 @@ def named(connection: Connection, texts: Iterable[str], op_keys: Iterable[Key], 
 def _numbered(
     connection: Connection, table: str, columns: Sequence[str], keys: Iterable[tuple[int, ...]]
 ) -> dict[tuple[int, ...], int]:
-    """The id of each of these rows of numbers; those that are new get one."""
+    """Return the id of each of these rows of numbers; those that are new get one."""
     wanted = set(keys)
     found = _find_numbers(connection, table, columns, sorted(wanted))
     new = sorted(wanted - found.keys())
@@ -123,7 +123,9 @@ def _find_numbers(
 
 
 def stack_texts(frames: Mapping[int, tuple[int, str]]) -> dict[int, str]:
-    """The text of each call stack. `frames`: number -> that of the stack it was called from (0: none), and its frame.
+    """Return the text of each call stack.
+
+    `frames`: number -> that of the stack it was called from (0: none), and its frame.
 
     >>> stack_texts({5: (2, "a.py(1): f"), 2: (0, "b.py(2): g")})
     {2: 'b.py(2): g', 5: 'a.py(1): f;b.py(2): g'}

@@ -68,7 +68,7 @@ _CROWDED: Final = (
 """What a server (the last: PgBouncer) says that has no connection left; a refused connection has no error code."""
 
 CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
-"""What SQLAlchemy raises where the fault lies between us and the database, and `explain` knows no words for it."""
+"""What SQLAlchemy raises where the fault lies between us and the database, without words of `explain_failure`."""
 
 CHECK_COMMAND: Final = "tracker db check"
 REMEDY: Final = f"{CHECK_COMMAND} lists what is damaged; restore the database from a copy"
@@ -106,7 +106,7 @@ class Damaged(Exception):
 
 
 def explain_failure(error: Exception, name: str, secrets: Collection[str] = ()) -> StoreError | None:
-    """The StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
+    """Return the StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
 
     `error`: also a Damaged of the bytes that it gave. `name`: the database, for the message. `secrets` are taken out of
     whatever the driver said.
@@ -147,22 +147,22 @@ def _explain_overflow(error: Exception, name: str) -> StoreError | None:
 
 
 def is_crowded(error: BaseException) -> bool:
-    """Whether the server had no connection left for us; it will, when others are done."""
+    """Return whether the server had no connection left for us; it will, when others are done."""
     code = getattr(error, "sqlstate", None)
     # an error with a code may quote what somebody wrote
     return code == "53300" or (code is None and any(words in str(error) for words in _CROWDED))
 
 
 def is_connection_lost(error: BaseException) -> bool:
-    """Whether the fault lies between us and the database, not in what was asked of it."""
+    """Return whether the fault lies between us and the database, not in what was asked of it."""
     if _was_not_sent(error):
         return False
     return isinstance(error, CONNECTION_ERRORS) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
 def _was_not_sent(error: BaseException) -> bool:
-    """Whether psycopg itself refused a statement (too many parameters, ...): the connection stands, and the server,
-    whose errors have codes, never heard of it.
+    """Return whether psycopg itself refused a statement (too many parameters, ...): the connection stands, and the
+    server, whose errors have codes, never heard of it.
     """
     if not isinstance(error, DBAPIError) or not type(error.orig).__module__.startswith("psycopg"):
         return False
@@ -171,7 +171,7 @@ def _was_not_sent(error: BaseException) -> bool:
 
 
 def is_collision(error: BaseException | None) -> bool:
-    """Whether Postgres broke this transaction off for another one's sake; the same again will succeed.
+    """Return whether Postgres broke this transaction off for another one's sake; the same again will succeed.
 
     A foreign or unique key that does not fit is one as well: another writer removed a label that this one had found,
     or added what this one had found missing.
@@ -356,7 +356,7 @@ def orphans(connection: Connection) -> Iterator[str]:
 
 
 def nameless(connection: Connection) -> Iterator[str]:
-    """Rows with numbers of texts that are not there: questions about them would leave them out."""
+    """Yield rows with numbers of texts that are not there: questions about them would leave them out."""
     from tracker.store.tables import metadata
     from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
 

@@ -35,7 +35,7 @@ class Health(Struct, frozen=True):
 
 
 def info(store: Store) -> Health:
-    """What `store` is and holds. Counts every row, so it takes a while on a large database."""
+    """Return what `store` is and holds. Counts every row, so it takes a while on a large database."""
     with store.connect() as connection:
         tables = metadata.sorted_tables
         rows = {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
@@ -50,7 +50,7 @@ def info(store: Store) -> Health:
 
 
 def check(store: Store) -> list[str]:
-    """What is wrong with `store`, a sentence each; empty when it is sound.
+    """Return what is wrong with `store`, a sentence each; empty when it is sound.
 
     Looks at the file (SQLite), at the tables against the code, at the kinds of all values, for rows whose run or whose
     texts are gone, and into all that is packed. A look that fails is a problem.
@@ -107,14 +107,16 @@ def _table_problems(connection: Connection) -> Iterator[str]:
 
 
 def _view_problems(connection: Connection) -> Iterator[str]:
-    """What other programs would miss; no command reads a view."""
+    """Yield what other programs would miss; no command reads a view."""
     if found := views.list_differing_views(connection):
         are, them = ("is", "it") if len(found) == 1 else ("are", "them")
         yield f"{', '.join(found)} {are} missing or not as this tracker makes {them}; {sample_rows.HOW_TO_REPAIR}"
 
 
 def _otherwise_recorded(connection: Connection) -> Iterator[str]:
-    """Runs of which something else is kept than their captures say: they would be compared with the wrong ones."""
+    """Yield runs of which something else is kept than their captures say: they would be compared with the wrong
+    ones.
+    """
     if differing := recordings.list_differing_runs(connection):
         runs = f"run{'' if len(differing) == 1 else 's'} {format_numbers(differing)}"
         yield f"how {runs} were recorded is kept otherwise than the captures say; {sample_rows.HOW_TO_REPAIR}"

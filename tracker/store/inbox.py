@@ -134,7 +134,7 @@ class End(Struct, frozen=True):
 
 
 def entries(store: Store, folder_id: int | None = None, *, open_only: bool = False) -> list[Entry]:
-    """The profiles of a watched folder, or of all; `open_only`: those on their way, or stuck there."""
+    """Return the profiles of a watched folder, or of all; `open_only`: those on their way, or stuck there."""
     with store.connect() as connection:
         rows = connection.execute(statement("inbox"), {"folder_id": folder_id, "open_only": int(open_only)}).all()
     return [_entry(row._asdict()) for row in rows]
@@ -145,7 +145,7 @@ def _entry(row: Mapping[str, Any]) -> Entry:
 
 
 def counts(store: Store) -> list[Count]:
-    """How many profiles of each watched folder are in which state."""
+    """Return how many profiles of each watched folder are in which state."""
     with store.connect() as connection:
         rows = connection.execute(statement("inbox_counts")).all()
     return [Count(row.folder_id, row.state, int(row.profiles), row.arrived_ns) for row in rows]
@@ -191,12 +191,12 @@ def _note_one(connection: Connection, folder_id: int, one: Seen, now_ns: int) ->
 
 
 def lease_of(entry: Entry) -> str:
-    """The name of the lease on the work with a profile."""
+    """Return the name of the lease on the work with a profile."""
     return f"profile:{entry.id}"
 
 
 def start(store: Store, entry: Entry, owner: str, *, now_ns: int, died: bool = True) -> bool:
-    """Whether the work on a profile is now `owner`'s; not where another one is at it, did it, or it has changed.
+    """Return whether the work on a profile is now `owner`'s; not where another one is at it, did it, or it has changed.
 
     Where somebody began it and did not end it, that counts as a death, unless `died` says that it was none.
     """

@@ -107,8 +107,9 @@ Values = Mapping[str, str]
 
 
 def join_facts(values: Iterable[str]) -> str:
-    """What ranks say of one thing: the value, or where they differ all of them in order, joined by ` | `. The same
-    whichever rank says it first, and when what some of them said is joined already.
+    """Return what ranks say of one thing: the value, or where they differ all of them in order, joined by ` | `.
+
+    The same whichever rank says it first, and when what some of them said is joined already.
 
     >>> common(["dp 2", "dp 2"]), common(["dp 4", "dp 2"]), common(["dp 2 | dp 4", "dp 1"])
     ('dp 2', 'dp 2 | dp 4', 'dp 1 | dp 2 | dp 4')
@@ -151,7 +152,7 @@ def lock(connection: Connection, *parts: object) -> None:
 
 
 def workload_id(connection: Connection, name: str) -> int:
-    """The workload called `name`; with that of its main line, where it is a branch of one."""
+    """Return the workload called `name`; with that of its main line, where it is a branch of one."""
     name = workload_name(name)
     main = main_of(name)
     main_id = None if main == name else workload_id(connection, main)
@@ -170,7 +171,8 @@ def main_line(connection: Connection, workload: int) -> int:
 
 
 def device_id(connection: Connection, device: Device) -> int:
-    """The hardware model `device`, also where it is known in another spelling; a longer name than MAX_LABEL is cut.
+    """Return the hardware model `device`, also where it is known in another spelling; a longer name than MAX_LABEL is
+    cut.
 
     Another spelling differs in capitals, blanks, `-`, `_`, or in that one of the two leaves the vendor out; a vendor
     that was left out before is then kept with the model.
@@ -189,7 +191,7 @@ def device_id(connection: Connection, device: Device) -> int:
 
 
 def configuration_id(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
-    """The configuration of `workload` with exactly these values."""
+    """Return the configuration of `workload` with exactly these values."""
     identity = {"workload_id": workload, **_identity(values)}
     number = _find_or_add(connection, _FIND_CONFIGURATION, _ADD_CONFIGURATION, identity)
     _add_values(connection, number, values)
@@ -197,7 +199,7 @@ def configuration_id(connection: Connection, workload: int, values: Mapping[str,
 
 
 def find_configuration(connection: Connection, workload: int, values: Mapping[str, str]) -> int | None:
-    """The configuration of `workload` with exactly these values, None where there is none yet."""
+    """Return the configuration of `workload` with exactly these values, None where there is none yet."""
     identity = {"workload_id": workload, "fingerprint": _identity(values)["fingerprint"]}
     number = connection.execute(_FIND_CONFIGURATION, identity).scalar_one_or_none()
     return None if number is None else int(number)
@@ -220,7 +222,7 @@ def _add_values(connection: Connection, number: int, values: Mapping[str, str]) 
 
 
 def workload_name(name: str) -> str:
-    """`name` as a workload is stored; UsageError where none is called so."""
+    """Return `name` as a workload is stored; UsageError where none is called so."""
     name = _label("workload", name)
     if main_of(name) != name:
         _label("workload", main_of(name))
@@ -237,7 +239,7 @@ def configuration_pairs(values: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def configuration_title(values: Mapping[str, str]) -> str:
-    """The name of the configuration with these values; '' without any."""
+    """Return the name of the configuration with these values; '' without any."""
     return " ".join(f"{key}={value}" for key, value in configuration_pairs(values))
 
 
@@ -248,7 +250,7 @@ def check_tags(tags: Iterable[str]) -> None:
 
 
 def version_label(label: str) -> str:
-    """`label` as a version is stored; UsageError where it could never be named as a side of a comparison."""
+    """Return `label` as a version is stored; UsageError where it could never be named as a side of a comparison."""
     label = _label("version", label)
     if _NO_VERSION.fullmatch(label):
         raise UsageError(
@@ -261,7 +263,7 @@ def version_label(label: str) -> str:
 def version_id(
     connection: Connection, workload: int, label: str, commit: str | None = None, main_commits: Sequence[str] = ()
 ) -> int:
-    """The version `label` of `workload`; a new one comes last in the order.
+    """Return the version `label` of `workload`; a new one comes last in the order.
 
     `main_commits`: of a branch, the commits of the main line from the merge base back; the first that are said count.
     UsageError where the version is known to be another commit.
@@ -362,7 +364,7 @@ def place_configuration(
     stated: Collection[str],
     beside: Mapping[str, Collection[str]],
 ) -> PlacedConfiguration:
-    """The configuration of a run with these `values`.
+    """Return the configuration of a run with these `values`.
 
     `stated`: the keys that only its source states. `beside`: key -> the values that the runs of the same ingest and
     workload have.
@@ -387,7 +389,8 @@ def place_configuration(
 def place_configuration_on_branch(
     connection: Connection, workload: int, main: int, values: Values, *, stated: Collection[str]
 ) -> PlacedConfiguration:
-    """The configuration of a run of a branch: the one of its main line that it fits, else one of the branch's own.
+    """Return the configuration of a run of a branch: the one of its main line that it fits, else one of the branch's
+    own.
 
     Nothing that a branch states becomes known of the main line.
     """
@@ -400,7 +403,7 @@ def place_configuration_on_branch(
 
 
 def configurations_of_workload(connection: Connection, workload: int) -> dict[int, dict[str, str]]:
-    """The configurations of a workload: id -> values."""
+    """Return the configurations of a workload: id -> values."""
     found: dict[int, dict[str, str]] = {}
     for row in connection.execute(statement("workload_configurations"), {"workload_id": workload}):
         values = found.setdefault(row.id, {})
@@ -412,8 +415,8 @@ def configurations_of_workload(connection: Connection, workload: int) -> dict[in
 def _to_complete(
     stored: Mapping[int, Values], mine: Values, stated: Collection[str], beside: Mapping[str, Collection[str]]
 ) -> int | None:
-    """The configuration to which a run only adds keys of which one value is known; the one that says most, if it is
-    alone.
+    """Return the configuration to which a run only adds keys of which one value is known; the one that says most, if it
+    is alone.
     """
     fitting = []
     for number, values in stored.items():
@@ -432,7 +435,9 @@ def _is_one(stored: Mapping[int, Values], beside: Mapping[str, Collection[str]],
 
 
 def _why_new(stored: Mapping[int, Values], mine: Values, stated: Collection[str]) -> str:
-    """Why a run that differs from another configuration only in keys that one of the two leaves out is not of it."""
+    """Return why a run that differs from another configuration only in keys that one of the two leaves out is not of
+    it.
+    """
     for values in stored.values():
         shared = values.keys() & mine.keys()
         if any(values[key] != mine[key] for key in shared):

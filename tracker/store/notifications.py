@@ -160,7 +160,7 @@ class Undelivered(Struct, frozen=True):
     claimed_until_ns: int | None
 
     def is_due(self, now_ns: int) -> bool:
-        """Whether it may be tried now."""
+        """Return whether it may be tried now."""
         ahead_ns = now_ns + AHEAD_NS
         is_free = self.claimed_until_ns is None or not now_ns < self.claimed_until_ns <= ahead_ns
         is_late = self.created_ns > ahead_ns or (self.attempts > 0 and self.next_try_ns > ahead_ns)
@@ -186,7 +186,7 @@ def lock(connection: Connection) -> None:
 
 
 def records(connection: Connection) -> list[Record]:
-    """All that was decided so far about findings, and what is on its way, in order."""
+    """Return all that was decided so far about findings, and what is on its way, in order."""
     rows = connection.execute(statement("notification_records")).all()
     return [
         Record(**{**row._asdict(), "incidents": _listed(row.incidents), "covers": frozenset(_listed(row.covers))})
@@ -196,7 +196,7 @@ def records(connection: Connection) -> list[Record]:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _listed(text: str) -> tuple[str, ...]:
-    """A list of names. What was decided is read at every look, and never changes."""
+    """Return a list of names. What was decided is read at every look, and never changes."""
     return tuple(json.loads(text))
 
 
@@ -218,7 +218,7 @@ def skip(connection: Connection, number: int, covers: frozenset[str], now_ns: in
 
 
 def undelivered(connection: Connection) -> list[Undelivered]:
-    """The messages on their way, the oldest first."""
+    """Return the messages on their way, the oldest first."""
     rows = connection.execute(statement("undelivered")).all()
     return [Undelivered(**{**row._asdict(), "incidents": frozenset(json.loads(row.incidents))}) for row in rows]
 
@@ -278,18 +278,18 @@ def forget(connection: Connection, before_ns: int) -> int:
 
 
 def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> Columns:
-    """The messages in these states, the oldest first. Columns: see sql/notifications.sql."""
+    """Return the messages in these states, the oldest first. Columns: see sql/notifications.sql."""
     return answer(store, "notifications", {"states": list(states)})
 
 
 def silences(store: Store, now_ns: int) -> list[Silence]:
-    """The silences that hold, the one that ends first first."""
+    """Return the silences that hold, the one that ends first first."""
     with store.connect() as connection:
         return [Silence(**row._asdict()) for row in connection.execute(statement("silences"), {"now_ns": now_ns})]
 
 
 def silences_table(store: Store, now_ns: int) -> Columns:
-    """The silences that hold, as a table. Columns: see sql/silences.sql."""
+    """Return the silences that hold, as a table. Columns: see sql/silences.sql."""
     return answer(store, "silences", {"now_ns": now_ns})
 
 

@@ -80,7 +80,7 @@ def pack_contexts(rows: Mapping[str, I64]) -> bytes:
 
 
 def unpack_contexts(content: bytes) -> Contexts:
-    """What was `packed`; ValueError where the bytes are damaged."""
+    """Return what was packed; ValueError where the bytes are damaged."""
     try:
         plain = zlib.decompress(content)
         (count,) = _HEAD.unpack_from(plain)
@@ -96,7 +96,7 @@ def unpack_contexts(content: bytes) -> Contexts:
 
 
 def damaged_contexts(run_id: int, rank: int) -> Damaged:
-    """What is said of contexts that cannot be unpacked."""
+    """Return what is said of contexts that cannot be unpacked."""
     again = f"tracker runs delete {run_id} --purge --reason damaged, then ingest its files again"
     return Damaged(
         f"the calling contexts of run {run_id}, rank {rank}", f"restore the database from a copy, or {again}"
@@ -125,7 +125,7 @@ class Calls(Struct, frozen=True, eq=False):
         return len(self.start_ns)
 
     def taken(self, rows: I64 | NDArray[np.bool_]) -> Calls:
-        """These calls alone."""
+        """Return these calls alone."""
         return Calls(*(getattr(self, name)[rows] for name in CALL_COLUMNS))
 
 
@@ -138,7 +138,7 @@ def pack_calls(columns: Mapping[str, I64]) -> bytes:
 
 
 def unpack_calls(content: bytes) -> Calls:
-    """What was `packed`; ValueError where the bytes are damaged."""
+    """Return what was packed; ValueError where the bytes are damaged."""
     try:
         plain = zlib.decompress(content)
     except zlib.error as error:
@@ -147,7 +147,7 @@ def unpack_calls(content: bytes) -> Calls:
 
 
 def damaged_calls(run_id: int, rank: int) -> Damaged:
-    """What is said of calls that cannot be unpacked."""
+    """Return what is said of calls that cannot be unpacked."""
     again = f"tracker runs delete {run_id} --purge --reason damaged, then ingest its files again"
     return Damaged(
         f"the collective calls of run {run_id}, rank {rank}", f"restore the database from a copy, or {again}"

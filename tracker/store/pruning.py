@@ -48,7 +48,7 @@ class Prunable(Struct, frozen=True):
 
 
 def prunable(store: Store, policy: Policy) -> list[Prunable]:
-    """The runs that `policy` takes, the oldest first."""
+    """Return the runs that `policy` takes, the oldest first."""
     with store.connect() as connection:
         return _prunable(connection, policy, None)
 
@@ -66,7 +66,7 @@ def _prunable(connection: Connection, policy: Policy, run_id: int | None) -> lis
 
 
 def _used(connection: Connection) -> set[int]:
-    """The runs that open findings rest on."""
+    """Return the runs that open findings rest on."""
     return {int(number) for row in connection.execute(statement("runs_in_use")) for number in str(row.runs).split()}
 
 

@@ -45,12 +45,12 @@ class Recorded(Struct, frozen=True):
         return recording_of(self.said, self.settings)
 
     def with_rows(self, *, shapes: bool | None, memory: bool, modules: bool) -> Recording:
-        """The recording of the run, with what its rows show; see `recording_of`."""
+        """Return the recording of the run, with what its rows show; see `recording_of`."""
         return recording_of(self.said, self.settings, has_shapes=shapes, has_memory=memory, has_modules=modules)
 
 
 def recordings(store: Store, run_ids: Sequence[int]) -> Columns:
-    """What the captures of runs say of how they were recorded. Columns: see sql/recordings.sql."""
+    """Return what the captures of runs say of how they were recorded. Columns: see sql/recordings.sql."""
     return answer(store, "recordings", {"ids": as_keys(whole(run_ids))})
 
 
@@ -62,26 +62,26 @@ def recorded(connection: Connection, run_ids: Iterable[int]) -> dict[int, Record
 
 
 def recorded_by_id(connection: Connection, recording_ids: Iterable[int]) -> dict[int, Recorded]:
-    """What these recordings say, by number."""
+    """Return what these recordings say, by number."""
     asked = sorted(set(recording_ids))
     rows = connection.execute(statement("recording_contents"), {"ids": as_keys(asked)}).all() if asked else ()
     return {number: content_of(content) for number, content in rows}
 
 
 def recorded_of(rows: Iterable[Sequence[Any]], run_ids: Iterable[int]) -> dict[int, Recorded]:
-    """The same, from the rows of `recordings`."""
+    """Return the same, from the rows of `recordings`."""
     found: dict[int, str | None] = dict(map(tuple, rows))
     known = {content: content_of(content) for content in {None, *found.values()}}
     return {run_id: known[found.get(run_id)] for run_id in run_ids}
 
 
 def as_content(recorded: Recorded) -> str:
-    """What is kept of it in the table `recording`: equal for equal ones."""
+    """Return what is kept of it in the table `recording`: equal for equal ones."""
     return json.encode(recorded, order="sorted").decode()
 
 
 def content_of(content: str | None) -> Recorded:
-    """What `as_content` gave; nothing is said where None is kept.
+    """Return what `as_content` gave; nothing is said where None is kept.
 
     >>> content_of(as_content(Recorded({"timeline": ("device",)}))).said
     {'timeline': ('device',)}
@@ -99,7 +99,7 @@ def refresh_recordings(connection: Connection, run_ids: Iterable[int]) -> None:
 
 
 def list_differing_runs(connection: Connection) -> list[int]:
-    """The runs of which something else is kept than their captures say, in order."""
+    """Return the runs of which something else is kept than their captures say, in order."""
     run_ids = list(connection.scalars(_RUNS))
     said, kept = read_contents(connection, run_ids), recorded(connection, run_ids)
     return [run_id for run_id in run_ids if run_id in said and as_content(kept[run_id]) != said[run_id]]

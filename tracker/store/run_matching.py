@@ -350,7 +350,7 @@ def _are_logs(incoming: Incoming) -> bool:
 def _joinable(
     connection: Connection, incoming: Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
 ) -> list[Any]:
-    """The runs that lack these ranks, as joinable_runs.sql has them.
+    """Return the runs that lack these ranks, as joinable_runs.sql has them.
 
     Two jobs that run at the same time, each with ranks of its own profiled, are told apart by their job ids.
     """
@@ -404,7 +404,7 @@ def _expects_these(row: Any, incoming: Incoming) -> bool:
 
 
 def _overlapping(incoming: Incoming, candidates: Sequence[Any]) -> int | None:
-    """The run whose window overlaps most."""
+    """Return the run whose window overlaps most."""
     if incoming.window is None:
         return None
     start, end = incoming.window

@@ -73,7 +73,10 @@ class Incoming(Struct, frozen=True):
 def incoming_of(
     record: RunRecord, captures: Sequence[Capture], formats: Sequence[str], *, again: bool = False
 ) -> Incoming:
-    """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
+    """Return one run of a batch.
+
+    What is wrong with it is told here: before there is a database, where there is none yet.
+    """
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
     labels.version_label(record.version)
@@ -98,7 +101,7 @@ def incoming_of(
 
 
 def rank_of(capture: Capture) -> int:
-    """The rank; a job that does not count its processes has one, 0."""
+    """Return the rank; a job that does not count its processes has one, 0."""
     return 0 if capture.rank is None else capture.rank
 
 
@@ -111,7 +114,7 @@ def window_of(captures: Sequence[Capture]) -> tuple[int, int] | None:
 
 
 def without_known(connection: Connection, incoming: Incoming) -> Incoming:
-    """`incoming` without the captures whose files are in, with the runs that these are in."""
+    """Return `incoming` without the captures whose files are in, with the runs that these are in."""
     sources = {source.digest: source for capture in incoming.captures for source in capture.sources}
     if not sources:
         return incoming

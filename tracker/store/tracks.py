@@ -75,7 +75,7 @@ class SeriesTable(Struct, frozen=True):
 def list_tracks(
     connection: Connection, run_ids: Iterable[int] | None = None, workload: str | None = None
 ) -> list[TrackKey]:
-    """The tracks of these runs, or all of them, in order."""
+    """Return the tracks of these runs, or all of them, in order."""
     wanted = [] if run_ids is None else sorted(set(run_ids))
     parameters = {"all_runs": int(run_ids is None), "run_ids": wanted or [-1], "workload": workload}
     rows = connection.execute(statement("tracks"), parameters).all()
@@ -83,14 +83,16 @@ def list_tracks(
 
 
 def main_track_of(connection: Connection, track_key: TrackKey) -> TrackKey | None:
-    """The track of the main line that a track of a branch is judged against; None for one that is no branch's."""
+    """Return the track of the main line that a track of a branch is judged against; None for one that is no
+    branch's.
+    """
     asked = {"id": track_key.workload_id, "configuration_id": track_key.configuration_id}
     found = connection.execute(_MAIN, asked).one_or_none()
     return None if found is None else TrackKey(int(found.main_id), int(found.configuration_id), track_key.device_id)
 
 
 def list_branch_tracks(connection: Connection) -> list[TrackKey]:
-    """The tracks of all branches."""
+    """Return the tracks of all branches."""
     rows = connection.execute(statement("tracks"), {"all_runs": 1, "run_ids": [-1], "workload": None}).all()
     return [TrackKey(row.workload_id, row.configuration_id, row.device_id) for row in rows if row.is_branch]
 
@@ -102,7 +104,9 @@ def commits_of_versions(connection: Connection, workload_id: int) -> dict[int, t
 
 
 def list_stale_runs(connection: Connection, track_key: TrackKey) -> list[int]:
-    """The active runs of a track whose samples were never made, or by other rules, and whose details are here."""
+    """Return the active runs of a track whose samples were never made, or by other rules, and whose details are
+    here.
+    """
     return [
         row[0] for row in connection.execute(statement("stale_runs"), {**track_key.parameters, "rules": SAMPLE_RULES})
     ]
@@ -111,9 +115,9 @@ def list_stale_runs(connection: Connection, track_key: TrackKey) -> list[int]:
 def list_track_runs(
     connection: Connection, track_key: TrackKey, run_ids: Iterable[int] | None = None
 ) -> list[TrackRun]:
-    """The active runs of a track, or these of them, in the order of versions; those of a version as they started, or by
-    their numbers, as they came in, where nobody knows when one of them did: with a clock for some no other order fits
-    all.
+    """Return the active runs of a track, or these of them, in the order of versions; those of a version as they
+    started, or by their numbers, as they came in, where nobody knows when one of them did: with a clock for some no
+    other order fits all.
     """
     asked = {**track_key.parameters, "all_runs": int(run_ids is None), "ids": bulk.as_keys(run_ids or ())}
     rows = bulk.fetch(connection.execute(statement("track_runs"), asked))
@@ -127,7 +131,7 @@ def list_track_runs(
 
 
 def read_series(connection: Connection, track_key: TrackKey) -> SeriesTable:
-    """All series of a track, by ascending ids."""
+    """Return all series of a track, by ascending ids."""
     rows = bulk.fetch(connection.execute(statement("track_series"), {**track_key.parameters, "name": None}))
     return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
@@ -138,10 +142,9 @@ def read_values(
     series: SeriesTable,
     known: dict[int, SampleArray] | None = None,
 ) -> tuple[F64, F64, F64]:
-    """What is printed, calls, and the 10th percentile over the steps, of these runs: (series, runs) arrays, each run
-    together in memory; nan where it has no such series. One that is not in `series` is left out: it came since that
-    was read, and who brought it judges next.
-    `known`: samples that were read before, to which these are added.
+    """Return what is printed, calls, and the 10th percentile over the steps, of these runs: (series, runs) arrays, each
+    run together in memory; nan where it has no such series. One that is not in `series` is left out: it came since that
+    was read, and who brought it judges next. `known`: samples that were read before, to which these are added.
     """
     values, calls, lows = np.empty((3, len(run_ids), len(series.ids)))
     arrays = {} if known is None else known
@@ -157,18 +160,18 @@ def read_values(
 
 
 def places_in(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each of `ids` in `own`, ascending; the end of it for what is not there."""
+    """Return the place of each of `ids` in `own`, ascending; the end of it for what is not there."""
     place = np.searchsorted(own, ids)
     return np.where(np.append(own, -1)[place] == ids, place, len(own))
 
 
 def read_values_of_series(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
-    """What is judged of these series, ascending, in these runs: (series, runs), nan for what is not there."""
+    """Return what is judged of these series, ascending, in these runs: (series, runs), nan for what is not there."""
     return read_values(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
 
 
 def limits_of_track(connection: Connection, track_key: TrackKey) -> tuple[Threshold, ...]:
-    """The limits that hold in a track, those of its whole workload among them, in a fixed order."""
+    """Return the limits that hold in a track, those of its whole workload among them, in a fixed order."""
     rows = connection.execute(statement("track_thresholds"), track_key.parameters).all()
     return tuple(
         Threshold(
@@ -222,8 +225,10 @@ class ChosenRun(Struct, frozen=True, eq=False):
 
 
 def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRun]:
-    """These runs, in their order. Reads only: samples that are missing or by older rules are made for the answer and
-    not stored, where the details are here.
+    """Return these runs, in their order.
+
+    Reads only: samples that are missing or by older rules are made for the answer and not stored, where the details are
+    here.
     """
     rows = connection.execute(statement("run_tracks"), {"run_ids": sorted(set(run_ids))}).all()
     track_keys: dict[TrackKey, list[int]] = {}
@@ -257,7 +262,7 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
 
 
 def tabulate_runs(runs: Sequence[ChosenRun]) -> tuple[list[Key], F64, F64, F64]:
-    """The series that any of the runs has, sorted, with their values, calls and lows: (series, runs) arrays."""
+    """Return the series that any of the runs has, sorted, with their values, calls and lows: (series, runs) arrays."""
     every = {id(run.keys): run.keys for run in runs}  # runs of one track have one object
     keys = sorted({key for own in every.values() for key in own})
     place = {key: at for at, key in enumerate(keys)}

@@ -24,7 +24,8 @@ _SECRETS: Final = ("password", "sslpassword")
 
 
 def parse_url(text: str) -> URL:
-    """`text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a password.
+    """Return `text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a
+    password.
 
     >>> parse_url("postgres://tracker@db.example/tracker").drivername
     'postgresql+psycopg'
@@ -52,20 +53,20 @@ def parse_url(text: str) -> URL:
 
 
 def in_memory(url: URL) -> bool:
-    """Whether the database ends with the process that opens it."""
+    """Return whether the database ends with the process that opens it."""
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of a SQLite database; None where it has none of a plain name."""
+    """Return the file of a SQLite database; None where it has none of a plain name."""
     if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
         return None
     return Path(str(url.database)).resolve()
 
 
 def name_of(url: URL) -> str:
-    """What messages call a database: its path, or its URL without password and query; but for the server, which the
-    query may name instead.
+    """Return what messages call a database: its path, or its URL without password and query; but for the server, which
+    the query may name instead.
 
     >>> name_of(parse_url("postgresql://me:s3cr3t@/db?host=/run/a&password=s3cr3t"))
     'postgresql://me:***@/db?host=/run/a'
@@ -78,7 +79,7 @@ def name_of(url: URL) -> str:
 
 
 def secrets_of(url: URL) -> frozenset[str]:
-    """What must not be shown of `url`, wherever it stands in it."""
+    """Return what must not be shown of `url`, wherever it stands in it."""
     found = [str(url.password or "")]
     for key in _SECRETS:
         found += words(url.query.get(key, ()))
@@ -86,5 +87,5 @@ def secrets_of(url: URL) -> frozenset[str]:
 
 
 def words(values: str | tuple[str, ...]) -> list[str]:
-    """The values of a key in the query of a URL, which may give it more than once."""
+    """Return the values of a key in the query of a URL, which may give it more than once."""
     return [values] if isinstance(values, str) else list(values)

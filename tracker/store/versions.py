@@ -31,7 +31,8 @@ _PLACE: Final = text("UPDATE version SET ordinal = :ordinal WHERE id = :id")
 
 
 def seems_older_than(label: str, earlier: Sequence[str]) -> str | None:
-    """The first of the `earlier` versions that seems newer than `label` by the numbers in their names; else None.
+    """Return the first of the `earlier` versions that seems newer than `label` by the numbers in their names; else
+    None.
 
     A hint, not an order: only names of one kind are compared.
 
@@ -107,7 +108,7 @@ def _write(connection: Connection, known: dict[str, Any], order: Sequence[str]) 
 
 
 def workload_of(store: Store, label: str, workload: str | None = None) -> str:
-    """The workload that has the version `label`; UsageError where none has, or several."""
+    """Return the workload that has the version `label`; UsageError where none has, or several."""
     with store.connect() as connection:
         return str(find_version(connection, label, workload).workload)
 
@@ -139,7 +140,9 @@ def unpin_version(store: Store, label: str, *, workload: str | None = None) -> N
 
 
 def find_version(connection: Connection, label: str, workload: str | None) -> Any:
-    """The version `label`: id, workload_id, workload; UsageError where it is unknown, or in several workloads."""
+    """Return the version `label`: id, workload_id, workload; UsageError where it is unknown, or in several
+    workloads.
+    """
     rows = connection.execute(_VERSIONS, {"label": label, "workload": workload}).all()
     if not rows:
         known = connection.execute(_LABELS, {"workload": workload}).all()

@@ -110,7 +110,7 @@ def take_lease(store: Store, name: str, owner: str, *, now_ns: int, undone_since
 def take_lease_within(
     connection: Connection, name: str, owner: str, *, now_ns: int, undone_since_ns: int | None = None
 ) -> bool:
-    """`take`, inside the open transaction."""
+    """`take_lease`, inside the open transaction."""
     values = {
         "name": name, "owner": owner, "now_ns": now_ns, "expires_ns": now_ns + LEASE_LIFETIME_NS,
         "undone_since_ns": undone_since_ns, "ahead_ns": now_ns + _LEASE_AHEAD_NS,

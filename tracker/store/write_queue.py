@@ -47,7 +47,7 @@ def turn(database: Path | None, of: str, seconds: float) -> Iterator[bool]:
 
 
 def _opened(database: Path, of: str) -> int | None:
-    """The file of the queue; None where there can be none."""
+    """Return the file of the queue; None where there can be none."""
     path = database.with_name(f"{database.name}-{of}")
     with suppress(OSError):  # a folder that may not be written to; the writer will say so
         with suppress(FileNotFoundError):
@@ -59,7 +59,9 @@ def _opened(database: Path, of: str) -> int | None:
 
 
 def _opened_file(path: Path) -> int:
-    """The file at `path`; an OSError where another one put a link, a pipe, which would be waited at, or a device."""
+    """Return the file at `path`; an OSError where another one put a link, a pipe, which would be waited at, or a
+    device.
+    """
     file = os.open(path, _FLAGS | _NEVER_WAITS)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
@@ -68,7 +70,9 @@ def _opened_file(path: Path) -> int:
 
 
 def _made(path: Path, like: os.stat_result) -> int:
-    """A new file that those can open who can open one `like` this, whatever the umask of its maker takes away."""
+    """Return a new file that those can open who can open one `like` this, whatever the umask of its maker takes
+    away.
+    """
     mode = like.st_mode & 0o666
     file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, mode)
     with suppress(OSError):  # a group that we are not in
@@ -79,7 +83,7 @@ def _made(path: Path, like: os.stat_result) -> int:
 
 
 def _locked(file: int, seconds: float) -> bool:
-    """Whether the lock is ours; if not, the file is closed, or will be."""
+    """Return whether the lock is ours; if not, the file is closed, or will be."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -127,7 +131,7 @@ class _Waiter(threading.Thread):
                 _give_back(self.file)
 
     def settle(self) -> bool:
-        """Whether the lock is ours; if not, it is given back as soon as it comes."""
+        """Return whether the lock is ours; if not, it is given back as soon as it comes."""
         with self.guard:
             self.given_up = not self.got
             return self.got

@@ -46,7 +46,7 @@ from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
 from tracker.timeline.queue import queue_table
-from tracker.timeline.stacks import OpStacks
+from tracker.timeline.stacks import Begun, OpStacks
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
@@ -131,7 +131,8 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
     """The rows of one rank as far as its records reach, and what the checks found of them."""
     events = checked.events
     with ExitStack() as stack:
-        called_from = stacks.begin(events, stack)
+        begun = stacks.begin(events, stack)
+        called_from = begun.stacks
         joined = join(events)
         lost = checks.check_join(joined, checked)
         if lost.steps:
@@ -142,7 +143,7 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
         device = beside.begin(kernel_tables, joined)
         memory = beside.begin(_memory_tables, joined, called_from)
         host = beside.begin(_host_tables, joined)
-        idle = beside.begin(_breakdowns_and_idle, joined, called_from)
+        idle = beside.begin(_breakdowns_and_idle, joined, begun)
         communication = communication_tables(joined)
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
         begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
@@ -183,12 +184,10 @@ def _host_tables(joined: Joined) -> dict[str, Table]:
     return {"counter": counter_table(joined), "api": api_table(joined), "queue": queue_table(joined)}
 
 
-def _breakdowns_and_idle(
-    joined: Joined, called_from: Callable[[], OpStacks]
-) -> tuple[Breakdown, tuple[StepRow, ...], Table]:
+def _breakdowns_and_idle(joined: Joined, begun: Begun) -> tuple[Breakdown, tuple[StepRow, ...], Table]:
     gaps = find_gaps(joined, host_calls(joined))
     overall, steps = breakdowns(joined, gaps)
-    frames = called_from().frames if len(joined.events.frames) else None
+    frames = begun.take_frames() if len(joined.events.frames) else None
     return overall, steps, idle_table(joined, gaps, steps, frames)
 
 

@@ -196,6 +196,8 @@ def host_collectives(joined: Joined) -> I64:
     annotated = is_collective & (ops.is_annotation == 1)
     if annotated.any():
         is_collective = annotated
+    if not is_collective.any():
+        return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(is_collective & ~joined.tree.lies_in_equal(is_collective.astype(np.int64)))
 
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel
+from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel, each_once
 from tracker.profile.runtime_names import allocates, collects_garbage, compiles, waits_for_device
-from tracker.table import list_codes
 from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
 from tracker.timeline.keys import own_phases
 from tracker.timeline.nesting import NONE
-from tracker.timeline.tree import Tree, grow
+from tracker.timeline.tree import BLOCK_ROWS, Tree, grow
 
 _NO_CALLS: Final = (LaunchLevel.FLOW, LaunchLevel.QUEUE, LaunchLevel.OS)
 """Levels of launches that are no calls of the device's runtime, or that a thread without work waits in."""
@@ -40,11 +39,17 @@ class _CauseAt(Struct, frozen=True):
 
 
 class _Layer(Struct, frozen=True):
-    """Nested spans of the threads with the code of the name of each."""
+    """Nested spans of the threads with the code of the name of each. `codes`: each name once."""
 
     tree: Tree
     name: I32
     texts: list[str]
+    codes: list[int]
+
+    @classmethod
+    def of(cls, tree: Tree, name: I32, texts: list[str]) -> _Layer:
+        """Return the layer of the spans of a tree."""
+        return cls(tree, name, texts, each_once(name[tree.order]).tolist())
 
     def at(self, thread: I64, time_ns: I64) -> I64:
         """Return the innermost span of each thread at each moment, -1 for none."""
@@ -54,7 +59,7 @@ class _Layer(Struct, frozen=True):
 
     def nearest(self, row: I64, test: Callable[[str], bool]) -> I64:
         """Return for each span itself or the nearest around it of which the name passes the test, -1 for none."""
-        passes = _passing(self.name[self.tree.order], self.texts, test)
+        passes = _passing(self.codes, self.texts, test)
         if not passes.any():
             return np.full(len(row), NONE, dtype=np.int64)
         return self.outwards(row, passes[self.name])
@@ -74,6 +79,16 @@ class _Layer(Struct, frozen=True):
         return _at(self.name, row, missing=0)
 
 
+class _Waits(Struct, frozen=True):
+    """Calls of one thread that wait for the device, in order of their start; `until_ns`: when the thread begins
+    anything else behind each.
+    """
+
+    call: I64
+    start_ns: I64
+    until_ns: I64
+
+
 class HostWork:
     """The operators, ranges, runtime calls and Python frames of the threads that launch work, and the data loaders."""
 
@@ -86,17 +101,19 @@ class HostWork:
         launches = self._launches = events.launches
         self._is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
         self._is_profiler = launches.level == LaunchLevel.PROFILER
+        self._is_wait = _passing(each_once(launches.name).tolist(), texts, waits_for_device)[launches.name]
+        self._waits: dict[int, _Waits] = {}
         # a device that is busy most of the time asks for few of the calls
         rows = np.flatnonzero(self._is_call & _meets(launches.start_ns, launches.end_ns, asked))
-        self._calls = _Layer(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
-        self._ops = _Layer(joined.tree, events.ops.name, texts)
+        self._calls = _Layer.of(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
+        self._ops = _Layer.of(joined.tree, events.ops.name, texts)
         self._is_operator = events.ops.is_annotation == 0
-        self._frames = None if frames is None else _Layer(frames, events.frames.name, texts)
+        self._frames = None if frames is None else _Layer.of(frames, events.frames.name, texts)
         loads = own_phases(events) == PHASES.index("dataloader")
         # a loader of any thread keeps the step waiting
         one_thread = np.zeros(len(events.ops), dtype=np.int32)
         loaders = grow(one_thread, events.ops.start_ns, events.ops.end_ns, np.flatnonzero(loads))
-        self._loaders = _Layer(loaders, events.ops.name, texts)
+        self._loaders = _Layer.of(loaders, events.ops.name, texts)
 
     def moments(self) -> I64:
         """Return when anything begins or ends in the spans asked for that may be a cause, in no order."""
@@ -105,21 +122,26 @@ class HostWork:
             if layer is None:
                 continue
             tree = layer.tree
-            rows = tree.order if layer is self._loaders else tree.order[np.isin(tree.thread[tree.order], self._threads)]
-            found += [tree.start_ns[rows], tree.end_ns[rows]]
-        moments_ns = np.concatenate(found)
-        return moments_ns[_meets(moments_ns, moments_ns, self._asked)]
+            for low in range(0, len(tree.order), BLOCK_ROWS):
+                rows = tree.order[low : low + BLOCK_ROWS]
+                if layer is not self._loaders:
+                    rows = rows[np.isin(tree.thread[rows], self._threads)]
+                for column in (tree.start_ns, tree.end_ns):
+                    moments_ns = column[rows]
+                    found.append(moments_ns[_meets(moments_ns, moments_ns, self._asked)])
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
     def explain(self, thread: I64, launch_thread: I64, time_ns: I64) -> Explained:
         """Return what each thread does at each moment, the first cause that applies. What stands between two of
         `moments` has one cause. launch_thread: that of the calls, where operators are of another one.
         """
-        found = list(self._find_causes(thread, launch_thread, time_ns))
-        applies = np.array([one.applies for one in found])
-        places = np.array([one.place for one in found], dtype=np.int64)
-        first = applies.argmax(axis=0)
-        cause = np.array([one.cause for one in found], dtype=np.int64)[first]
-        return Explained(cause, places[first, np.arange(len(time_ns))])
+        cause, place = np.zeros(len(time_ns), dtype=np.int64), np.zeros(len(time_ns), dtype=np.int64)
+        is_open = np.ones(len(time_ns), dtype=bool)
+        for one in self._find_causes(thread, launch_thread, time_ns):
+            rows = np.flatnonzero(is_open & one.applies)
+            cause[rows], place[rows] = one.cause, one.place[rows]
+            is_open[rows] = False
+        return Explained(cause, place)
 
     def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_CauseAt]:
         """Yield the causes in the order in which they count; the last one always applies."""
@@ -169,24 +191,32 @@ class HostWork:
 
     def _find_waiting(self, thread: I64, time_ns: I64) -> I64:
         """Return the call that each thread waits in, or has waited in without beginning anything since; -1 for none."""
-        launches, ops = self._launches, self._ops.tree
-        waits = _passing(launches.name, self._calls.texts, waits_for_device)[launches.name]
         found = np.full(len(time_ns), NONE, dtype=np.int64)
         for lane in self._threads.tolist():
-            of_lane = self._is_call & (launches.thread == lane)
-            own, asks = np.flatnonzero(of_lane & waits), np.flatnonzero(thread == lane)
-            if not len(own) or not len(asks):
+            asks = np.flatnonzero(thread == lane)
+            if not len(asks):
                 continue
+            waits = self._waits_of(lane)
+            last = np.searchsorted(waits.start_ns, time_ns[asks], side="right") - 1
+            is_waiting = last >= 0
+            is_waiting[is_waiting] = time_ns[asks[is_waiting]] < waits.until_ns[last[is_waiting]]
+            found[asks[is_waiting]] = waits.call[last[is_waiting]]
+        return found
+
+    def _waits_of(self, lane: int) -> _Waits:
+        """Return the calls of a thread that wait for the device."""
+        if lane not in self._waits:
+            launches, ops = self._launches, self._ops.tree
+            of_lane = self._is_call & (launches.thread == lane)
+            own = np.flatnonzero(of_lane & self._is_wait)
             own = own[np.argsort(launches.start_ns[own], kind="stable")]
             operators = (ops.thread == lane) & self._is_operator
-            calls = of_lane & ~waits & ~self._is_profiler
+            calls = of_lane & ~self._is_wait & ~self._is_profiler
             begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[calls])))
             following = np.searchsorted(begins, launches.end_ns[own], side="left")
             until_ns = np.append(begins, np.iinfo(np.int64).max)[following]
-            last = np.searchsorted(launches.start_ns[own], time_ns[asks], side="right") - 1
-            is_waiting = (last >= 0) & (time_ns[asks] < until_ns[last])
-            found[asks] = np.where(is_waiting, own[last], NONE)
-        return found
+            self._waits[lane] = _Waits(own, launches.start_ns[own], until_ns)
+        return self._waits[lane]
 
     def _place_of_call(self, call: I64) -> I64:
         """Return the name of the operator that makes each call, else that of the call; 0 for -1."""
@@ -198,10 +228,10 @@ class HostWork:
         return place
 
 
-def _passing(names: I32, texts: list[str], test: Callable[[str], bool]) -> NDArray[np.bool_]:
-    """Return for each text whether it passes the test; of texts that are no name here False."""
+def _passing(codes: Sequence[int], texts: list[str], test: Callable[[str], bool]) -> NDArray[np.bool_]:
+    """Return for each text whether it passes the test; of texts that are none of the codes False."""
     passes = np.zeros(len(texts), dtype=bool)
-    for code in list_codes(names):
+    for code in codes:
         passes[code] = test(texts[code])
     return passes
 
@@ -232,4 +262,7 @@ def _is_line_of_python(name: str) -> bool:
 
 def _at(values: NDArray[np.integer], row: I64, *, missing: int = NONE) -> I64:
     """Return the value of each row, `missing` for row -1."""
-    return np.append(values.astype(np.int64), missing)[row]
+    found = np.full(len(row), missing, dtype=np.int64)
+    known = np.flatnonzero(row >= 0)
+    found[known] = values[row[known]]
+    return found

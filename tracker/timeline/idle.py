@@ -8,6 +8,7 @@ is what any launch takes; what lasts longer waits for another stream, an event o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -20,8 +21,12 @@ from tracker.timeline.host_work import HostWork
 from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.joined import Joined
 from tracker.timeline.names import canonical_name
+from tracker.timeline.nesting import NONE
 from tracker.timeline.steps import ONLY_STEP
 from tracker.timeline.tree import Tree
+
+_GAPS_AT_ONCE: Final = 1 << 15
+"""Gaps whose pieces are held at once: the time before a launch is cut into dozens of them."""
 
 
 class Pieces(Struct, frozen=True):
@@ -53,24 +58,37 @@ def idle_table(joined: Joined, gaps: Gaps | None, steps: Sequence[StepRow], fram
         # what the profiler states of free time, without a word on why
         stated = [(row.step, row.breakdown.idle_ns) for row in steps if row.breakdown.idle_ns]
         return _table([(step, IdleCause.UNKNOWN.word, "", ns, MISSING) for step, ns in stated])
-    step_starts_ns, step_ends_ns, number = _find_steps(joined, gaps)
-    pieces = _cut_at(_find_pieces(joined, gaps, frames), np.concatenate((step_starts_ns, step_ends_ns)))
+    own_steps = _find_steps(joined, gaps)
+    explains = _HostPieces.prepare(joined, gaps, frames)
+    sums: dict[tuple[int, str, str], list[int]] = {}
+    for low in range(0, len(gaps.start_ns), _GAPS_AT_ONCE):
+        rows_of_gaps = np.arange(low, min(low + _GAPS_AT_ONCE, len(gaps.start_ns)))
+        _add_pieces(sums, _find_pieces(joined, gaps, explains, rows_of_gaps), own_steps, joined.events.strings.texts)
+    rows = [(*key, own_ns, own_gaps) for key, (own_ns, own_gaps) in sums.items()]
+    return _table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2])))
+
+
+def _add_pieces(
+    sums: dict[tuple[int, str, str], list[int]], pieces: Pieces, steps: tuple[I64, I64, I64], texts: Sequence[str]
+) -> None:
+    """Add the time and the gaps of some pieces to `sums`, by step, cause and place; all pieces of a gap come at once.
+
+    steps: start, end and number of each, in order of time.
+    """
+    step_starts_ns, step_ends_ns, number = steps
+    pieces = _cut_at(pieces, each_once(np.concatenate((step_starts_ns, step_ends_ns))))
     window = np.searchsorted(step_starts_ns, pieces.start_ns, side="right") - 1
     is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
     pieces, step = pieces.taken(is_inside), number[window[is_inside]]
     groups = group_rows(step, pieces.cause, pieces.place)
     ns, count = groups.sums(pieces.end_ns - pieces.start_ns), _count_gaps(groups, pieces.gap)
-    texts = joined.events.strings.texts
-    # names of kernels differ from build to build, so that two of them may be one place
-    sums: dict[tuple[int, str, str], list[int]] = {}
     for row, own_ns, own_gaps in zip(groups.first.tolist(), ns.tolist(), count.tolist(), strict=True):
         cause, place = IdleCause(int(pieces.cause[row])), texts[int(pieces.place[row])]
+        # names of kernels differ from build to build, so that two of them may be one place
         key = int(step[row]), cause.word, canonical_name(place) if cause is IdleCause.DEPENDENCY else place
         known = sums.setdefault(key, [0, 0])
         known[0] += own_ns
         known[1] += own_gaps
-    rows = [(*key, own_ns, own_gaps) for key, (own_ns, own_gaps) in sums.items()]
-    return _table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2])))
 
 
 def _table(rows: Sequence[tuple[int, str, str, int, int]]) -> Table:
@@ -102,35 +120,54 @@ def _count_gaps(groups: Groups, gap: I64) -> I64:
     return counts
 
 
-def _find_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces:
-    """Return all idle time of the capture by cause and place."""
-    rows, none = np.arange(len(gaps.start_ns)), np.zeros(len(gaps.start_ns), dtype=np.int64)
-    at_work_ns = np.minimum(gaps.end_ns, gaps.launched_ns + gaps.latency_ns)
-    short = np.where(gaps.launched_ns > gaps.start_ns, IdleCause.LAUNCH_LATENCY, IdleCause.BETWEEN_KERNELS)
+class _HostPieces(Struct, frozen=True):
+    """What the host does while the device waits for it, and the moments at which that changes, in order."""
+
+    host: HostWork
+    moments_ns: I64
+
+    @classmethod
+    def prepare(cls, joined: Joined, gaps: Gaps, frames: Tree | None) -> _HostPieces | None:
+        """None where the device never waits for a launch that is known."""
+        waits = gaps.waits_for_host()
+        if not len(waits):
+            return None
+        host = HostWork(joined, frames, waits)
+        return cls(host, each_once(host.moments()))
+
+    def explain(self, gaps: Gaps, pieces: Pieces) -> Pieces:
+        """Return the pieces cut at each moment, and each with its cause and place."""
+        pieces = _cut_at(pieces, self.moments_ns)
+        found = self.host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
+        return replace(pieces, cause=found.cause, place=found.place)
+
+
+def _find_pieces(joined: Joined, gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pieces:
+    """Return the idle time of some gaps by cause and place. explains: None where nothing waits for a known launch."""
+    start_ns, launched_ns, end_ns = gaps.start_ns[rows], gaps.launched_ns[rows], gaps.end_ns[rows]
+    none = np.zeros(len(rows), dtype=np.int64)
+    at_work_ns = np.minimum(end_ns, launched_ns + gaps.latency_ns)
+    short = np.where(launched_ns > start_ns, IdleCause.LAUNCH_LATENCY, IdleCause.BETWEEN_KERNELS)
     waits = np.full(len(rows), IdleCause.DEPENDENCY, dtype=np.int64)
-    kernel = np.append(joined.events.device.name.astype(np.int64), 0)[gaps.event]
+    device = joined.events.device
+    kernel = np.where(gaps.event[rows] == NONE, 0, device.name[gaps.event[rows]].astype(np.int64))
     found = _together(
-        _find_host_pieces(joined, gaps, frames),
-        Pieces(gaps.launched_ns, at_work_ns, rows, short.astype(np.int64), none),
-        Pieces(at_work_ns, gaps.end_ns, rows, waits, kernel),
+        _find_host_pieces(gaps, explains, rows),
+        Pieces(launched_ns, at_work_ns, rows, short.astype(np.int64), none),
+        Pieces(at_work_ns, end_ns, rows, waits, kernel),
     )
     return found.taken(found.end_ns > found.start_ns)
 
 
-def _find_host_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Pieces:
-    """Return the parts of the gaps before anything that was launched waits."""
-    rows, none = np.arange(len(gaps.start_ns)), np.zeros(len(gaps.start_ns), dtype=np.int64)
-    unknown = np.full(len(rows), IdleCause.UNKNOWN, dtype=np.int64)
-    before_launch = Pieces(gaps.start_ns, gaps.launched_ns, rows, unknown, none)
-    before_launch = before_launch.taken(gaps.launched_ns > gaps.start_ns)
-    is_known = gaps.is_known[before_launch.gap]
-    if not is_known.any():
+def _find_host_pieces(gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pieces:
+    """Return the parts of some gaps before anything that was launched waits."""
+    rows = rows[gaps.launched_ns[rows] > gaps.start_ns[rows]]
+    unknown, none = np.full(len(rows), IdleCause.UNKNOWN, dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    before_launch = Pieces(gaps.start_ns[rows], gaps.launched_ns[rows], rows, unknown, none)
+    is_known = gaps.is_known[rows]
+    if explains is None or not is_known.any():
         return before_launch
-    host = HostWork(joined, frames, gaps.waits_for_host())
-    pieces = _cut_at(before_launch.taken(is_known), host.moments())
-    explained = host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
-    pieces = replace(pieces, cause=explained.cause, place=explained.place)
-    return _together(before_launch.taken(~is_known), pieces)
+    return _together(before_launch.taken(~is_known), explains.explain(gaps, before_launch.taken(is_known)))
 
 
 def _together(*parts: Pieces) -> Pieces:
@@ -138,11 +175,12 @@ def _together(*parts: Pieces) -> Pieces:
 
 
 def _cut_at(pieces: Pieces, moments_ns: I64) -> Pieces:
-    """Return the pieces cut at each moment that lies inside of one."""
-    moments_ns = each_once(moments_ns)
+    """Return the pieces cut at each moment that lies inside of one. moments_ns: in order, each once."""
     first = np.searchsorted(moments_ns, pieces.start_ns, side="right")
     stop = np.searchsorted(moments_ns, pieces.end_ns, side="left")
     count = np.maximum(stop - first, 0)
+    if not count.any():
+        return pieces
     own = np.repeat(np.arange(len(count)), count + 1)
     # the first part of a piece begins with it, each other one at a moment
     begins = np.cumsum(count + 1) - (count + 1)

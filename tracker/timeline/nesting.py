@@ -4,6 +4,8 @@ A span is a twig when the next one pops it from the stack at once: nothing lies 
 other parent, because whatever it pops the next span pops as well. So twigs are set aside, then the twigs of what is
 left, until few spans remain; those are walked with a stack. Then every layer of twigs is put back: the parent of a twig
 is the last span before it that was no twig, or the first around that which the rule does not pop.
+
+Where it is compiled, `native` walks all spans with a stack instead.
 """
 
 from __future__ import annotations

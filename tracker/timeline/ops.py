@@ -31,11 +31,12 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     counted = np.ones(len(work.contexts.parent), dtype=bool)
     counted[work.contexts.of_op] = outermost
     device = _device_columns(joined, work, slots, np.flatnonzero(worked & counted[work.slots.code]))
-    spread = _spread(joined, slots, outermost)
+    slot = slots.at(joined.op_step, keys.of_op)
+    spread = _spread(joined, slots, slot, outermost)
     columns: dict[str, Any] = {
         "step": slots.step,
         "op_key": slots.code,
-        **_host_columns(joined, slots, outermost),
+        **_host_columns(joined, slots, slot, outermost),
         "device_total_ns": device["device_total_ns"],
         "device_self_ns": device["device_self_ns"],
         **spread,
@@ -51,8 +52,8 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     return {name: columns[name] for name in ROW_COLUMNS["op"]}
 
 
-def _host_columns(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64]:
-    slot = slots.at(joined.op_step, joined.keys.of_op)
+def _host_columns(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np.bool_]) -> dict[str, I64]:
+    """Return calls and times of the host per slot. slot: that of each op."""
     calls = slots.counts(slot)
     duration = joined.tree.end_ns - joined.tree.start_ns
     total = slots.sums(slot[outermost], duration[outermost])
@@ -79,8 +80,8 @@ def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I6
     }
 
 
-def _spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64 | F64]:
-    """Smallest, largest and sum of squares per call."""
+def _spread(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np.bool_]) -> dict[str, I64 | F64]:
+    """Return the smallest, the largest and the sum of squares per call. slot: that of each op."""
     if joined.on_device:
         device = joined.events.device
         launched = joined.op >= 0
@@ -89,7 +90,7 @@ def _spread(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[
         per_call = joined.tree.summed_up(own)[outermost]
     else:
         per_call = (joined.tree.end_ns - joined.tree.start_ns)[outermost]
-    slot = slots.at(joined.op_step, joined.keys.of_op)[outermost]
+    slot = slot[outermost]
     groups = group_rows(slot)
     at = slot[groups.first]
     smallest, largest = (np.full(len(slots), MISSING, dtype=np.int64) for _ in range(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -27,19 +28,19 @@ _BESIDE_ROWS = 1 << 20
 class OpStacks(Struct, frozen=True):
     """The call stack of each op: a code of what the source says, from 1, 0 for none, or -1 - a path of frames.
 
-    Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none. `frames`: the tree
-    of the Python frames, module frames left out.
+    Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none.
     """
 
     of_op: I64
     names: list[int]
     parents: list[int]
-    frames: Tree
 
 
-def stacks_of_ops(events: Events) -> OpStacks:
-    """Where each op was called: what the source itself says comes first, then the Python frames around the op, module
-    frames left out: the `forward` that they stand for is a frame itself.
+def stacks_of_ops(events: Events) -> tuple[OpStacks, Tree]:
+    """Return where each op was called, and the tree of the Python frames, module frames left out: the `forward` that
+    they stand for is a frame itself.
+
+    What the source itself says of an op comes first, then the frames around it.
     """
     frames, ops = events.frames, events.ops
     tree = grow(frames.thread, frames.start_ns, frames.end_ns, np.flatnonzero(frames.is_module == 0))
@@ -49,32 +50,42 @@ def stacks_of_ops(events: Events) -> OpStacks:
     framed = np.flatnonzero((of_op == 0) & (frame >= 0))
     of_op[framed] = -1 - paths.of_row[frame[framed]]
     # single items of arrays cost ten times those of lists
-    return OpStacks(of_op, paths.key.tolist(), paths.parent.tolist(), tree)
+    return OpStacks(of_op, paths.key.tolist(), paths.parent.tolist()), tree
 
 
-def begin(events: Events, stack: ExitStack) -> Callable[[], OpStacks]:
-    """Begins `stacks_of_ops` in a thread that ends with `stack`; what is returned waits for the answer.
+class Begun:
+    """Call stacks, and the tree of the frames, that another thread finds, or the first one that asks."""
+
+    def __init__(self, find: Callable[[], tuple[OpStacks, Tree]]) -> None:
+        self._find = find
+        self._lock = Lock()
+        self._found: OpStacks | None = None
+        self._frames: list[Tree] = []
+
+    def stacks(self) -> OpStacks:
+        """Return the call stacks; any thread may ask."""
+        with self._lock:
+            if self._found is None:
+                self._found, frames = self._find()
+                self._frames.append(frames)
+            return self._found
+
+    def take_frames(self) -> Tree:
+        """Return the tree of the frames, to be asked for once: of a large trace it is not held any longer than used."""
+        self.stacks()
+        return self._frames.pop()
+
+
+def begin(events: Events, stack: ExitStack) -> Begun:
+    """Begin `stacks_of_ops` in a thread that ends with `stack`.
 
     Sorting and searching hold no lock of Python's, so that half of it is done beside what else an ingest does. Where
     memory would be short it is done when the answer is asked for.
     """
     if len(events.frames) > _BESIDE_ROWS:
-        return _once(lambda: stacks_of_ops(events))
+        return Begun(partial(stacks_of_ops, events))
     thread = stack.enter_context(ThreadPoolExecutor(1, "stacks"))
-    return thread.submit(stacks_of_ops, events).result
-
-
-def _once(compute: Callable[[], OpStacks]) -> Callable[[], OpStacks]:
-    """Return what computes an answer at the first call, and gives it to all, whichever thread asks."""
-    lock, answers = Lock(), list[OpStacks]()
-
-    def answer() -> OpStacks:
-        with lock:
-            if not answers:
-                answers.append(compute())
-        return answers[0]
-
-    return answer
+    return Begun(thread.submit(stacks_of_ops, events).result)
 
 
 def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list[str]:

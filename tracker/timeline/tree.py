@@ -11,9 +11,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
-from tracker.table import group_rows
-from tracker.timeline import deep_trees
-from tracker.timeline.nesting import NONE, climb, nested
+from tracker.table import group_rows, sort_rows
+from tracker.timeline import deep_trees, native
+from tracker.timeline.nesting import NONE, ROUNDS, climb, nested
 
 _Rows = TypeVar("_Rows", I32, I64)
 
@@ -59,6 +59,11 @@ class Tree(Struct, frozen=True):
         closes a span that a later one outlives, and until it ends that later one is further in.
         """
         found = np.full(len(time_ns), NONE, dtype=np.int64)
+        if native.is_built():
+            columns = _columns_for_c(self.thread, self.start_ns, self.end_ns)
+            asked = np.ascontiguousarray(thread, dtype=np.int64), np.ascontiguousarray(time_ns, dtype=np.int64)
+            unfinished = native.module.innermost(self.order, *columns, self.parent, *asked, found, ROUNDS)
+            return climb(found, (time_ns, time_ns), self.end_ns, self.parent) if unfinished else found
         lanes, starts = self.thread[self.order], self.start_ns[self.order]
         for lane in each_once(thread).tolist():
             low, high = np.searchsorted(lanes, (lane, lane + 1)).tolist()
@@ -158,6 +163,22 @@ def grow(
     order = _sorted(thread, start_ns, end_ns, rows)
     parent = np.full(len(thread), NONE, dtype=np.int32)
     depth = np.zeros(len(order), dtype=np.int32)
+    if native.is_built():
+        native.module.nest(order, *_columns_for_c(thread, start_ns, end_ns), parent, depth)
+    else:
+        _nest_by_blocks(order, (thread, start_ns, end_ns), parent, depth, block_rows)
+    return Tree(thread, start_ns, end_ns, parent, order, rows_by_depth(order, depth))
+
+
+def _columns_for_c(thread: I32, start_ns: I64, end_ns: I64) -> tuple[I32, I64, I64]:
+    """Return the columns of spans as compiled code takes them; most are so already."""
+    starts_ns, ends_ns = np.ascontiguousarray(start_ns, dtype=np.int64), np.ascontiguousarray(end_ns, dtype=np.int64)
+    return np.ascontiguousarray(thread, dtype=np.int32), starts_ns, ends_ns
+
+
+def _nest_by_blocks(order: I32, columns: tuple[I32, I64, I64], parent: I32, depth: I32, block_rows: int) -> None:
+    """Set parents and depths as compiled code does. columns: thread, start and end of each span."""
+    thread, start_ns, end_ns = columns
     around = order[:0]
     for low in range(0, len(order), block_rows):
         # the spans that are open where the block starts stand in front of it, as if it began with them
@@ -167,7 +188,6 @@ def grow(
         depth[low : low + block_rows] = depths[new]
         parent[block[new]] = np.where(above[new] == NONE, NONE, block[above[new]])
         around = block[_chain(above)]
-    return Tree(thread, start_ns, end_ns, parent, order, rows_by_depth(order, depth))
 
 
 def summed_up(values: I64, parent: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]) -> I64:
@@ -189,10 +209,19 @@ def rows_by_depth(rows: _Rows, depth: NDArray[np.integer]) -> tuple[_Rows, ...]:
 
 
 def _sorted(thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None) -> I32:
-    if rows is None:
-        return np.lexsort((-end_ns, start_ns, thread)).astype(np.int32)
-    sorted_rows: I32 = rows[np.lexsort((-end_ns[rows], start_ns[rows], thread[rows]))].astype(np.int32)
-    return sorted_rows
+    """Return all rows, or the given ones, by thread, start, longest first, and their place."""
+    columns = (thread, start_ns) if rows is None else (thread[rows], start_ns[rows])
+    if not len(columns[0]):
+        return np.zeros(0, dtype=np.int32)
+    order, opens = sort_rows(columns)
+    # few spans begin at once, so that the third key is looked at for these alone
+    is_tied = ~opens
+    is_tied[:-1] |= ~opens[1:]
+    places = np.flatnonzero(is_tied)
+    tied = order[places]
+    tied_ends_ns = end_ns[tied if rows is None else rows[tied]]
+    order[places] = tied[np.lexsort((-tied_ends_ns, np.cumsum(opens)[places]))]
+    return (order if rows is None else rows[order]).astype(np.int32)
 
 
 def _chain(above: I32) -> list[int]:

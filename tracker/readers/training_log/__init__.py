@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.readers import nsys_stats, paddle_summary
 from tracker.readers._source import ReadOptions
+from tracker.readers._text import is_json_trace
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -60,11 +61,14 @@ NAME: Final = "training_log"
 
 def sniff(path: Path, head: bytes) -> bool:
     """True for a log with step lines in its first MiB or its last, and for an event file of TensorBoard."""
+    # no event file begins as JSON does, and the grammars of logs take long to import
+    if path.is_dir() or is_json_trace(head):
+        return False
     from tracker.readers.training_log.beside import other_of_run
     from tracker.readers.training_log.choosing import choose, is_document_of_people
     from tracker.readers.training_log.events import is_event_file
 
-    if path.is_dir() or is_document_of_people(path):
+    if is_document_of_people(path):
         return False
     if not is_event_file(head):
         if choose(path, head) is None:

@@ -16,6 +16,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
 from tracker.results import BOTH, Cause, Diff
+from tracker.results.sections import SECTION
 from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 
@@ -98,7 +99,7 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
     ]  # fmt: skip
     return [
         table_of(
-            "Overall, per step", columns, shown, tone=lambda row: tone(row, cells.cost(row)),
+            SECTION["overall"].title, columns, shown, tone=lambda row: tone(row, cells.cost(row)),
             links=lambda row: history_of_run(diff, row["metric"]),
         )
     ]  # fmt: skip
@@ -123,7 +124,8 @@ def operators(diff: Diff, limit: int | None) -> list[Table]:
     host = col("host change", "host_delta_ns", cells.change, drop=4)
     on_device = diff.metric == "device_self_ns" and ops.has("host_delta_ns")
     found = _compared(
-        f"Operators by change of {metric_words(diff)}", [Column("operator", name_of, **NAME), SHAPES], rows, limit,
+        SECTION["operator"].title.format(time=metric_words(diff)), [Column("operator", name_of, **NAME), SHAPES],
+        rows, limit,
         *([host] if on_device else []), below=_still_open, links=series_of(diff.candidate.workload, "name"),
         lead=_lead(diff, rows),
     )  # fmt: skip
@@ -210,7 +212,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
     ]  # fmt: skip
     links = _series(diff, "name", "kernel")
-    found = _compared("Kernels by change of total time", keys, rows, limit, below=below, links=links)
+    found = _compared(SECTION["kernel"].title, keys, rows, limit, below=below, links=links)
     return [replace(found, note=_too_small(rows.head(limit)))]
 
 
@@ -226,7 +228,7 @@ def metrics(diff: Diff, limit: int | None) -> list[Table]:
     def colour(row: Row) -> str:
         return tone(row, row["delta"]) if row["moved"] else ""
 
-    return [table_of("Kernel metrics, means of a call", columns, rows, limit, tone=colour)]
+    return [table_of(SECTION["metric"].title, columns, rows, limit, tone=colour)]
 
 
 def _colour(row: Row) -> str:
@@ -242,7 +244,7 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     """Collectives by change of their total time; then the parts of that time, as far as they are known."""
     rows = diff.tables["communication"]
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
-    found = [_compared("Communication by change of total time", COLLECTIVE, rows, limit, exposed, links=links)]
+    found = [_compared(SECTION["communication"].title, COLLECTIVE, rows, limit, exposed, links=links)]
     parts = [name for name in COLLECTIVE_PARTS if any(rows.has(f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
@@ -275,7 +277,7 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
     timed: list[Column] = [group(heads, times), Column("GB/s", both("bandwidth_gb_per_s", cells.rate), drop=2)]
     large = Column("large packets", both("large_packet_ratio", share), drop=3)
     columns = [*keys, Column("bytes", sizes, drop=4), *timed, large]
-    found = [table_of("Links by change of transit time", columns, whole, limit, tone=_colour)]
+    found = [table_of(SECTION["link"].title, columns, whole, limit, tone=_colour)]
     if len(ends):
         ranks = [col("from rank", "source_rank"), col("to rank", "target_rank")]
         title = "Links between ranks by change of transit time"
@@ -289,7 +291,7 @@ def memory(diff: Diff, limit: int | None) -> list[Table]:
     curves = tuple(zip(labels, diff.samples.curves, strict=False))
     return [
         _compared(
-            "Memory allocated by operators", [OPERATOR, SHAPES, sections.ALLOCATOR], diff.tables["memory"], limit,
+            SECTION["memory"].title, [OPERATOR, SHAPES, sections.ALLOCATOR], diff.tables["memory"], limit,
             of="bytes", calls="allocations", links=_series(diff, "name", "memory"),
             chart=Curves("bytes", curves) if any(points for _, points in curves) else None,
         )
@@ -303,8 +305,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
     components = sorted({row["component"] for row in every})
     keys = [OPERATOR, SHAPES, sections.MODULE, sections.ALLOCATOR]
     keys.append(col("component", drop=0 if len(components) > 1 else 9))
-    title = "Memory at the peak, by owner"
-    found = _compared(title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
+    found = _compared(SECTION["memory_peak"].title, keys, rows, limit, sections.CODE, of="bytes", calls="blocks")
     sums = []
     is_filtered = bool(diff.options.op or diff.options.module)
     for component in components:
@@ -340,7 +341,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
     keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
     extra = (Column("held", held), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
-    return [_compared("Largest single allocations", keys, rows, limit, *extra, of="bytes", calls="")]
+    return [_compared(SECTION["memory_block"].title, keys, rows, limit, *extra, of="bytes", calls="")]
 
 
 def modules(diff: Diff, limit: int | None) -> list[Table]:
@@ -355,15 +356,23 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 
     keys = [col("module", **NAME), col("phase")]
-    return [_compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit, links=link)]
+    return [
+        _compared(
+            SECTION["module"].title.format(time=metric_words(diff)), keys, diff.tables["modules"], limit, links=link
+        )
+    ]
 
 
-def _by_change(title: str, name: str, *keys: Column, kind: str = "") -> Callable[[Diff, int | None], list[Table]]:
-    """What makes a section of one table by change, whose columns are always the same. `kind`: of its series."""
+def _by_change(word: str, *keys: Column, kind: str = "") -> Callable[[Diff, int | None], list[Table]]:
+    """Return what makes the section `word` of one table by change, whose columns are always the same.
+
+    `kind`: of its series.
+    """
+    section = SECTION[word]
 
     def made(diff: Diff, limit: int | None) -> list[Table]:
         links = _series(diff, "name", kind) if kind else ()
-        return [_compared(title, keys, diff.tables[name], limit, links=links)]
+        return [_compared(section.title, keys, diff.tables[section.tables[0]], limit, links=links)]
 
     return made
 
@@ -375,19 +384,19 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "module": modules,
     "api": _by_change(
-        "Host API calls by change of total time", "api", col("API call", "name", **NAME), col("level", drop=2),
+        "api", col("API call", "name", **NAME), col("level", drop=2),
         kind="api",
     ),
     "idle": lambda diff, limit: [
-        _compared("Idle time of the device by change", sections.WHY_IDLE, diff.tables["idle"], limit, calls="")
+        _compared(SECTION["idle"].title, sections.WHY_IDLE, diff.tables["idle"], limit, calls="")
     ],
     "kernel_type": _by_change(
-        "Kernel types by change of total time", "kernel_types", col("kernel type", "type", **NAME),
+        "kernel_type", col("kernel type", "type", **NAME),
         col("core type", "core_type", drop=2),
     ),
     "counter": lambda diff, limit: [
-        table_of("Counters of the profilers, by relative change", _COUNTER, diff.tables["counters"], limit)
+        table_of(SECTION["counter"].title, _COUNTER, diff.tables["counters"], limit)
     ],
-    "efficiency": lambda diff, limit: [table_of("Efficiency, which is of one run: tracker show", [], [])],
+    "efficiency": lambda diff, limit: [table_of(SECTION["efficiency"].title, [], [])],
 }  # fmt: skip
 """Section -> its tables."""

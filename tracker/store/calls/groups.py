@@ -70,7 +70,7 @@ def number_groups(connection: Connection, run_id: int, captures: Sequence[NamedG
 
 
 def _key(group: tuple[int, str], seen: Counter[tuple[int, str]]) -> _Key:
-    """What a group is known by; those without members by how many alike came before."""
+    """Return what a group is known by; those without members by how many alike came before."""
     place = seen[group] if not group[1] else 0
     seen[group] += 1
     return (*group, place)
@@ -91,7 +91,7 @@ class Group(Struct, frozen=True):
 
 
 def members_of(groups: Sequence[Group], world_size: int | None, linked: Set[int]) -> Mapping[int, tuple[int, ...]]:
-    """The members of each group by its number, none where they cannot be told.
+    """Return the members of each group by its number, none where they cannot be told.
 
     A group whose members no source says is that of all ranks where it is as large, or where the run has no other group
     of several ranks; calls that name no group are of the only one. `world_size`: of the job, None where no file says

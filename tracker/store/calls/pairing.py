@@ -43,7 +43,8 @@ class Pairs(Struct, frozen=True, eq=False):
 
 
 def pair(members: Sequence[RankCalls]) -> Pairs:
-    """The calls in which all `members` of a group, two or more, took part; the order of the members never matters.
+    """Return the calls in which all `members` of a group, two or more, took part; the order of the members never
+    matters.
 
     The n-th calls of a key are one call where at some moment all members are inside it (latest start < earliest end).
     Where they are not, those that ended before the last one began are left out, and the next ones are tried. Where the
@@ -66,7 +67,7 @@ def pair(members: Sequence[RankCalls]) -> Pairs:
 
 
 def pair_in_order(members: Sequence[RankCalls]) -> Pairs:
-    """The n-th sends and receives of two members with one key, as many on both sides; whether they overlap says
+    """Return the n-th sends and receives of two members with one key, as many on both sides; whether they overlap says
     nothing: a send may be over before its receive begins.
     """
     found = [np.zeros((len(members), 0), dtype=np.int64)]
@@ -77,19 +78,19 @@ def pair_in_order(members: Sequence[RankCalls]) -> Pairs:
 
 
 def _later_in(ordered: Sequence[RankCalls], places: I64) -> list[I64]:
-    """How much later than the first each of the other members left the calls at `places`."""
+    """Return how much later than the first each of the other members left the calls at `places`."""
     return [_later(ordered[0], member, [[places[0], own]]) for member, own in zip(ordered[1:], places[1:], strict=True)]
 
 
 def _later(first: RankCalls, member: RankCalls, matched: Iterable[list[I64]]) -> I64:
-    """How much later than `first` the member left the n-th of these calls."""
+    """Return how much later than `first` the member left the n-th of these calls."""
     differences = [member.end_ns[theirs[: len(own)]] - first.end_ns[own[: len(theirs)]] for own, theirs in matched]
     return np.concatenate([np.zeros(0, dtype=np.int64), *differences])
 
 
 def _clocks(ordered: Sequence[RankCalls], later: Sequence[I64]) -> list[int]:
-    """How far the clock of each member is ahead of that of the first; 0 where that is not known, or cannot be: the
-    devices of one host do not differ by more than CLOCK_NS.
+    """Return how far the clock of each member is ahead of that of the first; 0 where that is not known, or cannot be:
+    the devices of one host do not differ by more than CLOCK_NS.
     """
     clocks = [0]
     for member, own in zip(ordered[1:], later, strict=True):
@@ -101,7 +102,7 @@ def _clocks(ordered: Sequence[RankCalls], later: Sequence[I64]) -> list[int]:
 
 
 def _matched(ordered: Sequence[RankCalls], clocks: Sequence[int]) -> I64:
-    """The places of the calls that pass, with the clocks put right."""
+    """Return the places of the calls that pass, with the clocks put right."""
     starts = [member.start_ns - clock for member, clock in zip(ordered, clocks, strict=True)]
     ends = [member.end_ns - clock for member, clock in zip(ordered, clocks, strict=True)]
     found = [np.zeros((len(ordered), 0), dtype=np.int64)]
@@ -113,7 +114,7 @@ def _matched(ordered: Sequence[RankCalls], clocks: Sequence[int]) -> I64:
 
 
 def _by_key(members: Sequence[RankCalls]) -> Iterator[list[I64]]:
-    """For each key that all members have the rows of each, in order of time."""
+    """Yield for each key that all members have the rows of each, in order of time."""
     common = each_once(members[0].key)
     for member in members[1:]:
         common = common[np.isin(common, member.key)]
@@ -130,7 +131,7 @@ def _by_key(members: Sequence[RankCalls]) -> Iterator[list[I64]]:
 
 
 def _by_number(rows: Sequence[I64], members: Sequence[RankCalls], starts: Sequence[I64], ends: Sequence[I64]) -> I64:
-    """The calls to which the source gives one number on all members, as far as they pass."""
+    """Return the calls to which the source gives one number on all members, as far as they pass."""
     numbers = [member.source_index[own] for member, own in zip(members, rows, strict=True)]
     if any((own == MISSING).any() or len(each_once(own)) < len(own) for own in numbers):
         return np.zeros((len(rows), 0), dtype=np.int64)
@@ -157,7 +158,7 @@ def _by_order(rows: Sequence[I64], starts: Sequence[I64], ends: Sequence[I64]) -
 
 
 def _passes(places: I64, starts: Sequence[I64], ends: Sequence[I64]) -> NDArray[np.bool_]:
-    """Whether there is a moment at which all members are inside the call."""
+    """Return whether there is a moment at which all members are inside the call."""
     latest = np.max([column[own] for column, own in zip(starts, places, strict=True)], axis=0)
     earliest = np.min([column[own] for column, own in zip(ends, places, strict=True)], axis=0)
     found: NDArray[np.bool_] = latest < earliest
@@ -165,7 +166,7 @@ def _passes(places: I64, starts: Sequence[I64], ends: Sequence[I64]) -> NDArray[
 
 
 def _swept(starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> Iterator[tuple[int, ...]]:
-    """The places of the calls that pass, from the first to the last."""
+    """Yield the places of the calls that pass, from the first to the last."""
     places = [0] * len(starts)
     while all(place < len(own) for place, own in zip(places, starts, strict=True)):
         latest = max(own[place] for place, own in zip(places, starts, strict=True))

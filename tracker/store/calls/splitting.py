@@ -65,11 +65,11 @@ class _Rank(Struct, frozen=True, eq=False):
     has_clock: bool
 
     def of_kinds(self, kinds: Set[str]) -> NDArray[np.bool_]:
-        """Which calls are of these kinds."""
+        """Return which calls are of these kinds."""
         return np.array([kind in kinds for kind in self.kind.tolist()], dtype=bool)
 
     def as_member(self, rows: I64, key: I64) -> RankCalls:
-        """These calls as those of a member of a group."""
+        """Return these calls as those of a member of a group."""
         calls = self.calls
         start = calls.start_ns[rows]
         return RankCalls(self.rank, self.host, key, start, start + calls.elapse_ns[rows], calls.source_index[rows])
@@ -109,7 +109,7 @@ class RunCalls(Struct, frozen=True, eq=False):
 
 
 def collectives(connection: Connection, run_id: int) -> RunCalls:
-    """The calls of all captured ranks, and which of them are one call; what `refresh` keeps the sums of."""
+    """Return the calls of all captured ranks, and which of them are one call; what `refresh` keeps the sums of."""
     groups = _groups(connection, run_id)
     captured = [int(rank) for rank in connection.execute(_RANKS, {"run_id": run_id}).scalars()]
     members = _members(connection, run_id, groups, set(captured))
@@ -206,11 +206,11 @@ class _Loaded:
         self._ranks: dict[int, _Rank] = {}
 
     def number(self, own: tuple[int, ...]) -> int:
-        """The number by which `_Rank.members` knows these ranks."""
+        """Return the number by which `_Rank.members` knows these ranks."""
         return self._numbers[own]
 
     def rank(self, rank: int) -> _Rank:
-        """A rank that is captured."""
+        """Return a rank that is captured."""
         if rank not in self._ranks:
             self._ranks[rank] = self._read(rank)
         return self._ranks[rank]
@@ -243,7 +243,7 @@ def _nothing(rank: _Rank) -> _Split:
 
 
 def _peers(rank: _Rank) -> list[int]:
-    """The ranks that it sends to or receives from, as far as the source says."""
+    """Return the ranks that it sends to or receives from, as far as the source says."""
     return [peer for peer in each_once(rank.calls.peer).tolist() if peer not in (_NO_PEER, rank.rank)]
 
 
@@ -283,7 +283,7 @@ def _split_peers(ends: Sequence[_Rank], splits: Mapping[int, _Split]) -> None:
 
 
 def _keys(members: Sequence[_Rank], rows: Sequence[I64]) -> list[I64]:
-    """For each member and chosen call a number that is equal where kind, data type and payload are."""
+    """Return for each member and chosen call a number that is equal where kind, data type and payload are."""
     known: dict[tuple[str, int, int], int] = {}
     found = []
     for member, chosen in zip(members, rows, strict=True):
@@ -339,8 +339,8 @@ def _keep(connection: Connection, run_id: int, rank: _Rank, split: _Split) -> No
 
 
 def _exposed_wait(calls: Calls, wait: I64) -> I64:
-    """The part of the waiting of each call that no compute hides, MISSING where that cannot be told: of a call that is
-    hidden in part only where it waited for all of its time, or for none.
+    """Return the part of the waiting of each call that no compute hides, MISSING where that cannot be told: of a call
+    that is hidden in part only where it waited for all of its time, or for none.
     """
     exposed = calls.exposed_ns
     known = (exposed != MISSING) & (wait != MISSING)
@@ -350,7 +350,7 @@ def _exposed_wait(calls: Calls, wait: I64) -> I64:
 
 
 def _sum(values: I64) -> int | None:
-    """The sum, None where any is missing."""
+    """Return the sum, None where any is missing."""
     return None if (values == MISSING).any() else int(values.sum())
 
 

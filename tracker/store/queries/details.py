@@ -96,14 +96,15 @@ counters = of_level("counter")
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
-    `ops_and_kernels.ops`.
+    """Return the ops of `run_ids`, summed over the grain, the largest device self time first.
+
+    Columns: see `ops_and_kernels.ops`.
     """
     return ops_and_kernels.ops(store, run_ids, **filters)
 
 
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-    """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
+    """Return the device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
     Columns: see `ops_and_kernels.kernels`.
     """
@@ -114,8 +115,8 @@ def rank_ops(
     store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, launching: bool = False,
     names: Sequence[str] = (),
 ) -> Columns:  # fmt: skip
-    """The ops of each rank, inside the steps; `launching`: only those that launched device events themselves; `names`:
-    only those called so, empty for all. Columns: see `ops_and_kernels.rank_ops`.
+    """Return the ops of each rank, inside the steps; `launching`: only those that launched device events themselves;
+    `names`: only those called so, empty for all. Columns: see `ops_and_kernels.rank_ops`.
     """
     digests = [digest_of([name], DETAIL_TEXT.digest_bytes) for name in names] or [b""]
     chosen = {"launching": int(launching), "all_names": int(not names), "digests": digests}
@@ -123,7 +124,7 @@ def rank_ops(
 
 
 def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
-    """The device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
+    """Return the device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
     return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))
 
 
@@ -146,7 +147,7 @@ def calls_of_steps(
 
 
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
-    """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
+    """Return what the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
     Columns: run_id, the grain, and those of the level kernel_metric.
     """
@@ -154,7 +155,10 @@ def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = 
 
 
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The process groups of `run_ids`, and how many of their members are captured. Columns: see sql/run_groups.sql."""
+    """Return the process groups of `run_ids`, and how many of their members are captured.
+
+    Columns: see sql/run_groups.sql.
+    """
     return answer_of_runs(store, "run_groups", run_ids)
 
 
@@ -173,7 +177,7 @@ def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Columns:
-    """The rows with the text of each call stack in place of its number."""
+    """Return the rows with the text of each call stack in place of its number."""
     stacks = ops_and_kernels.stack_column(store, whole(run_ids), Column.of(found.listed("call_stack_id"), np.int64))
     return Columns(
         {
@@ -192,8 +196,9 @@ def op_tree(
     in_steps: bool = False,
     by_step: bool = False,
 ) -> Columns:
-    """The calling contexts of `run_ids`, summed over steps unless `by_step`, parents before children. Columns: see
-    `sum_contexts`.
+    """Return the calling contexts of `run_ids`, summed over steps unless `by_step`, parents before children.
+
+    Columns: see `sum_contexts`.
 
     With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
     """
@@ -209,20 +214,20 @@ def memory_curve(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None) -
 
 
 def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The largest counters of each component of memory. Columns: see sql/memory_peaks.sql."""
+    """Return the largest counters of each component of memory. Columns: see sql/memory_peaks.sql."""
     return answer_of_runs(store, "memory_peaks", run_ids)
 
 
 def _parameters(run_ids: Sequence[int], ranks: Ranks, steps: Steps) -> dict[str, Any]:
-    """What a question about the ranks of runs inside their steps takes."""
+    """Return what a question about the ranks of runs inside their steps takes."""
     return {"run_ids": whole(run_ids), **ranks_parameters(ranks), **steps_parameters(steps, in_steps=True)}
 
 
 def sum_contexts(
     store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool, by_step: bool
 ) -> Columns:
-    """One row per run, rank and calling context, in the order of their numbers, of `steps` (None: all), without step -1
-    where `in_steps`: their sum, or `by_step` a row for each. `parameters`: those of sql/op_tree.sql.
+    """Return one row per run, rank and calling context, in the order of their numbers, of `steps` (None: all), without
+    step -1 where `in_steps`: their sum, or `by_step` a row for each. `parameters`: those of sql/op_tree.sql.
 
     Columns: run_id, rank, stage (NA: none), step (-1: summed), node, parent (-1: none); name, input_shapes,
     input_types; calls; host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below;
@@ -247,7 +252,7 @@ def sum_contexts(
 def _context_lines_by_rank(
     store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool, by_step: bool
 ) -> Iterator[I64]:
-    """The _LINES of each rank."""
+    """Yield the _LINES of each rank."""
     if not parameters["run_ids"]:
         return
     with store.connect() as connection:

@@ -17,53 +17,54 @@ Row = dict[str, Any]
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> Columns:
-    """What runs say of their series. Columns: see sql/samples.sql."""
+    """Return what runs say of their series. Columns: see sql/samples.sql."""
     return answer_of_runs(store, "samples", run_ids)
 
 
 def tracks(store: Store, workload: str | None = None) -> Columns:
-    """The tracks of a workload, or of all. Columns: see sql/tracks.sql."""
+    """Return the tracks of a workload, or of all. Columns: see sql/tracks.sql."""
     return answer(store, "tracks", {"all_runs": 1, "run_ids": [-1], "workload": workload})
 
 
 def board(store: Store, workload: str | None = None) -> Columns:
-    """The step of all active runs. Columns: see sql/board.sql."""
+    """Return the step of all active runs. Columns: see sql/board.sql."""
     return answer(store, "board", {"workload": workload})
 
 
 def board_verdicts(store: Store, workload: str | None = None) -> Columns:
-    """The verdicts of the steps of all versions. Columns: see sql/board_verdicts.sql."""
+    """Return the verdicts of the steps of all versions. Columns: see sql/board_verdicts.sql."""
     return answer(store, "board_verdicts", {"workload": workload})
 
 
 def track_series(store: Store, track_key: TrackKey, name: str | None = None) -> Columns:
-    """The series of a track, of a name or all. Columns: see sql/track_series.sql."""
+    """Return the series of a track, of a name or all. Columns: see sql/track_series.sql."""
     return answer(store, "track_series", {**track_key.parameters, "name": name})
 
 
 def series_tracks(store: Store, series_ids: Sequence[int]) -> Columns:
-    """The track of each of these series that there is. Columns: see sql/series_tracks.sql."""
+    """Return the track of each of these series that there is. Columns: see sql/series_tracks.sql."""
     return answer_of(store, "series_tracks", "series_ids", series_ids)
 
 
 def run_level(store: Store, run_ids: Sequence[int]) -> Columns:
-    """What runs say of their run-level series. Columns: see sql/run_level.sql."""
+    """Return what runs say of their run-level series. Columns: see sql/run_level.sql."""
     return answer_of_runs(store, "run_level", run_ids)
 
 
 def run_verdicts(store: Store, workload: str) -> Columns:
-    """How the whole-run numbers of a workload were judged. Columns: see sql/run_verdicts.sql."""
+    """Return how the whole-run numbers of a workload were judged. Columns: see sql/run_verdicts.sql."""
     return answer(store, "run_verdicts", {"workload": workload})
 
 
 def series_names(store: Store, workload: str) -> Columns:
-    """Which names the series of a workload have, by kind. Columns: see sql/series_names.sql."""
+    """Return which names the series of a workload have, by kind. Columns: see sql/series_names.sql."""
     return answer(store, "series_names", {"workload": workload})
 
 
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun]) -> Columns:
-    """What `runs` of tracks say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
-    and of the run started_at_ns, version_id, version: its label.
+    """Return what `runs` of tracks say of series, series by series in the order of `runs`.
+
+    Columns: see sql/series_runs.sql, and of the run started_at_ns, version_id, version: its label.
     """
     found = answer_of(store, "series_runs", "series_ids", series_ids)
     place = {run.run_id: at for at, run in enumerate(runs)}
@@ -79,22 +80,22 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun
 
 
 def series_verdicts(store: Store, series_ids: Sequence[int]) -> Columns:
-    """How series were judged, version by version. Columns: see sql/series_verdicts.sql."""
+    """Return how series were judged, version by version. Columns: see sql/series_verdicts.sql."""
     return answer_of(store, "series_verdicts", "series_ids", series_ids)
 
 
 def series_facts(store: Store, series_ids: Sequence[int]) -> Columns:
-    """What changed of series for certain, version by version. Columns: see sql/series_facts.sql."""
+    """Return what changed of series for certain, version by version. Columns: see sql/series_facts.sql."""
     return answer_of(store, "series_facts", "series_ids", series_ids)
 
 
 def thresholds(store: Store, workload: str | None = None) -> Columns:
-    """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
+    """Return the limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
     return answer(store, "thresholds", {"workload": workload})
 
 
 def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> list[Row]:
-    """These findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
+    """Return these findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
     ids = [] if finding_ids is None else whole(finding_ids)
     every = finding_ids is None or len(ids) > LISTED
     asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload} | dict.fromkeys(
@@ -113,11 +114,11 @@ def finding_words(store: Store) -> dict[int, list[Row]]:
 
 
 def version_facts(store: Store, track_key: TrackKey, version_id: int) -> list[Row]:
-    """What changed for certain with a version of a track, with the columns of sql/version_facts.sql."""
+    """Return what changed for certain with a version of a track, with the columns of sql/version_facts.sql."""
     asked = {**track_key.parameters, "version_id": version_id}
     return [dict(row._mapping) for row in rows(store, "version_facts", **asked)]
 
 
 def standings(store: Store) -> list[Row]:
-    """Where findings stand, in their order, with the columns of sql/standings.sql."""
+    """Return where findings stand, in their order, with the columns of sql/standings.sql."""
     return [dict(row._mapping) for row in rows(store, "standings")]

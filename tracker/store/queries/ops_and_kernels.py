@@ -60,7 +60,9 @@ class Texts(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, ids: I64, known: Mapping[int, Sequence[str]], columns: Mapping[str, int]) -> Texts:
-        """`known`: the texts of the key behind each number; `columns`: name -> which of these, all others aside."""
+        """Return `known`: the texts of the key behind each number; `columns`: name -> which of these, all
+        others aside.
+        """
         numbers, inverse = np.unique(ids, return_inverse=True)
         keys = map(itemgetter(*columns.values()), map(known.__getitem__, numbers.tolist()))
         distinct, places = _placed(list(keys))
@@ -68,7 +70,7 @@ class Texts(Struct, frozen=True, eq=False):
 
     @classmethod
     def single(cls, name: str, ids: I64, known: Mapping[int, Row]) -> Texts:
-        """`known`: the text behind each number, in a row of its own; the column is called `name`."""
+        """Return `known`: the text behind each number, in a row of its own; the column is called `name`."""
         numbers, inverse = np.unique(ids, return_inverse=True)
         distinct, places = _placed([known[number][0] for number in numbers.tolist()])
         return cls({name: distinct}, places[inverse])
@@ -80,15 +82,15 @@ class Texts(Struct, frozen=True, eq=False):
 
 
 def _placed(keys: Sequence[T]) -> tuple[list[T], I64]:
-    """The distinct `keys`, in order, and the place of each of `keys` among them."""
+    """Return the distinct `keys`, in order, and the place of each of `keys` among them."""
     distinct = sorted(set(keys))
     place = {key: at for at, key in enumerate(distinct)}
     return distinct, np.array([place[key] for key in keys], dtype=np.int64)
 
 
 def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"], ids: I64) -> Mapping[int, Row]:
-    """The texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql, kernel_keys.sql or
-    detail_texts.sql. Keys never change, so that only those are asked for that were not read before.
+    """Return the texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql, kernel_keys.sql
+    or detail_texts.sql. Keys never change, so that only those are asked for that were not read before.
     """
     known, wanted = store.keys.setdefault(table, {}), set(ids.tolist())
     missing = wanted - known.keys()
@@ -121,14 +123,14 @@ def texts_of_stacks(store: Store, run_ids: Sequence[int], numbers: Set[int]) -> 
 
 
 def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
-    """The numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
+    """Return the numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
     keys, *columns = zip(*_asked(connection, "op_keys", ids), strict=True)
     texts: dict[int, str] = dict(_asked(connection, "detail_texts", set().union(*columns)))
     return list(zip(keys, *([texts[number] for number in column] for column in columns), strict=True))
 
 
 def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[Any]:
-    """The rows with these numbers; Damaged where one is gone, which no command takes away."""
+    """Return the rows with these numbers; Damaged where one is gone, which no command takes away."""
     found = fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
     if len(found) < len(ids):
         raise Damaged("keys or texts of ops and kernels", "tracker db check tells which")
@@ -136,8 +138,8 @@ def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
-    largest host self time, then by op and grain.
+    """Return one row per grain and op (name, shapes, types, module, phase), the largest device self time first, then
+    the largest host self time, then by op and grain.
 
     Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of the level op, summed
     over call stacks; call_stack: that of most of its calls, NA where none was recorded.
@@ -168,7 +170,7 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
 
 
 def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
-    """The text of each number of a call stack that was recorded in these runs, None for what is missing."""
+    """Return the text of each number of a call stack that was recorded in these runs, None for what is missing."""
     if stack.missing.all():
         return objects([None] * len(stack))
     numbers = listed(stack)
@@ -177,8 +179,8 @@ def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
 
 
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
-    """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
-    first, then by kernel, category, op and grain.
+    """Return one row per grain, kernel (without types and formats), category and op (name and shapes), the largest
+    total first, then by kernel, category, op and grain.
 
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
     op_input_shapes: the launching op; the numbers of the level kernel.
@@ -209,7 +211,7 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
 
 def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
-    """One row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
+    """Return one row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
     host_self_ns, device_total_ns, device_self_ns (0 where not known).
     """
     found = _columns(store, statement("rank_ops"), parameters)
@@ -221,7 +223,7 @@ def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
 
 
 def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
-    """One row per rank, kernel, category and op: rank; name, canonical_name, type, core_type, input_shapes,
+    """Return one row per rank, kernel, category and op: rank; name, canonical_name, type, core_type, input_shapes,
     input_types, input_formats; category; op, op_input_shapes, op_input_types, module, phase; calls, total_ns, bytes (0
     where not known).
     """
@@ -243,7 +245,7 @@ def _or_zero(values: Sequence[int | None]) -> I64:
 
 
 def _is_of_rows(by: Sequence[str]) -> bool:
-    """Whether the rows themselves are asked for: a database takes longer to group them than to give them."""
+    """Return whether the rows themselves are asked for: a database takes longer to group them than to give them."""
     return set(by) - {"run"} == {"rank", "step"}
 
 
@@ -252,7 +254,7 @@ def _level(store: Store, level: LevelQuery, run_ids: Sequence[int], filters: Fil
 
 
 def _columns(store: Store, question: TextClause, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """The answer column by column."""
+    """Return the answer column by column."""
     with store.connect() as connection:
         result = connection.execute(question, dict(parameters))
         names = list(result.keys())
@@ -274,6 +276,6 @@ def _add_up(found: Mapping[str, Sequence[Any]], level: LevelQuery, groups: Group
 
 
 def _grain(grain: Mapping[str, I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
-    """The columns of the grain that is asked for; run_id, the first one, always."""
+    """Return the columns of the grain that is asked for; run_id, the first one, always."""
     wanted = {name: column[rows] for name, column in grain.items() if name == "run_id" or name in by}
     return {name: Column(column, (column == -1) & (name == "stage")) for name, column in wanted.items()}

@@ -66,12 +66,12 @@ def check_filters(
 
 
 def on_device(rows: Columns, device: str) -> Columns:
-    """Those of the rows, with vendor and device, whose device has this part in its name."""
+    """Return those of the rows, with vendor and device, whose device has this part in its name."""
     return _those(rows, (device_part(device) in device_part(name) for name in _devices(rows)))
 
 
 def with_values(store: Store, rows: Columns, config: Mapping[str, str]) -> Columns:
-    """Those of the rows, with a configuration_id, whose configuration has all these values."""
+    """Return those of the rows, with a configuration_id, whose configuration has all these values."""
     if not config:
         return rows
     pairs, known = set(config.items()), _values(store)
@@ -91,7 +91,7 @@ def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
 
 
 def _check_device(rows: Columns, of: str, device: str | None) -> tuple[Columns, str]:
-    """The rows on the device, and which they are in words, as `of` says it of all."""
+    """Return the rows on the device, and which they are in words, as `of` says it of all."""
     if device is None:
         return rows, of
     found = on_device(rows, device)
@@ -118,8 +118,8 @@ def _of(workload: str | None) -> str:
 
 
 def unknown(what: str, name: str, known: Sequence[str], of: str = "", *, where: str = "tracker runs") -> UsageError:
-    """The error for a name that is none of the `known` ones: all of these, or where they are many those like it and
-    the command that lists them, `where`.
+    """Return the error for a name that is none of the `known` ones: all of these, or where they are many those like it
+    and the command that lists them, `where`.
 
     >>> print(unknown("device", "nope", ["cpu", "NVIDIA H200"]))
     there is no device 'nope'; there are NVIDIA H200, cpu
@@ -142,8 +142,8 @@ def unknown(what: str, name: str, known: Sequence[str], of: str = "", *, where: 
 def run_ids_of_version(
     store: Store, label: str, workload: str | None = None, device: str | None = None
 ) -> tuple[int, ...]:
-    """The active runs of version `label`, oldest first: of the main line, where it has them, else of a branch; where
-    `workload` names a branch, of that, where it has them, else of its main line.
+    """Return the active runs of version `label`, oldest first: of the main line, where it has them, else of a branch;
+    where `workload` names a branch, of that, where it has them, else of its main line.
 
     `device`: part of vendor and model; a model that is named in full beats longer ones. UsageError where the label is
     unknown, has no active run, or means several workloads.
@@ -173,7 +173,7 @@ def run_ids_of_version(
 
 
 def _of_branch(found: Sequence[Any], branch: str) -> list[Any]:
-    """The rows of a branch, where there are any, else those of main lines, else all."""
+    """Return the rows of a branch, where there are any, else those of main lines, else all."""
     of_branch = [row for row in found if branch_of(row.workload) == branch]
     of_main = [row for row in found if not branch_of(row.workload)]
     if of_branch or of_main:
@@ -183,7 +183,9 @@ def _of_branch(found: Sequence[Any], branch: str) -> list[Any]:
 
 
 def workload_of_branch(store: Store, branch: str, workload: str | None = None) -> str:
-    """The workload of a branch, of `workload` or of the only one that has it; UsageError where none or several have."""
+    """Return the workload of a branch, of `workload` or of the only one that has it; UsageError where none or several
+    have.
+    """
     known = [str(row.workload) for row in rows(store, "branches")]
     found = [name for name in known if branch_of(name) == branch and workload in (None, main_of(name))]
     if len(found) == 1:
@@ -197,7 +199,7 @@ def workload_of_branch(store: Store, branch: str, workload: str | None = None) -
 
 
 def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int:
-    """The active run that came in last, or `offset` runs before it; UsageError where there are fewer."""
+    """Return the active run that came in last, or `offset` runs before it; UsageError where there are fewer."""
     found = rows(store, "latest", run_offset=min(offset, LARGEST), workload=workload)
     if found:
         return int(found[0].run_id)
@@ -207,7 +209,7 @@ def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int
 
 
 def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
-    """The pinned version and its workload; UsageError where there is none, or one in several workloads."""
+    """Return the pinned version and its workload; UsageError where there is none, or one in several workloads."""
     found = rows(store, "pinned", workload=workload)
     if not found:
         remedy = (
@@ -223,7 +225,9 @@ def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
 
 
 def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
-    """The row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will do."""
+    """Return the row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will
+    do.
+    """
     known = -LARGEST <= run_id <= LARGEST
     run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none() if known else None
     if run is None:
@@ -240,7 +244,7 @@ def require_run(store: Store, run_id: int) -> None:
 
 
 def _nothing_named(store: Store, label: str, workload: str | None, device: str | None) -> UsageError:
-    """Why `label` names no run: it is unknown, its runs do not count, or they ran elsewhere."""
+    """Return why `label` names no run: it is unknown, its runs do not count, or they ran elsewhere."""
     known = [(row.workload, row.version) for row in rows(store, "versions", workload=workload)]
     if label in [version for _, version in known]:
         of = f" of workload {workload!r}" if workload else ""
@@ -260,7 +264,7 @@ def similar_labels(label: str, known: Sequence[str]) -> list[str]:
 
 
 def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
-    """The error for a version that is not among the `known` ones, each with its workload, in their order.
+    """Return the error for a version that is not among the `known` ones, each with its workload, in their order.
 
     >>> print(unknown_version("v9", [("gpt", "v01"), ("gpt", "v08")]))
     there is no version 'v9' of gpt; newest: v08; tracker versions lists them
@@ -275,5 +279,5 @@ def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
 
 
 def _is_full_name(device: str, name: str) -> bool:
-    """Whether `device` is the model, or vendor and model."""
+    """Return whether `device` is the model, or vendor and model."""
     return device_key(name) == device_key(device)

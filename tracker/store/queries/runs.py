@@ -30,7 +30,7 @@ def runs(
     state: State = "active",
     limit: int | None = None,
 ) -> Columns:
-    """Runs, the newest first, one row each; None lets all through.
+    """Return runs, the newest first, one row each; None lets all through.
 
     `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
     device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
@@ -55,7 +55,9 @@ def runs(
 
 
 def device_pattern(device: str | None) -> str | None:
-    """The LIKE pattern (escape `!`) for any part of vendor and model, in any case, without blanks, `-` and `_`."""
+    """Return the LIKE pattern (escape `!`) for any part of vendor and model, in any case, without blanks, `-`
+    and `_`.
+    """
     if device is None:
         return None
     escaped = device_part(device).replace("!", "!!").replace("%", "!%")
@@ -63,7 +65,9 @@ def device_pattern(device: str | None) -> str | None:
 
 
 def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = None) -> Columns:
-    """These runs, in whatever state, the newest first; columns as in `runs`. `known`: the `facts` of these runs."""
+    """Return these runs, in whatever state, the newest first; columns as in `runs`. `known`: the `facts` of
+    these runs.
+    """
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
     return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1}, known)
 
@@ -74,7 +78,7 @@ def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]
 
 
 def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
-    """Those of these runs that lost details of any rank -> when, UTC ns."""
+    """Return those of these runs that lost details of any rank -> when, UTC ns."""
     return {row.run_id: row.pruned_at_ns for row in rows(store, "pruned_runs", run_ids=list(run_ids) or [-1])}
 
 
@@ -92,7 +96,7 @@ def versions_with_branches(store: Store, workload: str | None = None) -> Columns
 
 
 def with_branch(found: Columns) -> Columns:
-    """A table with a `workload`, and `branch` behind it: "" for the main line."""
+    """Return a table with a `workload`, and `branch` behind it: "" for the main line."""
     names = list(found.arrays)
     names.insert(names.index("workload") + 1, "branch")
     branches = objects([branch_of(name) for name in found.listed("workload")])
@@ -100,7 +104,7 @@ def with_branch(found: Columns) -> Columns:
 
 
 def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
-    """The versions that a label or a commit may mean, in the order in which it is looked up: of the branch that
+    """Return the versions that a label or a commit may mean, in the order in which it is looked up: of the branch that
     `workload` names, of main lines, of all branches. Each as `versions` gives them.
     """
     found = versions(store)
@@ -116,12 +120,12 @@ def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
 
 
 def version_labels(store: Store, workload: str | None = None) -> set[str]:
-    """The labels of all of `version_groups`."""
+    """Return the labels of all of `version_groups`."""
     return {label for own in version_groups(store, workload) for label in own.listed("version")}
 
 
 def version_notes(store: Store, workload_id: int) -> Columns:
-    """What was said of the versions of a workload, in their order: version_id, version, commit, note."""
+    """Return what was said of the versions of a workload, in their order: version_id, version, commit, note."""
     return answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
 
 
@@ -136,7 +140,9 @@ def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
 
 
 def run_numbers(store: Store, workload: str) -> Columns:
-    """The active runs of `workload` in the order of versions, with what each reached. Columns: see sql/run_numbers.sql.
+    """Return the active runs of `workload` in the order of versions, with what each reached.
+
+    Columns: see sql/run_numbers.sql.
 
     `settings`: of the profiler, a JSON text that `settings_of` reads.
     """
@@ -144,12 +150,12 @@ def run_numbers(store: Store, workload: str) -> Columns:
 
 
 def captures(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
+    """Return the ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
     return answer_of_runs(store, "captures", run_ids)
 
 
 def steps(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
+    """Return the steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
     return answer_of_runs(store, "steps", run_ids)
 
 
@@ -172,13 +178,15 @@ def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> Columns:
-    """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
+    """Return what is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key,
+    value.
+    """
     # a history asks about all runs of a line
     return answer(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 
 def sources(store: Store, run_ids: Sequence[int]) -> Columns:
-    """The files that were read: run_id, rank, format, path, bytes (on disk), digest (hexadecimal)."""
+    """Return the files that were read: run_id, rank, format, path, bytes (on disk), digest (hexadecimal)."""
     return answer_of_runs(store, "sources", run_ids)
 
 
@@ -193,7 +201,7 @@ def settings_of(text: str) -> dict[str, str]:
 
 
 def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:
-    """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
+    """Return the answer to `runs.sql`, with the tags, formats and paths of each run as text."""
     found = answer(store, "runs", parameters)
     run_ids = found.listed("run_id")
     tags = facts(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")

@@ -61,7 +61,8 @@ _WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}
 
 
 def way_of(settings: Mapping[str, str]) -> str:
-    """How the numbers of a whole run came about, from the settings of a capture: the part of its run-level series.
+    """Return how the numbers of a whole run came about, from the settings of a capture: the part of its run-level
+    series.
 
     A profiler costs time, and its summary counts otherwise than its trace, so that these are series of their own.
 
@@ -127,7 +128,7 @@ class Family(Struct, frozen=True):
 
 
 def families(rows: RankRows) -> Iterator[Family]:
-    """The families of a rank, but for the run-level series."""
+    """Yield the families of a rank, but for the run-level series."""
     readers: dict[str, Callable[[RankRows, Table], Iterator[Family]]] = {
         "op": _ops,
         "kernel": _kernels,
@@ -218,7 +219,7 @@ def _api(rows: RankRows, table: Table) -> Iterator[Family]:
 
 
 def _coded(told: Iterable[T | None], key: Callable[[T], SeriesKey]) -> tuple[list[SeriesKey], I64]:
-    """The keys of what is told, each once, and for each entry the place of its key among them; -1 for None.
+    """Return the keys of what is told, each once, and for each entry the place of its key among them; -1 for None.
 
     >>> _coded([None, "forward", "forward"], lambda phase: SeriesKey("phase", "total_ns", phase))[1].tolist()
     [-1, 0, 0]

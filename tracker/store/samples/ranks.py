@@ -59,7 +59,7 @@ class Measured(Struct, frozen=True):
 
 
 def measure(rows: RankRows) -> Measured:
-    """All series of a rank that are above 0 in any step; what lies outside all markers is left out."""
+    """Return all series of a rank that are above 0 in any step; what lies outside all markers is left out."""
     parts = [_run_level(rows)]
     if rows.steps:
         for family in families(rows):
@@ -71,7 +71,7 @@ def measure(rows: RankRows) -> Measured:
 
 
 def _run_level(rows: RankRows) -> Measured:
-    """The series of the rank as a whole: step time, what it consists of, memory, throughput."""
+    """Return the series of the rank as a whole: step time, what it consists of, memory, throughput."""
     weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
     table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
     for at, (name, field) in enumerate(RUN_LEVEL.items()):
@@ -97,7 +97,7 @@ def _run_level(rows: RankRows) -> Measured:
 
 
 def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
-    """A family, its series in blocks that fit into memory."""
+    """Yield a family, its series in blocks that fit into memory."""
     ordered = sorted(steps, key=lambda row: row.step)
     numbers = np.array([row.step for row in ordered], dtype=np.int64)
     weights = np.array([row.steps for row in ordered], dtype=np.float64)
@@ -127,7 +127,10 @@ def _known(values: I64) -> F64:
 
 
 def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
-    """The statistics over the steps of the series that are above 0 in any. `weights`: as in `statistics.over_steps`."""
+    """Return the statistics over the steps of the series that are above 0 in any.
+
+    `weights`: as in `statistics.over_steps`.
+    """
     numbers = np.full((len(keys), len(STATISTICS)), np.nan)
     numbers[:, MEAN] = mean_over_steps(sums, weights)
     above = np.nan_to_num(numbers[:, MEAN]) > 0
@@ -148,7 +151,7 @@ def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64
 
 
 def _kept_of_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
-    """The same of series that have nothing in most steps."""
+    """Return the same of series that have nothing in most steps."""
     above = np.nan_to_num(sums.mean()) > 0
     chosen = sums.take(above)
     numbers = np.full((len(chosen), len(STATISTICS)), np.nan)
@@ -164,7 +167,8 @@ def _kept_of_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: Sparse
 
 
 def _quantile(ordered: F64, known: I64, fraction: float) -> F64:
-    """The quantile of the first `known` values of each row of `ordered`, linear between neighbours; nan without any.
+    """Return the quantile of the first `known` values of each row of `ordered`, linear between neighbours; nan without
+    any.
 
     >>> _quantile(np.array([[1.0, 2.0, 4.0], [5.0, 7.0, np.nan]]), np.array([3, 2]), 0.5).tolist()
     [2.0, 6.0]
@@ -196,7 +200,7 @@ class Samples(Struct, frozen=True):
 
 
 def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
-    """The samples of a run from (pipeline stage, measured rank) pairs.
+    """Return the samples of a run from (pipeline stage, measured rank) pairs.
 
     Each number as `statistics.over_ranks` says; minimum, maximum and a peak are those of all ranks.
     """
@@ -232,8 +236,8 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
 
 
 def _balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:
-    """How uneven the own times of the ranks are, a step without exposed communication: the largest by the median and by
-    the smallest, in the stage where that is most; nothing of one rank, or where no communication is known.
+    """Return how uneven the own times of the ranks are, a step without exposed communication: the largest by the median
+    and by the smallest, in the stage where that is most; nothing of one rank, or where no communication is known.
     """
     place = {(key.name, key.part): at for at, key in enumerate(keys) if key.kind == RUN}
     found: dict[SeriesKey, float] = {}
@@ -262,7 +266,7 @@ def _spread(values: F64) -> F64:
 
 
 def _shares(keys: Sequence[SeriesKey], values: F64) -> F64:
-    """Each time as a fraction of the step, or of the span of device activity where no step is known."""
+    """Return each time as a fraction of the step, or of the span of device activity where no step is known."""
     # keys are sorted, so that what a trace says goes before what is measured in another way
     of_run: dict[str, int] = {}
     for place, key in enumerate(keys):

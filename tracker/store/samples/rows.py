@@ -56,7 +56,7 @@ _ROUNDED_FROM: Final = 1_000.0
 
 
 def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset()) -> list[RankRows]:
-    """The ranks of a run, without those in `but`, in order."""
+    """Return the ranks of a run, without those in `but`, in order."""
     captures = [row for row in _rows(connection, "captures", run_ids=[run_id]) if row.rank not in but]
     if not captures:
         return []
@@ -88,7 +88,7 @@ def _breakdown(row: Any) -> Breakdown:
 
 
 def _dimensions(connection: Connection, run_id: int) -> tuple[dict[str, Table], dict[str, dict[int, int]]]:
-    """The dimension tables of a run, and for each the place of every id."""
+    """Return the dimension tables of a run, and for each the place of every id."""
     tables: dict[str, Table] = {}
     places: dict[str, dict[int, int]] = {}
     for name, question in _KEY_STATEMENTS.items():
@@ -103,7 +103,7 @@ def _dimensions(connection: Connection, run_id: int) -> tuple[dict[str, Table], 
 def _by_rank(
     connection: Connection, table: str, run_id: int, wanted: Set[int], places: Mapping[str, Mapping[int, int]]
 ) -> dict[int, Table]:
-    """The rows of a detail table, by rank."""
+    """Return the rows of a detail table, by rank."""
     result = connection.execute(list_rows_of_run(table, SAMPLED_COLUMNS[table]), {"run_id": run_id})
     names, rows = list(result.keys()), result.all()
     if not rows:
@@ -153,7 +153,9 @@ def write_array(connection: Connection, run_id: int) -> None:
 
 
 def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, SampleArray]:
-    """The samples of each of these runs; empty arrays for one without any. Damaged where the bytes of one are."""
+    """Return the samples of each of these runs; empty arrays for one without any. Damaged where the bytes of
+    one are.
+    """
     wanted = sorted(set(run_ids))
     found: dict[int, SampleArray] = {}
     for start in range(0, len(wanted), _RUNS_PER_QUESTION):
@@ -168,7 +170,7 @@ def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, Sampl
 
 
 def damaged_arrays(connection: Connection) -> list[int]:
-    """The runs whose bytes are damaged, ascending."""
+    """Return the runs whose bytes are damaged, ascending."""
     question = text("SELECT run_id, numbers FROM sample_array ORDER BY run_id")
     damaged = []
     for run_id, numbers in connection.execute(question, execution_options={"yield_per": _RUNS_PER_QUESTION}):
@@ -188,7 +190,7 @@ def repair_array(connection: Connection, run_id: int) -> bool:
 
 
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
-    """The same of one run, from its rows."""
+    """Return the same of one run, from its rows."""
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
     series_ids, values, calls, lows = zip(*rows, strict=True) if rows else ((), (), (), ())
     return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), _reals(lows))
@@ -204,7 +206,7 @@ def pack_samples(array: SampleArray) -> bytes:
 
 
 def unpack_samples(numbers: bytes) -> SampleArray:
-    """The array that was `packed`; ValueError where the bytes are damaged."""
+    """Return the array that was `pack_samples`; ValueError where the bytes are damaged."""
     try:
         plain = zlib.decompress(numbers)
     except zlib.error as error:
@@ -265,13 +267,13 @@ def _move_series(connection: Connection, run_id: int) -> None:
 def number_series(
     connection: Connection, track_key: Sequence[int], keys: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, ...], int]:
-    """The numbers of series in a track (workload, configuration, device); those that are new get one."""
+    """Return the numbers of series in a track (workload, configuration, device); those that are new get one."""
     wanted = {(*track_key, *key): key for key in keys}
     return {wanted[key]: number for key, number in ids(connection, _SERIES, wanted).items()} if wanted else {}
 
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
-    """The samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
+    """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
     own = [item for item in at_hand if item.run_id == run_id]
     ranks = [_rank_rows(item) for item in own]
     ranks += read_ranks(connection, run_id, but={item.rank for item in own})

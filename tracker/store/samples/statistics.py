@@ -22,7 +22,7 @@ _FILLED: Final = 8
 
 
 def sums_per_step(cell: I64, values: F64, shape: tuple[int, int]) -> F64:
-    """The sums per (series, step). A step without a row is a true 0; one whose rows are all nan is nan.
+    """Return the sums per (series, step). A step without a row is a true 0; one whose rows are all nan is nan.
 
     >>> sums_per_step(np.array([0, 0, 2]), np.array([3.0, 4.0, np.nan]), (2, 2)).tolist()
     [[7.0, 0.0], [nan, 0.0]]
@@ -38,8 +38,8 @@ def sums_per_step(cell: I64, values: F64, shape: tuple[int, int]) -> F64:
 
 
 def over_steps(table: F64, weights: F64) -> F64:
-    """The median of each row of (rows, steps) over the known steps, the mean where that is 0; nan where none is known.
-    `weights`: how many steps each column is the mean of.
+    """Return the median of each row of (rows, steps) over the known steps, the mean where that is 0; nan where none is
+    known. `weights`: how many steps each column is the mean of.
 
     >>> steps = np.array([[10.0, 20.0, 90.0], [0.0, 0.0, 90.0], [np.nan, 20.0, 90.0]])
     >>> over_steps(steps, np.ones(3)).tolist(), over_steps(steps, np.array([1.0, 1.0, 8.0])).tolist()
@@ -65,7 +65,9 @@ def without_filling(times: F64, markers: F64) -> F64:
 
 
 def mean_over_steps(table: F64, weights: F64) -> F64:
-    """The mean of each row of (rows, steps) over the known steps; nan where none is known. `weights`: as above."""
+    """Return the mean of each row of (rows, steps) over the known steps; nan where none is known. `weights`: as
+    above.
+    """
     weight = np.where(np.isnan(table), 0.0, weights)
     total, number = (np.nan_to_num(table) * weight).sum(axis=1), weight.sum(axis=1)
     return np.asarray(np.divide(total, number, out=np.full(len(table), np.nan), where=number > 0))
@@ -81,7 +83,8 @@ def _weighted_medians(table: F64, weights: F64) -> F64:
 
 
 def over_ranks(table: F64, stages: I64, whole: F64 | None = None) -> F64:
-    """The median of each row of (rows, ranks) over the ranks of a stage that have it, the mean over the stages that do.
+    """Return the median of each row of (rows, ranks) over the ranks of a stage that have it, the mean over the stages
+    that do.
 
     A rank in which it is 0 does not have it; 0 where no rank has it and some state it, nan where none does. `whole`:
     of what these numbers are a part; a rank then has them where that is not 0.
@@ -103,7 +106,7 @@ def over_ranks(table: F64, stages: I64, whole: F64 | None = None) -> F64:
 
 
 def over_runs(table: F64) -> F64:
-    """The geometric mean of each row of (rows, runs) over the runs that have it; 0 and nan as in `over_ranks`.
+    """Return the geometric mean of each row of (rows, runs) over the runs that have it; 0 and nan as in `over_ranks`.
 
     >>> over_runs(np.array([[10.0, 40.0], [np.nan, 7.0], [0.0, np.nan], [5.0, 5.0]])).round(9).tolist()
     [20.0, 7.0, 0.0, 5.0]

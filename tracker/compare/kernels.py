@@ -1,13 +1,13 @@
-"""Why a kernel is slower, as far as the profiler measured it: the metrics of its calls (PMU, AI Core) on both sides.
+"""Kernels of two sides: their names and cores side by side, and why one is slower, as far as its calls were measured.
 
-The pipes of a core work side by side, so the times of the metrics overlap: their shares of a change may sum to more
-than 1. A metric that moved with the time of its kernel goes along with it; it need not be its cause.
+Chips do the same work on other cores and planes. The pipes of a core work side by side, so the times of the metrics
+overlap: their shares of a change may sum to more than all of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,20 +15,21 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import F64, Column, Columns, objects
-from tracker.compare import join
-from tracker.compare.kernel_rows import canonical
-from tracker.compare.placed import core_names, with_cores
-from tracker.compare.reduction import exact_sums
+from tracker.compare import match
+from tracker.compare.match import sum_exactly
 from tracker.profile import known_medians
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows, number_tables, rank_values
-from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit
+from tracker.units import NS_PER_MS, NS_PER_US, format_ns, format_numbers, time_unit
 
 if TYPE_CHECKING:
-    from tracker.compare.placed import Names
-    from tracker.compare.sides import Loaded
+    from tracker.compare.side import LoadedSide
     from tracker.results import Cause, DiffOptions
+
+
+Names = Mapping[tuple[Any, ...], str]
+"""Key -> what its cores or planes are called."""
 
 Row = dict[str, Any]
 
@@ -57,11 +58,101 @@ _PIPES: Final = {
 """What the pipes of an AI Core do, by the last word of their metric."""
 
 
+def with_canonical_names(table: Columns, op_map: Mapping[str, str] | None = None) -> Columns:
+    """Return `table` with the canonical name as `name`, `total_ns` as `ns`, and `op` under the name that `op_map` gives
+    it.
+    """
+    found = table.without("name").renamed({"canonical_name": "name", "total_ns": "ns"})
+    if not op_map:
+        return found
+    return found.having(op=objects([op_map.get(op, op) for op in found.texts("op").tolist()]))
+
+
+def pair_cores(tables: Sequence[Columns], key: Sequence[str]) -> list[Columns]:
+    """Return the tables of both sides with one `core_type` for a `key` that each side runs on one kind of core.
+
+    Such a core is called `AI_CORE -> AI_VECTOR_CORE`. A chip with one kind of core calls it AI_CORE, one with two runs
+    the same kernel on a vector core: that is the same kernel, and not one removed and one added. A key with several
+    kinds of cores on a side keeps them apart.
+    """
+    names = shared_core_names(tables, key)
+    return [with_core_names(table, key, names) for table in tables]
+
+
+def shared_core_names(tables: Sequence[Columns], key: Sequence[str]) -> Names:
+    """Return what `pair_cores` calls the cores of each `key` that the sides run on other cores."""
+    if len({core for table in tables for core in table.listed("core_type")}) < 2:
+        return {}
+    before, after = (_only_core_of_each(table, key) for table in tables)
+    names = {}
+    for shared_key in before.keys() & after.keys():
+        old_core, new_core = before[shared_key], after[shared_key]
+        if old_core == new_core:
+            continue
+        if old_core and new_core:
+            names[shared_key] = f"{old_core} -> {new_core}"
+        else:
+            # one profiler does not name the core: the other side's word stands
+            names[shared_key] = old_core or new_core
+    return names
+
+
+def _only_core_of_each(table: Columns, key: Sequence[str]) -> Names:
+    """Return the core of each key that runs on one kind of core alone."""
+    cores_of = _distinct_texts(table, key, "core_type")
+    return {own_key: cores.pop() for own_key, cores in cores_of.items() if len(cores) == 1}
+
+
+def with_core_names(table: Columns, key: Sequence[str], names: Names) -> Columns:
+    """Return `table` with the cores of `names`, an answer of `shared_core_names` for this `key`."""
+    return _replace_texts(table, key, "core_type", names)
+
+
+def pair_planes(tables: Sequence[Columns], key: Sequence[str]) -> list[Columns]:
+    """Return the tables of both sides with one `plane` for the tasks of a `key` that they run on other planes.
+
+    Such planes are called `0 -> 1-7`. How many planes a collective uses is a matter of chip and algorithm; its tasks
+    are then one row, of all planes.
+    """
+    planes = []
+    for table in tables:
+        planes.append({own_key: _name_planes(own) for own_key, own in _distinct_texts(table, key, "plane").items()})
+    before, after = planes
+    names = {}
+    for shared_key in before.keys() & after.keys():
+        if before[shared_key] != after[shared_key]:
+            names[shared_key] = f"{before[shared_key]} -> {after[shared_key]}"
+    return [_replace_texts(table, key, "plane", names) for table in tables]
+
+
+def _name_planes(planes: Iterable[str]) -> str:
+    distinct = sorted(planes)
+    if all(plane.isdecimal() for plane in distinct):
+        return format_numbers(sorted(map(int, distinct)))
+    return ",".join(distinct)
+
+
+def _distinct_texts(table: Columns, key: Sequence[str], column: str) -> dict[tuple[Any, ...], set[str]]:
+    """Return each key with the distinct texts of `column`."""
+    found: dict[tuple[Any, ...], set[str]] = {}
+    for text, *own_key in table.rows(column, *key):
+        found.setdefault(tuple(own_key), set()).add(text)
+    return found
+
+
+def _replace_texts(table: Columns, key: Sequence[str], column: str, names: Names) -> Columns:
+    """Return `table` with the text that `names` has for its key in `column`, where there is one."""
+    if not names:
+        return table
+    texts = [names.get(tuple(own_key), text) for text, *own_key in table.rows(column, *key)]
+    return table.having(**{column: objects(texts)})
+
+
 class Measured(Struct, frozen=True, eq=False):
     """The metrics that both sides have of kernels that both sides have: `DIFF_COLUMNS["kernel_metrics"]`.
 
     `why`: KERNEL -> a sentence, for kernels whose calls take longer or shorter. `cores`: what kernels are called that
-    the sides run on other cores, an answer of `placed.core_names`. `notes`: what cannot be compared.
+    the sides run on other cores, an answer of `shared_core_names`. `notes`: what cannot be compared.
     """
 
     table: Columns
@@ -71,42 +162,42 @@ class Measured(Struct, frozen=True, eq=False):
 
 
 def kind_of(metric: str) -> str:
-    """What a metric is, by its name: the time of a pipe or of all of a core, cycles, a ratio, or something else.
+    """Return what a metric is, by its name: the time of a pipe or of all of a core, cycles, a ratio, or something else.
 
     >>> kind_of("aic_mte2_time(us)"), kind_of("aicore_time(us)"), kind_of("cube_utilization(%)"), kind_of("mac_fops")
     ('pipe time', 'core time', 'ratio', 'other')
     >>> kind_of("est. achieved occupancy %"), kind_of("blocks per SM")
     ('ratio', 'other')
     """
-    if match := _TIME.fullmatch(metric):
-        return CORE_TIME if match["name"] in _CORE_TIMES else PIPE_TIME
+    if timed := _TIME.fullmatch(metric):
+        return CORE_TIME if timed["name"] in _CORE_TIMES else PIPE_TIME
     if metric.endswith("cycles"):
         return CYCLES
     return RATIO if metric.endswith(("_ratio", "_rate", "(%)", " %")) else OTHER_METRIC
 
 
-def measure(baseline: Loaded, candidate: Loaded) -> Measured:
-    """What the profilers measured in the kernels of both sides: means over the calls of whole captures, the median
-    over the runs.
+def measure_kernels(baseline: LoadedSide, candidate: LoadedSide) -> Measured:
+    """Return what the profilers measured in the kernels of both sides: means over the calls of whole captures, the
+    median over the runs.
     """
-    nothing = Measured(join.nothing("kernel_metrics"), {}, {})
+    nothing = Measured(match.empty_table("kernel_metrics"), {}, {})
     sides = (baseline, candidate)
     if any(side.is_part for side in sides):  # the profiler does not say in which step
         return nothing
-    if not any(side.has_rows(queries.kernel_metrics) for side in sides):
+    if not any(side.may_have_rows(queries.kernel_metrics) for side in sides):
         return nothing
-    stated = [canonical(side.kernel_metrics()) for side in sides]
+    stated = [with_canonical_names(side.query_kernel_metrics()) for side in sides]
     if not all(map(len, stated)):
         notes = () if not any(map(len, stated)) else (_lacking(sides, stated),)
         return replace(nothing, notes=notes)
-    kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
-    cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
-    rows, keys = number_tables([with_cores(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
+    kernels = [with_canonical_names(side.query_with(queries.kernels, ranks=side.ranks)) for side in sides]
+    cores = shared_core_names(kernels, KERNEL[:-1])
+    rows, keys = number_tables([with_core_names(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
     means = [{"mean": _average(own, own.rows.reals("mean") * own.rows.reals("calls"))} for own in rows]
-    table = join.matched(keys, rows, means)
+    table = match.match_rows(keys, rows, means)
     table = table.taken(table["status"] == BOTH)
     # the mean time of a call of the kernel, over the whole captures as its metrics are
-    rows, keys = number_tables([with_cores(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
+    rows, keys = number_tables([with_core_names(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
     place = {key: at for at, key in enumerate(keys.rows(*KERNEL))}
     at = [place.get(key, -1) for key in table.rows(*KERNEL)]
     before, after = (np.append(_average(own, own.rows.reals("ns")), np.nan)[at] for own in rows)
@@ -119,8 +210,8 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     return Measured(found, why, cores, _differing(sides, stated))
 
 
-def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
-    """The `kernels` of a Diff with its column `why`, and `kernel_metrics`: of these kernels, in their order."""
+def add_metrics(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
+    """Return the `kernels` of a Diff with its column `why`, and `kernel_metrics`: of these kernels, in their order."""
     keys = list(kernels.rows(*KERNEL))
     kernels = kernels.having(why=objects([measured.why.get(key, "") for key in keys]))
     table = measured.table
@@ -133,32 +224,41 @@ def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
 
 
 def op_reasons(
-    measured: Measured, sides: tuple[Loaded, Loaded], causes: Sequence[Cause], options: DiffOptions, *, by_name: bool
+    measured: Measured,
+    sides: tuple[LoadedSide, LoadedSide],
+    causes: Sequence[Cause],
+    options: DiffOptions,
+    *,
+    by_name: bool,
 ) -> list[str]:
-    """For each cause that is slower or faster per call: what the metrics of its kernel that changed most say, or ""."""
+    """Return for each cause that is slower or faster per call: what the metrics of its kernel that changed most say, or
+    "".
+    """
     asked = {cause.name for cause in causes if _per_call(cause)}
     if not measured.why or not asked:
         return [""] * len(causes)
     key = ["op"] if by_name else ["op", "op_input_shapes"]
     tables = []
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
-        own = with_cores(canonical(side.ask(queries.kernels), renames), KERNEL[:-1], measured.cores)
+        own = with_core_names(with_canonical_names(side.query(queries.kernels), renames), KERNEL[:-1], measured.cores)
         if options.match == "name":
             own = own.having(op_input_shapes=objects([""] * len(own)))
         tables.append(own.taken(is_among(own["op"], asked)))
-    joined = join.with_difference(join.summed(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
+    joined = match.add_difference(match.match_sums(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
     rows = list(joined.rows("delta_ns", *key, *KERNEL))
     return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
 
 
 def _per_call(cause: Cause) -> bool:
-    """Whether the calls of an op take longer or shorter, rather than being more or fewer."""
+    """Return whether the calls of an op take longer or shorter, rather than being more or fewer."""
     calls, price = cause.calls_delta_ns, cause.per_call_delta_ns
     return calls is not None and price is not None and abs(price) > abs(calls)
 
 
 def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measured: Measured) -> str:
-    """`kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change first."""
+    """Return `kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change
+    first.
+    """
     op = (cause.name, cause.input_shapes)[:keys]
     for delta, *key in kernels:
         if tuple(key[:keys]) == op and (delta or 0.0) * cause.delta_ns > 0:
@@ -171,25 +271,27 @@ def _average(rows: Numbered, total: F64) -> F64:
     """Of each key `total` per call: the mean over the calls of a run, the median over runs; nan where none says it."""
     (run, runs), size = number_distinct_rows([rows.rows["run_id"]]), rows.count
     cell = rows.number * len(runs) + run
-    sums, calls = (exact_sums(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals("calls")))
+    sums, calls = (sum_exactly(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals("calls")))
     return known_medians((sums / calls).reshape(size, len(runs)))
 
 
 def _with_shares(table: Columns) -> Columns:
-    """`table` with all other columns; `share` and `moved` are missing where they say nothing: see `Diff`."""
+    """Return `table` with all other columns; `share` and `moved` are missing where they say nothing: see `Diff`."""
     before, after, metrics = table["baseline_mean"], table["candidate_mean"], table["metric"].tolist()
     change = table["candidate_average_ns"] - table["baseline_average_ns"]
-    unit = [_UNIT_NS[match["unit"]] if (match := _TIME.fullmatch(name)) else np.nan for name in metrics]
-    share = (after - before) * np.array(unit) / np.where(change != 0, change, np.nan)
+    units = [_unit_ns_of(name) or np.nan for name in metrics]
+    share = (after - before) * np.array(units) / np.where(change != 0, change, np.nan)
     is_news = ~np.isnan(share) & (np.abs(change) >= _CHANGED * table["baseline_average_ns"])
     return table.having(
-        kind=objects([kind_of(name) for name in metrics]), delta=after - before, diff=join.ratio(before, after),
-        share=share, moved=Column(share >= _MOVED, ~is_news),
+        kind=objects([kind_of(name) for name in metrics]), delta=after - before,
+        diff=match.relative_change(before, after), share=share, moved=Column(share >= _MOVED, ~is_news),
     )  # fmt: skip
 
 
 def _sentence(rows: Sequence[Row]) -> str:
-    """What moved with the time of one kernel, and the largest pipe that did not; "" where its time did not change."""
+    """Return what moved with the time of one kernel, and the largest pipe that did not; "" where its time did not
+    change.
+    """
     known = sorted((row for row in rows if row["moved"] is not None), key=lambda row: (-row["share"], row["metric"]))
     pipes, cores = ([row for row in known if row["kind"] == kind] for kind in (PIPE_TIME, CORE_TIME))
     moved = [_moved(row) for row in pipes if row["moved"]][:_NAMED]
@@ -226,17 +328,22 @@ def _span(row: Row) -> str:
 
 
 def _unit(row: Row) -> int:
-    match = _TIME.fullmatch(row["metric"])
-    return _UNIT_NS[match["unit"]] if match else 1
+    return _unit_ns_of(row["metric"]) or 1
 
 
-def _lacking(sides: Sequence[Loaded], stated: Sequence[Columns]) -> str:
+def _unit_ns_of(metric: str) -> int | None:
+    """Return how many ns the unit of a metric has; None for one that is no time."""
+    timed = _TIME.fullmatch(metric)
+    return _UNIT_NS[timed["unit"]] if timed else None
+
+
+def _lacking(sides: Sequence[LoadedSide], stated: Sequence[Columns]) -> str:
     side = next(side for side, found in zip(sides, stated, strict=True) if not len(found))
     return f"Kernel metrics cannot be compared: the profiler of {side.side.label} measured none{_groups(sides)}."
 
 
-def _differing(sides: Sequence[Loaded], stated: Sequence[Columns]) -> tuple[str, ...]:
-    """A sentence where the two profilers measured other pipes."""
+def _differing(sides: Sequence[LoadedSide], stated: Sequence[Columns]) -> tuple[str, ...]:
+    """Return a sentence where the two profilers measured other pipes."""
     names = [{*found["metric"]} for found in stated]
     pipes = [{name for name in found if kind_of(name) == PIPE_TIME} for found in names]
     if names[0] == names[1] or pipes[0] & pipes[1] or not (pipes[0] or pipes[1]):
@@ -247,8 +354,8 @@ def _differing(sides: Sequence[Loaded], stated: Sequence[Columns]) -> tuple[str,
     return (f"The two sides measured different kernel metrics{_groups(sides)}: {listed}; {left}.",)
 
 
-def _groups(sides: Sequence[Loaded]) -> str:
-    """The metric groups that the profilers were asked for, where they differ."""
+def _groups(sides: Sequence[LoadedSide]) -> str:
+    """Return the metric groups that the profilers were asked for, where they differ."""
     found = []
     for side in sides:
         settings = [queries.settings_of(text) for text in side.captures.listed("settings")]

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.columns import Columns, objects
-from tracker.compare import join
-from tracker.compare.reduction import exact_sums
+from tracker.compare import match
+from tracker.compare.match import sum_exactly
 from tracker.table import number_tables
 
 
@@ -20,8 +20,8 @@ def side(**ns: float) -> Columns:
 
 def differences(baseline: Columns, candidate: Columns) -> pd.DataFrame:
     rows, keys = number_tables([baseline, candidate], ["name"])
-    tables = [{"ns": exact_sums(own.rows["ns"], own.number, own.count)} for own in rows]
-    return join.with_difference(join.matched(keys, rows, tables), "ns").frame
+    tables = [{"ns": sum_exactly(own.rows["ns"], own.number, own.count)} for own in rows]
+    return match.add_difference(match.match_rows(keys, rows, tables), "ns").frame
 
 
 def test_a_key_on_one_side_is_added_or_removed_and_never_zero():
@@ -42,13 +42,13 @@ def test_the_largest_change_comes_first_whatever_its_sign():
 def test_a_change_splits_exactly_into_more_calls_and_slower_calls():
     # 2 calls of 10 ns became 4 calls of 15 ns: 20 -> 60; two more calls at 10 are +20, four calls slower by 5 are +20
     numbers = {"baseline_ns": 20.0, "candidate_ns": 60.0, "baseline_calls": 2.0, "candidate_calls": 4.0}
-    split = join.split_calls(Columns({name: np.array([number]) for name, number in numbers.items()}))
+    split = match.split_by_calls(Columns({name: np.array([number]) for name, number in numbers.items()}))
     assert (split["calls_delta_ns"][0], split["per_call_delta_ns"][0]) == (20.0, 20.0)
 
 
 def test_rows_of_one_size_follow_their_texts_then_the_numbers_of_their_key():
     key = {"group_size": np.array([8, 2, 4]), "kind": objects(["all_reduce", "all_reduce", "all_gather"])}
-    ordered = join.by_size(Columns({**key, "delta_ns": np.array([-1.0, 1.0, 1.0])}), "delta_ns", np.full(3, 5.0))
+    ordered = match.sort_by_size(Columns({**key, "delta_ns": np.array([-1.0, 1.0, 1.0])}), "delta_ns", np.full(3, 5.0))
     assert list(ordered["group_size"]) == [4, 2, 8]
 
 
@@ -74,7 +74,7 @@ def test_a_side_against_itself_is_all_zero(numbers):
 
 
 def test_a_table_without_rows_has_the_kinds_of_columns_that_one_with_rows_has():
-    kinds = join.nothing("kernels").frame.dtypes.astype(str)
+    kinds = match.empty_table("kernels").frame.dtypes.astype(str)
     assert kinds[["name", "op", "category", "why", "verdict"]].tolist() == ["string"] * 5
     assert kinds[["baseline_ns", "delta_ns", "q"]].tolist() == ["float64"] * 3
-    assert join.nothing("communication").frame["group_size"].dtype == "Int64"
+    assert match.empty_table("communication").frame["group_size"].dtype == "Int64"

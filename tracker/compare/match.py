@@ -1,0 +1,345 @@
+"""Two sides side by side: the number of each key, one row per key of either side, and the change.
+
+The rows of a side are at (run, rank, step). They become numbers by the functions that ingest uses; each column has
+ranks of its own: those that state it. What medians hide of a sum is in the row `rest` of the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.columns import Column, Columns, objects
+from tracker.compare.side import GRAIN
+from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+from tracker.store.samples.statistics import is_sparse, over_ranks, over_runs, over_steps, sparse_steps, sums_per_step
+from tracker.table import number_distinct_rows, number_tables, rank_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracker.columns import F64, I64, Texts
+    from tracker.compare.side import LoadedSide
+    from tracker.table import Numbered
+
+
+_NO_STEPS: Final = np.array([-1])
+Steps = tuple["I64", "F64"]
+"""The numbers of the steps of a rank, ascending, and of how many steps each is the mean."""
+
+_JUDGED_TEXTS = ("verdict", "reason")
+_TEXTS = frozenset(
+    {
+        "allocator", "attribute", "baseline_call_stack", "baseline_name", "call_stack", "candidate_call_stack",
+        "cause",
+        "category", "component", "core_type", "data_type", "group_role", "input_shapes",
+        "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
+        "status", "transport", "type", "why",
+        *_JUDGED_TEXTS,
+    }
+)  # fmt: skip
+_NUMBER_KEYS = frozenset({"group_size", "size_class_bytes", "source_rank", "target_rank"})
+
+
+def reduce_side(
+    side: LoadedSide,
+    rows: Numbered,
+    columns: Sequence[str],
+    whole: Sequence[str] = (),
+    parts: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, F64]:
+    """Return the number of each key per column; nan where no row states it.
+
+    `rows`: at GRAIN; several of one key add up, as far as they are known. In `whole` a key is nan where any row of it
+    is unknown. `parts`: a column -> the one that it is a part of, so that it is of the same ranks.
+    """
+    return reduce_runs(rows, reduce_per_run(side, rows, columns, parts), whole)
+
+
+def reduce_runs(rows: Numbered, runs: Mapping[str, F64], whole: Sequence[str] = ()) -> dict[str, F64]:
+    """Return the mean over runs of what `reduce_per_run` found."""
+    found = {name: over_runs(table) for name, table in runs.items()}
+    for name in whole:
+        found[name][rows.number[~rows.rows.known(name)]] = np.nan
+    return found
+
+
+def reduce_per_run(
+    side: LoadedSide, rows: Numbered, columns: Sequence[str], parts: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, F64]:
+    """Return the same before the mean over runs: (keys, runs) per column, in the order of `side.run_ids`."""
+    run, rank, step = (rows.rows.integers(name) for name in ("run_id", *GRAIN))
+    order = np.lexsort([rank, run])
+    run, rank, step, number = run[order], rank[order], step[order], rows.number[order]
+    values = {name: rows.rows.reals(name)[order] for name in columns}
+    found = {name: np.full((rows.count, len(side.run_ids)), np.nan) for name in columns}
+    for at, run_id in enumerate(side.run_ids):
+        members = list(_ranks_of_run(side, run_id))
+        first, last = np.searchsorted(run, [run_id, run_id + 1]).tolist()
+        keys, local = np.unique(number[first:last], return_inverse=True)
+        cells = []
+        for member, _, steps in members:
+            start, end = np.searchsorted(rank[first:last], [member, member + 1]).tolist()
+            of_rank = slice(first + start, first + end)
+            cells.append(_cells_of_rank(local[start:end], step[of_rank], of_rank, steps))
+        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
+        shape = (len(keys), len(members))
+        for name in columns:
+            numbers = _over_steps(cells, values[name], shape)
+            # only one or two columns at a time: a run can have thousands of ranks with thousands of keys
+            whole = _over_steps(cells, values[parts[name]], shape) if parts.get(name) in values else None
+            found[name][keys, at] = over_ranks(numbers, stages, whole)
+    return found
+
+
+class _Cells(Struct, frozen=True):
+    """Where the rows of a rank stand in a table of its keys and steps. `rows`: which rows they are; `keys`: those that
+    the rank has; `cell`: of each row, key * steps + step; `weights`: of how many steps each step is the mean.
+    """
+
+    rows: I64
+    keys: I64
+    cell: I64
+    weights: F64
+
+
+def _cells_of_rank(number: I64, step: I64, of_rank: slice, steps: Steps) -> _Cells:
+    """Return the cells of the rows `of_rank`, with the keys `number` and the steps `step`; without rows in
+    other steps.
+    """
+    numbers, weights = steps
+    rows = np.arange(of_rank.start, of_rank.stop)
+    place = np.minimum(np.searchsorted(numbers, step), len(numbers) - 1)
+    if numbers[0] >= 0:
+        inside = np.flatnonzero(numbers[place] == step)
+        number, place, rows = number[inside], place[inside], rows[inside]
+    keys, own = np.unique(number, return_inverse=True)
+    return _Cells(rows, keys, own * len(numbers) + place, weights)
+
+
+def _over_steps(cells: Sequence[_Cells], values: F64, shape: tuple[int, int]) -> F64:
+    """Return the number of each key over the steps of each rank: (keys, ranks), nan where a rank does not state it."""
+    table = np.full(shape, np.nan)
+    for place, rank in enumerate(cells):
+        own = (len(rank.keys), len(rank.weights))
+        if is_sparse(len(rank.rows), own):
+            numbers = sparse_steps(rank.cell, values[rank.rows], own, rank.weights).over_steps()
+        else:
+            numbers = over_steps(sums_per_step(rank.cell, values[rank.rows], own) / rank.weights, rank.weights)
+        table[rank.keys, place] = numbers
+    return table
+
+
+def reduce_steps(side: LoadedSide, columns: Sequence[str]) -> dict[str, F64]:
+    """Return the number of each run per column of its steps, in the order of `side.run_ids`; nan where no step states
+    it.
+    """
+    run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
+    table = np.array([side.steps.reals(name) for name in columns]).reshape(len(columns), len(run))
+    weights = side.steps.reals("steps")
+    found = np.full((len(columns), len(side.run_ids)), np.nan)
+    for at, run_id in enumerate(side.run_ids):
+        members = list(_ranks_of_run(side, run_id))
+        own = [np.flatnonzero((run == run_id) & (rank == member)) for member, _, _ in members]
+        of_ranks = [
+            over_steps(table[:, rows], weights[rows]) if len(rows) else np.full(len(columns), np.nan) for rows in own
+        ]
+        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
+        found[:, at] = over_ranks(np.array(of_ranks).reshape(-1, len(columns)).T, stages)
+    return dict(zip(columns, found, strict=True))
+
+
+def _ranks_of_run(side: LoadedSide, run_id: int) -> Iterator[tuple[int, int, Steps]]:
+    """Yield the ranks of a run with their stage and steps; a rank without steps is one step."""
+
+    def of_runs() -> dict[int, list[tuple[int, int, Steps]]]:
+        steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for run, rank, step, count in side.steps.rows("run_id", "rank", "step", "steps"):
+            steps.setdefault((run, rank), []).append((step, count))
+        found: dict[int, list[tuple[int, int, Steps]]] = {}
+        for run, rank, stage in side.captures.rows("run_id", "rank", "stage"):
+            own = np.array(sorted(steps.get((run, rank), ())), dtype=np.int64).reshape(-1, 2)
+            numbers = (own[:, 0], own[:, 1].astype(np.float64)) if len(own) else (_NO_STEPS, np.ones(1))
+            found.setdefault(run, []).append((rank, stage, numbers))
+        return found
+
+    yield from side.remember("ranks with steps", of_runs).get(run_id, ())
+
+
+def sum_exactly(numbers: F64, place: I64, count: int) -> F64:
+    """Return the sum at each place of what is known there, nan where nothing is; rounded once, so that it does not
+    depend on the order and what cancels leaves 0.
+    """
+    told = ~np.isnan(numbers)
+    numbers, place = numbers[told], place[told]
+    rows, found = np.bincount(place, minlength=count), np.full(count, np.nan)
+    alone = rows[place] == 1
+    found[place[alone]] = numbers[alone]
+    several: dict[int, list[float]] = {}
+    for at, number in zip(place[~alone].tolist(), numbers[~alone].tolist(), strict=True):
+        several.setdefault(at, []).append(number)
+    for at, own in several.items():
+        found[at] = fsum(own)
+    return found
+
+
+def find_extremes(rows: Numbered, low: str, high: str) -> dict[str, F64]:
+    """Return the smallest `low` and the largest `high` of each key over all runs, ranks and steps; nan without rows."""
+    found = {}
+    for column, extreme in ((low, np.fmin), (high, np.fmax)):
+        found[column] = np.full(rows.count, np.nan)
+        extreme.at(found[column], rows.number, rows.rows.reals(column))
+    return found
+
+
+def dominant_texts(rows: Numbered, text: str, weight: str) -> Texts:
+    """Return for each key the non-empty `text` that carries most `weight`; ties go to the first in the alphabet; ""
+    where there is none.
+    """
+    texts = rows.rows.texts(text)
+    found, told = objects([""] * rows.count), np.flatnonzero(texts != "")
+    if len(told):
+        place, first = number_distinct_rows([rows.number[told], texts[told]])
+        carried = np.bincount(place, np.nan_to_num(rows.rows.reals(weight))[told], len(first))
+        own, names = rows.number[told][first], texts[told][first]
+        order = np.lexsort([rank_values(names), -carried, own])[::-1]
+        found[own[order]] = names[order]  # the last one stays
+    return found
+
+
+def join_distinct_texts(rows: Numbered, text: str) -> Texts:
+    """Return for each key its distinct `text` values in order, joined by ` | `; "" where there is none."""
+    texts = rows.rows.texts(text)
+    first = number_distinct_rows([rows.number, texts])[1]
+    own, names = rows.number[first], texts[first]
+    found = objects([""] * rows.count)
+    found[own] = names
+    for key in np.flatnonzero(np.bincount(own, minlength=rows.count) > 1):
+        found[key] = " | ".join(sorted({*names[own == key]} - {""}))
+    return found
+
+
+def empty_table(table: str) -> Columns:
+    """Return the rows `table` of a Diff where neither side has any: to join nothing with nothing takes as long
+    as rows.
+    """
+    kinds = {"text": objects([]), "whole": Column.of([], np.int64), "real": np.zeros(0)}
+    return Columns({name: kinds[_kind(name)] for name in DIFF_COLUMNS[table]})
+
+
+def _kind(name: str) -> str:
+    return "text" if name in _TEXTS else "whole" if name in _NUMBER_KEYS else "real"
+
+
+def finish_table(table: str, rows: Columns) -> Columns:
+    """Return the rows `table` of a Diff; in their VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
+    return with_empty_verdicts(rows).only(DIFF_COLUMNS[table])
+
+
+def with_empty_verdicts(rows: Columns) -> Columns:
+    """Return `rows` with VERDICT_COLUMNS in which nothing stands yet."""
+    texts, numbers = objects([None] * len(rows)), np.full(len(rows), np.nan)
+    return rows.having(**{name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS})
+
+
+def match_sums(
+    sides: Sequence[LoadedSide], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]
+) -> Columns:
+    """Return the rows of both sides matched by `key`, with their `sums`; see `reduce_side`."""
+    rows, keys = number_tables(parts, key)
+    return match_rows(keys, rows, [reduce_side(*own, sums) for own in zip(sides, rows, strict=True)])
+
+
+def match_rows(keys: Columns, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Columns:
+    """Two sides side by side: the keys, `status`, then `baseline_x`, `candidate_x` for each x of their `tables`, which
+    have a row per key. `rows`: those of either side, by which it has a key or not.
+
+    A key on one side only is ADDED or REMOVED, and its numbers on the other side are nan.
+    """
+    there = np.zeros((2, len(keys)), dtype=bool)
+    for has, own in zip(there, rows, strict=True):
+        has[own.number] = True
+    status = objects([REMOVED, ADDED, BOTH])[np.maximum(there[0] + 2 * there[1] - 1, 0)]
+    sides = zip(("baseline", "candidate"), tables, strict=True)
+    return keys.having(status=status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()})
+
+
+def add_difference(rows: Columns, value: str, *, unit: str = "ns") -> Columns:
+    """Return `rows` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
+    largest change first.
+
+    `diff` = candidate / baseline - 1; nan where the baseline is missing or 0 and where the candidate is missing.
+    """
+    baseline, candidate = rows[f"baseline_{value}"], rows[f"candidate_{value}"]
+    delta = np.nan_to_num(candidate) - np.nan_to_num(baseline)
+    delta[np.isnan(baseline) & np.isnan(candidate)] = np.nan
+    result = rows.having(**{f"delta_{unit}": delta, "diff": relative_change(baseline, candidate)})
+    return sort_by_size(result, f"delta_{unit}", np.fmax(baseline, candidate))
+
+
+def relative_change(baseline: F64, candidate: F64) -> F64:
+    """candidate / baseline - 1, nan where it says nothing (no baseline or one below 0, or nothing on a side).
+
+    >>> ratio(np.array([2.0, 0.0, -5.0, 5.0]), np.array([3.0, 1.0, 1.0, np.nan])).tolist()
+    [0.5, nan, nan, nan]
+    """
+    return candidate / np.where(baseline > 0, baseline, np.nan) - 1
+
+
+def sort_by_size(rows: Columns, delta: str, larger: F64 | None = None) -> Columns:
+    """Return rows by |`delta`| descending, missing last; ties by the `larger` number of a row, then by the texts and
+    the numbers of the key, so that the order is total.
+    """
+    change: F64 = rows[delta]
+    size = np.round(np.abs(change), 6)
+    second = size if larger is None else larger
+    order = np.lexsort([-second, -size])
+    place, _ = number_distinct_rows([size[order], second[order]])
+    tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
+    if len(tied):
+        own = order[tied]
+        telling = [rank_values(column[own]) for column in _telling(rows)]
+        order[tied] = own[np.lexsort([*reversed(telling), place[tied]])]
+    return rows.taken(order)
+
+
+def _telling(rows: Columns) -> list[Any]:
+    """Return the columns that tell rows from each other: the texts, then the numbers of the key."""
+    texts = [column for column in rows.arrays.values() if not isinstance(column, Column) and column.dtype == object]
+    return [*texts, *(column for name, column in rows.arrays.items() if name in _NUMBER_KEYS)]
+
+
+def keep_large(rows: Columns, value: str, minimum_ns: int | None) -> Columns:
+    """Return the rows in which `value` of one side is at least `minimum_ns`; all rows for None."""
+    if minimum_ns is None:
+        return rows
+    largest = np.fmax(rows[f"baseline_{value}"], rows[f"candidate_{value}"])
+    return rows.taken(np.nan_to_num(largest) >= minimum_ns)
+
+
+def add_average(rows: Columns, total: str, calls: str, into: str) -> Columns:
+    """Return `rows` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, nan without calls."""
+    added = {}
+    for side in ("baseline", "candidate"):
+        count = rows[f"{side}_{calls}"]
+        added[f"{side}_{into}"] = rows[f"{side}_{total}"] / np.where(count > 0, count, np.nan)
+    return rows.having(**added)
+
+
+def split_by_calls(rows: Columns) -> Columns:
+    """Return the change of each row that is on both sides, split exactly: more calls at the old price, then the new
+    price for the new calls.
+
+    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (docs/compare.md, "Two versions").
+    nan where a side has no calls.
+    """
+    calls0, calls1 = rows["baseline_calls"], rows["candidate_calls"]
+    price0 = rows["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)
+    by_calls = np.where(calls1 > 0, (calls1 - calls0) * price0, np.nan)
+    delta = rows["candidate_ns"] - rows["baseline_ns"]
+    return rows.having(calls_delta_ns=by_calls, per_call_delta_ns=delta - by_calls)

@@ -1,0 +1,205 @@
+"""A side of a comparison: its runs, captures and steps, and what the database answers about them.
+
+Answers are asked once for all sides that are compared (`SharedAnswers`). What follows from them for one side is made
+once, too (`LoadedSide.remember`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from functools import partial
+from itertools import compress
+from typing import Any, Final, TypeVar
+
+import numpy as np
+from msgspec import Struct, field
+
+from tracker.columns import Columns, Flags
+from tracker.results import Side
+from tracker.store import Store, queries
+
+T = TypeVar("T")
+Rank = tuple[int, int]
+"""A run and one of its ranks."""
+
+GRAIN: Final = ("rank", "step")
+"""How fine a question about a side is asked, so that its rows can be reduced."""
+_TABLES: Final[Mapping[queries.Question, str]] = {
+    queries.communication: "has_communication",
+    queries.communication_tasks: "has_communication",
+    queries.communication_links: "has_communication",
+    queries.memory: "has_memory",
+    queries.memory_allocators: "has_memory",
+    queries.memory_owners: "has_memory",
+    queries.memory_blocks: "has_memory",
+    queries.api: "has_api",
+    queries.idle: "has_idle",
+    queries.kernel_metrics: "has_metrics",
+    queries.memory_curve: "has_curve",
+    queries.memory_peaks: "has_curve",
+    queries.counters: "has_counters",
+}
+"""Question -> the column of `queries.filled_tables` that says of which runs it can find anything."""
+
+
+class SharedAnswers(Struct, frozen=True, eq=False):
+    """Answers about `run_ids`, the runs of all sides that are compared: each is asked once.
+
+    Every statement costs a server a message and a plan. About other runs each side asks alone.
+    """
+
+    run_ids: frozenset[int] = frozenset()
+    answers: dict[Hashable, Columns] = field(default_factory=dict)
+
+    def query(self, run_ids: Sequence[int], key: Hashable, ask: Callable[[Sequence[int]], Columns]) -> Columns:
+        """Return the answer of `ask` about these runs.
+
+        It has a column run_id, and its rows have an order whatever runs are among them. `key`: what tells the question
+        from other ones.
+        """
+        if not self.run_ids.issuperset(run_ids):
+            return ask(run_ids)
+        if key not in self.answers:
+            self.answers[key] = ask(sorted(self.run_ids))
+        return _rows_of_runs(self.answers[key], run_ids)
+
+    def pruned_runs(self, store: Store, run_ids: Sequence[int]) -> set[int]:
+        """Return those of these runs that lost their details."""
+
+        def ask(every: Sequence[int]) -> Columns:
+            return Columns({"run_id": np.array(sorted(queries.pruned(store, every)), dtype=np.int64)})
+
+        return set(self.query(run_ids, "pruned", ask).listed("run_id"))
+
+
+def _rows_of_runs(table: Columns, run_ids: Sequence[int]) -> Columns:
+    """Return the rows of these runs, in their order."""
+    rows = np.flatnonzero(np.isin(table.integers("run_id"), list(run_ids)))
+    if len(rows) == len(table):
+        return table
+    # most tables are by run, and what follows each other needs no copy
+    follow = len(rows) > 0 and rows[-1] - rows[0] < len(rows)
+    return table.taken(slice(rows[0], rows[-1] + 1) if follow else rows)
+
+
+class LoadedSide(Struct, frozen=True, eq=False):
+    """A side with its database: `runs`, `captures` and `steps` as `store.queries` gives them, `captures.stage` filled
+    with -1 for none, only the chosen ranks and steps.
+
+    `chosen_steps`: None for all. `is_part`: the captures hold more steps than the chosen ones. `has_markers`: whether
+    the captures hold step markers; a capture without any is one step, 0, as long as the capture. `warnings`: what the
+    readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `shared`:
+    answers about all sides that are compared. `cache`: answers about this side, and what was made from them.
+    """
+
+    side: Side
+    store: Store
+    runs: Columns
+    captures: Columns
+    steps: Columns
+    ranks: tuple[int, ...] | None
+    chosen_steps: tuple[int, ...] | None = None
+    is_part: bool = False
+    has_markers: bool = False
+    warnings: tuple[str, ...] = ()
+    is_selection: bool = False
+    shared: SharedAnswers = field(default_factory=SharedAnswers)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
+
+    @property
+    def run_ids(self) -> tuple[int, ...]:
+        """The runs of this side."""
+        return self.side.run_ids
+
+    @property
+    def measured_by(self) -> str:
+        """What is the time of this side: `step_ns`, or `e2e_ns` where no step markers say when a step begins."""
+        return "step_ns" if self.has_markers or not self.steps.known("e2e_ns").any() else "e2e_ns"
+
+    def query(self, question: queries.Question, *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
+        """Return the answer to a `question` of `store.queries` about the runs, ranks and steps of this side.
+
+        `by`: its grain, finer by the rank where this side is a selection of ranks.
+        `in_steps`: leave out what lies outside all steps, as the numbers per step must.
+        """
+        if self.is_selection and "rank" not in by:
+            by = (*by, "rank")
+
+        def ask() -> Columns:
+            chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
+            if not self.is_selection:
+                return self.query_with(question, **chosen)
+            # finer than what other sides ask
+            run_ids = self._runs_with_rows(question, self.run_ids)
+            return self._select_ranks(question(self.store, run_ids, **chosen))
+
+        return self.remember((question, tuple(by), in_steps), ask)
+
+    def query_with(self, question: queries.Question, **chosen: Any) -> Columns:
+        """Return the answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters.
+
+        It is asked once for all sides that are compared.
+        """
+        return self.shared.query(
+            self.run_ids,
+            (question, *chosen.items()),
+            lambda run_ids: question(self.store, self._runs_with_rows(question, run_ids), **chosen),
+        )
+
+    def is_empty(self, question: queries.Question) -> bool:
+        """Return whether the answer to a question has no rows; nothing is asked where no run has rows in its table."""
+        return not self.may_have_rows(question) or not len(self.query(question))
+
+    def may_have_rows(self, question: queries.Question) -> bool:
+        """Return whether some run has rows in the table that is asked, whatever its ranks and steps."""
+        return question not in _TABLES or bool((self.filled_tables().integers(_TABLES[question]) == 1).any())
+
+    def query_op_tree(self, *, by_step: bool = False) -> Columns:
+        """Return the calling contexts of this side, inside its steps; see `queries.op_tree`."""
+        chosen = {"ranks": self.ranks, "steps": self.chosen_steps}
+        return self._select_ranks(self.query_with(queries.op_tree, **chosen, in_steps=True, by_step=by_step))
+
+    def query_kernel_metrics(self) -> Columns:
+        """Return what was measured in kernels, of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
+        return self.query_with(queries.kernel_metrics, ranks=self.ranks)
+
+    def filled_tables(self) -> Columns:
+        """Return which ranks have rows in which tables; see `queries.filled_tables`."""
+        return self.remember("filled tables", lambda: self.query_with(queries.filled_tables))
+
+    def pruned_runs(self) -> set[int]:
+        """Return the runs of this side that lost their details."""
+        return self.shared.pruned_runs(self.store, self.run_ids)
+
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` gives, made once for this side; who asks leaves it as it is."""
+        if key not in self.cache:
+            self.cache[key] = make()
+        found: T = self.cache[key]
+        return found
+
+    def _runs_with_rows(self, question: queries.Question, run_ids: Sequence[int]) -> Sequence[int]:
+        # most runs have no rows in most tables: they are not asked about
+        if question not in _TABLES:
+            return run_ids
+        filled = self.shared.query(run_ids, (queries.filled_tables,), partial(queries.filled_tables, self.store))
+        return sorted(set(compress(filled.listed("run_id"), filled.integers(_TABLES[question]) == 1)))
+
+    def _select_ranks(self, table: Columns) -> Columns:
+        return rows_of_captures(table, self.captures) if self.is_selection else table
+
+
+def rows_of_captures(table: Columns, captures: Columns) -> Columns:
+    """Return the rows of `table` (columns run_id, rank) that are of one of `captures`."""
+    own = keep_ranks(ranks_of(table), set(ranks_of(captures)))
+    return table if own.all() else table.taken(own)
+
+
+def keep_ranks(ranks: Sequence[Rank], known: Set[Rank]) -> Flags:
+    """Return which of `ranks` are among the `known` ones."""
+    return np.array([rank in known for rank in ranks], dtype=bool)
+
+
+def ranks_of(table: Columns) -> list[Rank]:
+    """Return the run and the rank of each row."""
+    return list(table.rows("run_id", "rank"))
