@@ -6,7 +6,7 @@ from typing import Final
 
 CPU_SECONDS: Final = {
     "advice": 10, "cli": 204, "compare": 65, "detect": 4, "hooks": 22, "limits": 20, "load": 40, "notify": 26,
-    "page": 46, "ranks": 8, "readers": 60, "real": 82, "regressions": 55, "reports": 52, "store": 75, "timeline": 18,
+    "page": 62, "ranks": 8, "readers": 60, "real": 82, "regressions": 64, "reports": 52, "store": 75, "timeline": 18,
     "watch": 27,
     "test_api.py": 6, "test_branches_come_in.py": 3, "test_language.py": 3,
     "test_at_once.py": 8, "test_docs.py": 9, "test_docs_commands.py": 48, "test_intake.py": 3,

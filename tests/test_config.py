@@ -114,6 +114,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ),
         ("page.keepers = 'wang'", r"tracker.toml: key page.keepers: expected a list, got a text; .*"),
         ("page.proxies = ['10.0.0.0/99']", r"tracker.toml: key page.proxies: is '10.0.0.0/99', expected a network; .*"),
+        ("page.issue_url = 'javascript:{title}'", r"tracker.toml: key page.issue_url: is .*, expected an http .*"),
         ("page.commit_url = 'javascript:a'", r"tracker.toml: key page.commit_url: is .*, expected an http address .*"),
     ],
 )

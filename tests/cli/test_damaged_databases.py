@@ -83,7 +83,8 @@ COMMANDS = [
 
 CHANGES = [
     "log", "explain 1", "ack 1", "expect 1 --reason ok", "mute 1 --until 2w --reason ok", "unmute 1 --reason ok",
-    "mute --op aten::mm --until 3d --reason ok", "invalid 1 --reason ok", "note 1 --reason ok", "versions pin v01",
+    "mute --op aten::mm --until 3d --reason ok", "invalid 1 --reason ok", "note 1 --reason ok", "undo 1 --reason ok",
+    "versions pin v01",
     "versions unpin v01", "versions order v08 --before v01", "versions judge", "versions forget-branch b",
     "cluster latest", "cut latest -o STEP", "status", "runs edit 1 --note x", "runs edit 1 --version v3",
     "runs tag 1 --tag a=b", "runs untag 1 --tag a", "runs exclude 1 --reason ok", "runs restore 1",

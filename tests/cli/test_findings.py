@@ -114,6 +114,21 @@ def test_a_user_says_what_findings_are(tracker, own):
     assert events[1]["who"] == "ann"
 
 
+def test_a_mark_is_taken_back_and_can_be_read(tracker, own):
+    tracker("expect", "I-1", "--reason", "meant so", "--by", "ann", "--db", own)
+    out = tracker("undo", "I-1", "--reason", "the wrong incident", "--by", "bob", "--db", own).out
+    first, second = out.splitlines()
+    assert first.startswith("expect of 9 findings taken back: ") and first.endswith("(now new)")
+    assert second.startswith("with what they cover: ")
+    number = str(listed(tracker, own, "--new")["findings"][0]["finding_id"])
+    events = tracker("explain", number, "--db", own).out
+    assert "expect, taken back by ann on " in events and "undo of expect by bob on " in events
+    assert ": the wrong incident" in events
+    again = tracker("undo", "I-1", "--reason", "once more", "--db", own)
+    assert (again.code, again.out) == (2, "")
+    assert again.err.startswith("tracker: no finding of I-1 has a mark to take back; tracker explain ")
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
@@ -128,6 +143,9 @@ def test_a_user_says_what_findings_are(tracker, own):
         (("expect", "I-1", "--reason", "..."), "the reason '...' says nothing; write why: --reason TEXT"),
         (("mute", "--op", "*", "--until", "2d", "--reason", "-"), "the reason '-' says nothing"),
         (("unmute", "silence:1", "--reason", "?"), "the reason '?' says nothing"),
+        (("undo", "1", "--reason", "r"), "finding 1 has no mark to take back"),
+        (("undo", "999", "--reason", "r"), "there is no finding 999"),
+        (("undo", "I-999", "--reason", "r"), "there is no incident I-999"),
         (("explain", "999"), "there is no finding 999"),
         (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
         (("findings", "--version", "v99"), "there is no version 'v99'"),

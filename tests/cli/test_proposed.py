@@ -34,7 +34,8 @@ ASKED = (
     "findings --new", "findings --state all", "findings --version v2 --workload gpt", "findings --format github",
     "findings --format junit", "explain 1", "explain 999", "explain I-1", "ack 1 --reason r",
     "ack 999 --reason r", "expect I-1 --reason r", "invalid I-99 --reason r", "note 999 --reason r",
-    "unmute 1 --reason r", "mute 1 --until 2w --reason r", "mute 1 --until version:v77 --reason r",
+    "unmute 1 --reason r", "undo 1 --reason r", "undo I-99 --reason r",
+    "mute 1 --until 2w --reason r", "mute 1 --until version:v77 --reason r",
     "calibrate v1 --workload gpt", "calibrate run:1 run:2 run:3",
     "thresholds", "thresholds set min_ratio=10% --reason r --workload gpt",
     "thresholds unset min_ratio", "versions pin v1 --workload gpt", "versions pin v2",
@@ -110,7 +111,8 @@ def problems(call, database, line, ran, words_of=shlex.split):
 
 
 def changes(line):
-    return line.split()[0] in ("ack", "expect", "mute", "unmute", "invalid", "note", "prune") or line.split()[1:2] in (
+    marks = ("ack", "expect", "mute", "unmute", "invalid", "note", "undo")
+    return line.split()[0] in (*marks, "prune") or line.split()[1:2] in (
         ["pin"], ["unpin"], ["order"], ["exclude"], ["restore"], ["delete"], ["tag"], ["set"],
     )  # fmt: skip
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import html
+import re
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
 import pytest
 
 from tests.cli.support import content
-from tracker import api
+from tests.page.browsing import Browser
+from tracker import api, config
+from tracker.regressions.inbox import found_rows
 from tracker.store import open_store
 
 
@@ -43,6 +49,16 @@ def test_a_mute_ends_early(page, db):
     page.act("mute", "3", until="2w")
     assert page.act("unmute", "3").headers["location"] == "/finding/3"
     assert state_of(db)[0] == "new"
+
+
+def test_a_mark_is_taken_back(page, db):
+    page.act("expect", "I-1")
+    assert page.act("undo", "I-1", reason="the wrong incident").headers["location"] == "/incident/I-1"
+    assert state_of(db) == ("new", ("li", "the wrong incident"))
+    text = page.get("/finding/3").text
+    assert "expect, taken back by li on" in text and "undo of expect by li on" in text
+    again = page.act("undo", "I-1")
+    assert again.status == 400 and "has a mark to take back" in again.headline
 
 
 def test_without_a_name_the_account_is_who(page, db):
@@ -86,3 +102,81 @@ def test_a_database_that_is_gone_takes_no_action(page, db):
     assert page.act("ack", "3").status == 503 and not db.exists()
     kept.rename(db)
     assert page.act("ack", "3").status == 303
+
+
+def states_of(db):
+    with open_store(str(db), read_only=True) as store:
+        return {row["finding_id"]: row["state"] for row in found_rows(store) if row["finding_id"] is not None}
+
+
+def form_of(page, address, **fields):
+    """The form of a page as a browser sends it: its hidden fields, and what a reader fills in."""
+    text = page.get(address).text
+    form = re.search(r'<form method="post" action="/act" id="act">.*?</form>', text, re.DOTALL)[0]
+    hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form)
+    return [*hidden, *fields.items()]
+
+
+def checked(page, address):
+    """What the boxes of a page stand for."""
+    return re.findall(r'<input type="checkbox" name="targets" value="(\d+)" form="act"', page.get(address).text)
+
+
+def send(page, fields):
+    return page.post(urlencode(fields).encode(), sec_fetch_site="same-origin")
+
+
+def test_checked_findings_take_one_reason_together(page, db):
+    first, second, *_, last = checked(page, "/incident/I-1")
+    fields = form_of(page, "/incident/I-1", action="expect", reason="float64", by="li", until="2w")
+    found = send(page, [*fields, ("targets", first), ("targets", second)])
+    assert (found.status, found.headers["location"]) == (303, "/incident/I-1")
+    states = states_of(db)
+    assert (states[int(first)], states[int(second)], states[int(last)]) == ("expected", "expected", "new")
+    assert "expect by li on" in page.get("/incident/I-1").text
+
+
+def test_without_a_check_the_form_is_about_the_whole_incident(page, db):
+    fields = form_of(page, "/incident/I-1", action="mute", reason="later", by="li", until="2w")
+    assert send(page, fields).headers["location"] == "/incident/I-1"
+    assert set(states_of(db).values()) == {"muted"}
+
+
+def test_the_list_of_findings_has_boxes_and_no_whole(page, db):
+    first, *_ = checked(page, "/findings")
+    fields = form_of(page, "/findings", action="ack", reason="seen by us", by="li", until="2w")
+    assert send(page, fields).headline.startswith("the form names nothing to change")
+    assert send(page, [*fields, ("targets", first)]).status == 303
+    assert states_of(db)[int(first)] == "acknowledged"
+
+
+def test_who_may_not_act_sees_no_boxes(db):
+    reader = Browser(db, read_only=True).logged_in()
+    assert checked(reader, "/incident/I-1") == [] and checked(reader, "/findings") == []
+
+
+def test_marks_and_notes_of_an_incident_stand_once(page):
+    page.act("note", "I-1", reason="bisected to 9f8e7d6")
+    first, *_ = checked(page, "/incident/I-1")
+    page.act("ack", first, reason="ticket 4711")
+    section = page.get("/incident/I-1").text.partition("<h2>Marks and notes</h2>")[2].partition("</section>")[0]
+    assert section.count("bisected to 9f8e7d6 (all findings)") == 1
+    assert section.count(f"ticket 4711 (of {first})") == 1
+
+
+def test_an_incident_is_there_as_markdown(page):
+    text = page.get("/incident/I-1").text
+    found = html.unescape(re.search(r'<pre id="as-markdown".*?>(.*?)</pre>', text, re.DOTALL)[1])
+    assert found.startswith("### ") and "\n| " in found and "I-1" in found
+    assert 'data-copies="as-markdown"' in text and "as-markdown" not in page.get("/").text
+
+
+def test_an_issue_opens_with_the_headline_and_the_page(db):
+    template = "https://git.example/issues/new?title={title}&body={text}"
+    page = Browser(db, page=config.PageRoles(issue_url=template)).logged_in()
+    found = page.get("/incident/I-1")
+    (address,) = [one for one in found.hrefs("p") if one.startswith("https://git.example/")]
+    query = dict(parse_qsl(urlsplit(address).query))
+    assert query["title"] == found.headline.split(" REGRESSED")[0].replace("→", "->")
+    assert query["body"].startswith("### ") and len(address) < 8_000
+    assert "open an issue" not in Browser(db).logged_in().get("/incident/I-1").text

@@ -65,3 +65,52 @@ def test_versions_of_a_chart_lead_to_diffs_and_a_drag_to_a_part(browser, served)
         page.keyboard.press("Escape")
         page.wait_for_url(address)
         assert page.evaluate("[...document.querySelectorAll('[style]')].length") == 0
+
+
+def test_the_board_is_refreshed_at_its_place_and_a_page_is_copied(browser, served):
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.set_viewport_size({"width": 700, "height": 200})
+        page.evaluate("scrollTo(0, 120)")
+        assert page.get_by_text(re.compile(r"updated \d\d:\d\d UTC")).count() == 1
+        # an element that only this load has
+        page.evaluate("document.body.dataset.load = 'first'")
+        with page.expect_navigation():
+            page.evaluate("document.querySelector('[data-refresh]').click()")
+        assert page.evaluate("[document.body.dataset.load ?? '', scrollY]") == ["", 120]
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.goto(f"{page.url}incident/I-1")
+        page.get_by_role("button", name="Copy as Markdown").click()
+        page.get_by_text("Copied").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()").startswith("### v3: the step is 2.2 % slower")
+        page.get_by_label(re.compile("^choose ")).first.check()
+        page.get_by_label("reason (required)").fill("float64")
+        page.get_by_role("button", name="Expect").click()
+        page.get_by_text("float64").first.wait_for(state="attached")
+        assert page.locator("section").get_by_text(re.compile(r"expect by .*float64 \(of \d+\)")).count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_change_and_verdict_are_not_cut_off_on_a_narrow_screen(browser, served, scheme):
+    """At 400 px the verdict of each line of the step is whole, and no page is wider than the screen."""
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.set_viewport_size({"width": 400, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        base = page.url
+        for address in (
+            "",
+            "findings",
+            "incident/I-1",
+            "finding/3",
+            "diff?side=v2&side=v3",
+            "runs",
+            "history",
+            "status",
+        ):
+            page.goto(base + address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, address
+        page.goto(f"{base}diff?side=v2&side=v3")
+        verdicts = page.locator("section table").first.locator("td", has_text=re.compile("^REGRESSED$"))
+        ends = verdicts.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
+        assert len(ends) > 0 and max(ends) <= 400

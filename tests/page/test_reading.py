@@ -320,16 +320,19 @@ def test_what_is_wrong_is_one_sentence_with_its_status(page, address):
     assert 10 < len(found.headline) < 500 and "Traceback" not in found.text and "root:" not in found.text
 
 
-def test_a_page_that_cannot_be_says_what_there_is_to_choose_from(db, page):
+def test_a_page_of_one_workload_offers_the_workloads(db, page):
     """A second workload, so that the history of the step is of none; the files of a page have no such choice."""
     with open_store(str(db)) as store:
         save(store, "v1", workload="bert")
-    for address in ("/history", "/log"):
-        found = page.get(address)
-        assert found.status == 400 and found.headline.startswith("there are several workloads: bert, gpt")
-        assert f"{address}?workload=bert" in found.hrefs("details")
-        assert page.get(f"{address}?workload=bert").status == 200
-    assert not page.get("/history.json").hrefs("details")
+        save(store, "v2", workload="bert")
+    for address in ("/history?", "/log?", "/history?key=step&", "/diff?side=v1&side=v2&"):
+        found = page.get(address.rstrip("?&"))
+        assert (found.status, found.headline) == (200, "Choose one of 2 workloads"), address
+        links = [f"{address}workload=bert", f"{address}workload=gpt"]
+        assert found.hrefs("article") == links
+        assert [page.get(link).status for link in links] == [200, 200]
+    assert page.get("/history.json").status == 400
+    assert page.get("/diff?side=v1&side=v9").status == 400
 
 
 def test_paths_are_refused_alike_whether_they_exist(page):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tracker
 from tests.factories import EPOCH_NS, save
 from tests.regressions.made import runs
 from tracker.errors import UsageError
@@ -12,7 +13,9 @@ from tracker.regressions.judgement import tracks_of, update
 from tracker.reports import render
 from tracker.results import BoardOptions
 from tracker.store import runs as edits
+from tracker.store import watchers
 from tracker.store.versions import pin_version
+from tracker.units import format_age
 
 
 def line(found, workload):
@@ -98,3 +101,51 @@ def test_points_of_runs_without_a_profiler_have_verdicts(store):
     update(store, tracks_of(store))
     points = board(store).tables["points"].records()
     assert points[-1]["verdict"] == "REGRESSED"
+
+
+def test_an_accepted_change_is_said_to_be_accepted(store):
+    """The step of v2 takes 50 ms instead of 40, as a user expects, until the mark is taken back."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5, count=3)
+    update(store, tracks_of(store))
+    assert line(board(store), "gpt")["accepted"] is False
+    tracker.expect("I-1", reason="float64", store=store)
+    found = board(store)
+    one = line(found, "gpt")
+    assert (one["accepted"], one["new"], one["step_verdict"]) == (True, 0, "REGRESSED")
+    assert found.headline == "1 workload, no open regression"
+    assert "REGRESSED, accepted" in render(found, "text", width=200)
+    tracker.undo("I-1", reason="not intended", store=store)
+    assert line(board(store), "gpt")["accepted"] is False
+
+
+def test_an_accepted_change_of_an_older_version_is_none_of_the_newest(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5, count=3)
+    runs(store, "v3", {"op07": 11.0}, start=8, count=3)
+    update(store, tracks_of(store))
+    tracker.expect("I-1", reason="float64", store=store)
+    assert line(board(store), "gpt")["accepted"] is False
+
+
+HOUR = 3600 * 10**9
+
+
+def test_a_late_run_stands_on_top(store):
+    """A run of bert is expected each hour; 90 minutes after the folder was first seen, none ever came."""
+    save(store, "v1", started_at_ns=EPOCH_NS)
+    began = EPOCH_NS + 100 * HOUR
+    folder = watchers.folder_id(store, "", "/profiles", "{workload}/{version}", now_ns=began)
+    watchers.note_folder(store, folder, "", {"bert": HOUR}, now_ns=began)
+    assert list(board(store, now_ns=began + HOUR // 2).tables["late"].listed("workload")) == []
+    found = board(store, now_ns=began + HOUR * 3 // 2)
+    (late,) = found.tables["late"].records()
+    assert (late["workload"], late["every_ns"], late["last_ns"], late["due_ns"]) == ("bert", HOUR, None, began + HOUR)
+    text = " ".join(render(found, "text", width=120).split())
+    assert "LATE: a run of bert was due " in text
+    assert f"one is expected every {format_age(HOUR)}, and none ever came." in text
+    assert "late" not in render(board(store, now_ns=began), "text", width=120).lower()
+
+
+def test_an_empty_board_names_the_first_command(store):
+    assert "tracker ingest PATH --version VERSION --workload WORKLOAD" in render(board(store), "text")

@@ -36,7 +36,7 @@ def test_an_incident_adds_up_and_lists_its_findings():
     # 5 + 1 - 0.5 + 4.5 = 10 ms
     assert (
         "Step 100.00 -> 110.00 ms (+10.00 ms, +10.0 %) = operators found +5.00 ms, machine-wide drift +1.00 ms, other "
-        "operators -0.50 ms, idle +4.50 ms." in " ".join(text.split())
+        "operators -0.50 ms, time outside operators +4.50 ms." in " ".join(text.split())
     )
     assert cells_of(text, "2  aten::mm")[1:5] == ["aten::mm", "+5.00 ms", "+50.0 %", "50.0 %"]
     following = text.partition("\nNext:\n")[2].splitlines()
@@ -49,9 +49,10 @@ def test_cause_and_share_of_a_finding_stay_at_80_columns():
     assert "of change" in text and "slower per call" in line_of(text, "2  aten::mm")
 
 
-def test_time_in_no_operator_is_named_by_what_there_is():
+def test_time_outside_operators_has_one_name():
+    """On a CPU it is the host between two operators, which no device idles through."""
     lines = [builders.line(exposed_communication_ns=5e6)]
-    assert "idle and communication +4.50 ms" in " ".join(render(builders.findings(lines=lines), "text").split())
+    assert "time outside operators +4.50 ms" in " ".join(render(builders.findings(lines=lines), "text").split())
 
 
 def test_what_only_came_is_added_and_no_regression():

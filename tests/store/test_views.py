@@ -22,7 +22,7 @@ from tests.regressions import made
 from tracker.errors import StoreError
 from tracker.profile import Breakdown
 from tracker.regressions import track as rules
-from tracker.regressions.actions import act
+from tracker.regressions.actions import act, undo
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.regressions.track import named_tracks, read_tracks
@@ -285,6 +285,9 @@ def test_the_state_of_a_finding_is_that_of_the_commands(store):
     act(store, Word("expect", **word), finding_ids=[by_name["op07"]])
     act(store, Word("unmute", **word), finding_ids=[by_name["op08"]])
     assert states() == {"op07": "expected", "op08": "new", "op09": "invalid"}
+    taken = Word("undo", "ann", 2, "no")
+    undo(store, taken, finding_ids=[by_name["op07"], by_name["op09"]])
+    assert states() == {"op07": "acknowledged", "op08": "new", "op09": "new"}
     act(store, Word("mute", until_ns=None, until_version="v4", **word), finding_ids=[by_name["op08"]])
     assert states()["op08"] == "muted"
     made.runs(store, "v4", {"op07": 5.0, "op08": 3.0, "op09": 3.0}, start=30)

@@ -24,6 +24,7 @@ from tracker.api.edits import (
     restore_runs,
     send_notifications,
     tag_runs,
+    undo,
     unmute,
     unpin_version,
     untag_runs,
@@ -52,6 +53,6 @@ __all__: list[str] = [
     "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
     "exclude_runs", "expect", "explain", "findings", "forget_branch", "history", "ingest", "invalid", "log", "matrix",
     "mute", "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
-    "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "unmute", "unpin_version",
+    "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "undo", "unmute", "unpin_version",
     "untag_runs", "versions",
 ]  # fmt: skip

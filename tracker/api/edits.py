@@ -107,6 +107,28 @@ def unmute(findings: Names, *, reason: str, by: str | None = None, store: Store 
     return done
 
 
+def undo(findings: Names, *, reason: str, by: str | None = None, store: Store | None = None) -> list[int]:
+    """Take back the last mark of findings, as `tracker undo` does. Arguments and result as of `ack`.
+
+    Of an incident that is the newest mark on its findings. UsageError where there is none, or a version of the track
+    was judged since.
+    """
+    return [number for number, _ in undone_marks(findings, reason=reason, by=by, store=store)]
+
+
+def undone_marks(
+    findings: Names, *, reason: str, by: str | None = None, store: Store | None = None
+) -> list[tuple[int, str]]:
+    """Take back the last mark of findings, as `undo` does; return each finding with the mark that it had."""
+    from tracker.regressions import actions
+    from tracker.store import findings as stored_findings
+
+    finding_ids, incident_ids = actions.numbers_of(_listed(findings))
+    wish = stored_findings.Word("undo", account(by), time.time_ns(), reason)
+    with writing(store) as opened:
+        return actions.undo(opened, wish, finding_ids=finding_ids, incident_ids=incident_ids)
+
+
 def _mark(
     action: Action,
     findings: Names,

@@ -41,6 +41,7 @@ COMMANDS: Final = {
         "unmute": "End a mute early.",
         "invalid": "Mark findings as false positives.",
         "note": "Add a comment to findings.",
+        "undo": "Take back the last mark of a finding.",
         "log": "Show what each version achieved, per configuration.",
         "versions": "List, order and pin versions.",
     },
@@ -78,7 +79,7 @@ WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
 _MODULES: Final = {
     "init": "start", "demo": "start", "doctor": "start",
     "explain": "findings", "ack": "findings", "expect": "findings", "mute": "findings", "unmute": "findings",
-    "invalid": "findings", "note": "findings", "log": "history", "show": "diff", "status": "watch",
+    "invalid": "findings", "note": "findings", "undo": "findings", "log": "history", "show": "diff", "status": "watch",
     "calibrate": "thresholds", "prune": "db",
 }  # fmt: skip
 """The module of a command, where its name differs."""

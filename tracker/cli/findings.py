@@ -1,4 +1,4 @@
-"""`tracker findings`, `explain`, and marks on findings: `ack`, `expect`, `mute`, `unmute`, `invalid`, `note`."""
+"""`tracker findings`, `explain`, and marks on findings: `ack`, `expect`, `mute` and others, and `undo`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tracker.api.edits import mute_end
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, next_lines, plan
 from tracker.errors import UsageError
-from tracker.reports.views.findings import name_of
+from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_numbers, some_of
@@ -216,6 +216,35 @@ def unmute(
       tracker unmute silence:3 --reason "the copies are rewritten"
     """
     _mark("unmute", targets, db, reason=reason, by=by)
+
+
+def undo(targets: Targets, reason: Reason, by: By = None, db: Database = None) -> None:
+    """Take back the last mark of a finding: ack, expect, mute, unmute or invalid. Of an incident: its newest mark.
+
+    Possible until the next version of the track is judged. The mark stays in the events of the finding, with who took
+    it back, when and why. Notes stay.
+
+    \b
+    Example:
+      tracker undo 12 --reason "the wrong finding"
+      tracker undo I-3 --reason "it is not intended after all"
+    """
+    from tracker.regressions.inbox import found_rows
+
+    with opened(db) as store:
+        done = api.edits.undone_marks(targets, reason=reason, by=by, store=store)
+        rows = {row["finding_id"]: row for row in found_rows(store)}
+    lines = []
+    for action in dict.fromkeys(action for _, action in done):
+        own = [rows[number] for number, taken in done if taken == action]
+        all_numbers = {row["finding_id"] for row in own}
+        heads = [row for row in own if row["under"] not in all_numbers]
+        states = some_of(list(dict.fromkeys(state_text(row) for row in heads)))
+        listed = format_numbers(sorted(row["finding_id"] for row in heads))
+        lines.append(f"{action} of {counted(len(heads), 'finding')} taken back: {listed} (now {states})")
+        below = format_numbers(sorted(all_numbers - {row["finding_id"] for row in heads}))
+        lines += [f"with what {'it covers' if len(heads) == 1 else 'they cover'}: {below}"] if below else []
+    emit("\n".join(lines))
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:

@@ -254,6 +254,7 @@ class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     actors: tuple[str, ...] = ()
     keepers: tuple[str, ...] = ()
     commit_url: str | None = None
+    issue_url: str | None = None
     perfetto: str = "https://ui.perfetto.dev"
 
 
@@ -367,6 +368,8 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
     ]
     if (url := entries.page.commit_url) and not (re.match("https?://", url) and "{good}" in url and "{bad}" in url):
         found.append(("page.commit_url", f"is {url!r}, expected an http address with {{good}} and {{bad}}"))
+    if (url := entries.page.issue_url) and not (re.match("https?://", url) and "{title}" in url):
+        found.append(("page.issue_url", f"is {url!r}, expected an http address with {{title}}, and {{text}} if wanted"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     found += _numbered("watch.folders", map(_of_folder, entries.watch.folders))
     found += [

@@ -50,6 +50,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "actors": "as --actor, a list",
         "keepers": "as --keeper, a list",
         "commit_url": "the address of the commits {good}...{bad} of a finding or diff, linked on its page",
+        "issue_url": "the address of a new issue with {title} and {text}, linked on the page of an incident or finding",
         "perfetto": "where the pages open traces; a copy of your own, or empty for no button",
     },
     "[alerts]": {

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tracker import reports
 from tracker.errors import UsageError
 from tracker.page import links
-from tracker.page.links import NotFoundError, number, side, without_rows
+from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
 from tracker.reports.cells import blank, col, of, words
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 _MOST_BESIDE: Final = 20
+_MOST_PAIRS: Final = 50
+"""Versions beside the one before that a diff without sides offers."""
 
 
 class Inquiry(Struct, frozen=True):
@@ -95,6 +97,16 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     return links.commits_address(template, good, bad)
 
 
+def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Document:
+    """Return the document of a question that fits several workloads: the same question of each, as a link."""
+    chosen = [*(("side", name) for name in asked.sides), *texts_of(asked.options)]
+    made = table_of(
+        "", (Column("workload", of("workload", str), **WORDS),), [{"workload": name} for name in workloads],
+        is_first=True, links=lambda row: Target(asked.page, (*chosen, ("--workload", row["workload"]))),
+    )  # fmt: skip
+    return Document(title=title, headline=f"Choose one of {counted(len(workloads), 'workload')}", blocks=(made,))
+
+
 def _board(store: Store, asked: Inquiry) -> Answer:
     from tracker.regressions.board import board
 
@@ -155,8 +167,7 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
 
     chosen = asked.options
     if not asked.sides:
-        headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
-        return Answer((), document=Document(title="Diff", headline=headline))
+        return Answer((), document=_choices(store, chosen.workload))
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
@@ -166,6 +177,32 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
         )
     rows = next(iter(chosen.by), "op")
     return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
+
+
+def _choices(store: Store, workload: str | None) -> Document:
+    """Return the document of a diff without sides: the newest versions, each beside the one before it."""
+    headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
+    before: dict[str, str] = {}
+    rows: list[Row] = []
+    for name, version, runs in queries.versions(store).rows("workload", "version", "runs"):
+        # a version whose runs are all excluded has nothing to compare
+        if not runs or workload not in (None, name):
+            continue
+        rows.append({"workload": name, "version": version, "before": before.get(name), "runs": runs})
+        before[name] = version
+    newest = [row for row in reversed(rows) if row["before"] is not None][:_MOST_PAIRS]
+    columns = (
+        Column("version", of("version", str), link=_pair, **WORDS),
+        Column("the one before", of("before", str), left=True),
+        Column("workload", of("workload", str), left=True), col("runs"),
+    )  # fmt: skip
+    made = table_of("The newest versions, each beside the one before", columns, newest, is_first=True)
+    return Document(title="Diff", headline=headline, blocks=(made,) if newest else ())
+
+
+def _pair(row: Row) -> Target:
+    sides = (("side", str(row["before"])), ("side", str(row["version"])))
+    return Target("diff", (*sides, ("--workload", str(row["workload"]))))
 
 
 def _history(store: Store, asked: Inquiry) -> Answer:
@@ -276,6 +313,8 @@ _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
     "run_advice": _advised, "advice": _advised, "search": _search,
 }  # fmt: skip
+_ALWAYS: Final = ("run", "version", "step time", "started (UTC)")
+"""Columns of runs that stand there even where all cells are the same."""
 _COLUMNS: Final = (
     Column("run", lambda row: f"run:{row['run_id']}", **WORDS), Column("version", of("version", str), left=True),
     Column("workload", of("workload", str), left=True),
@@ -291,13 +330,23 @@ _COLUMNS: Final = (
 
 
 def _runs_document(rows: Sequence[Row], *, more: bool) -> Document:
+    """Return the list of runs; what is the same in all of them stands in its title and not in a column."""
+    columns, alike = [], []
+    for column in _COLUMNS:
+        cells = {column.cell(row) for row in rows}
+        if len(rows) > 1 and len(cells) == 1 and column.header not in _ALWAYS:
+            alike += [f"{column.header} {next(iter(cells))}"] if "".join(cells).strip(MISSING_TEXT) else []
+        else:
+            columns.append(column)
     made = table_of(
-        "", _COLUMNS, rows, is_first=True, note="older runs are left out: a larger limit shows them" if more else "",
-        links=lambda row: Target("run", (("RUN", str(row["run_id"])),)),
+        "", columns, rows, is_first=True, note="older runs are left out: a larger limit shows them" if more else "",
+        links=lambda row: Target("run", (("RUN", str(row["run_id"])),)), checks=lambda row: f"run:{row['run_id']}",
     )  # fmt: skip
     commands = ("tracker runs --state all",) if not rows else (f"tracker show run:{rows[0]['run_id']}",)
+    shared = f"; all with {', '.join(alike)}" if alike else ""
     return Document(
-        title="runs, the newest first", headline=counted(len(rows), "run") if rows else "No run matches",
+        title=f"runs, the newest first{shared}",
+        headline=counted(len(rows), "run") if rows else "No run matches",
         blocks=(made,) if rows else (), next_commands=commands,
     )  # fmt: skip
 

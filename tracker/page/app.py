@@ -14,7 +14,7 @@ from hashlib import sha256
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, structs
@@ -31,14 +31,14 @@ from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer, commits_address, known_run
+from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen, Texts
 from tracker.reports import html
 from tracker.reports.document import COMMITS, HERE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
-from tracker.units import printable
+from tracker.units import format_moment, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,7 +53,17 @@ LONGEST_S: Final = 30
 """Questions that are answered at once; how long others wait, and how long one may take."""
 _LIGHT: Final = ("board", "findings", "runs", "search", "status")
 """Pages that a user may have several of at once; others take longer, and come one after the other."""
+_CHOOSE_WORKLOAD: Final = "choose one with --workload"
+"""The remedy where several workloads could be meant."""
+_LIVE: Final = ("board", "status")
+"""Pages that are loaded again while they are open."""
+_MOST_VERSIONS: Final = 200
+"""Versions that a field proposes."""
 _MOST_CHOICES: Final = 40
+_MUTE: Final = "2w"
+"""How long a mute lasts, unless the form says otherwise."""
+_ISSUE: Final = 2_000
+"""Characters of a page in the address of a new issue: trackers refuse addresses of more than 8 kB."""
 _TYPES: Final = {
     "json": "application/json", "csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "speedscope": "application/json",
@@ -65,12 +75,12 @@ _NEEDED: Final = (
 )  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
-    "note": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
+    "note": Role.ACTOR, "undo": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
 }  # fmt: skip
 """Action -> who may do it."""
 _WORDS: Final = {
-    "ack": "Acknowledge", "expect": "Expected", "mute": "Mute", "unmute": "End mute", "invalid": "False positive",
-    "note": "Add note", "exclude": "Exclude", "restore": "Restore",
+    "ack": "Acknowledge", "expect": "Expect", "mute": "Mute", "unmute": "End mute", "invalid": "Invalid",
+    "note": "Add note", "undo": "Undo", "exclude": "Exclude", "restore": "Restore",
 }  # fmt: skip
 
 
@@ -211,9 +221,13 @@ class _Pages:
                 except UsageError as error:
                     if format or asked.about:
                         raise
-                    # with what there is to choose from
-                    status = _status_of(error)
-                    found = Answer((), document=_problem(status, str(error)))
+                    choices = _known(store, "workload", None, asked.sides) if _is_ambiguous(error, page) else []
+                    if len(choices) > 1:
+                        found = Answer((), document=choose_workload(asked, page.title, choices))
+                    else:
+                        # with what there is to choose from
+                        status = _status_of(error)
+                        found = Answer((), document=_problem(status, str(error)))
                 response = (
                     self._file(asked, found, format) if format
                     else HTMLResponse(
@@ -269,6 +283,11 @@ class _Pages:
         read_only = self._site.access.policy.read_only
         commits = commits_address(store, found, self._site.settings.page.commit_url)
         sought = getattr(asked.options, "q", None) or ""
+        markdown = found.written("markdown") if asked.page in ("incident", "finding") else ""
+        issue = ""
+        if markdown:
+            headline = found.makes()[0](Look()).headline
+            issue = _issue_address(self._site.settings.page.issue_url, headline, str(markdown))
         around = self._around(
             asked.page, reader, sought, formats=tuple(formats),
             link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
@@ -277,8 +296,10 @@ class _Pages:
             is_narrowed=not formats or any(name not in (links.OF_CHART | {"--workload"}) for name, _ in texts),
             trace=self._trace(asked) if found.has_trace else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
-                    *([Choice("commits", commits)] if commits else [])),
-            forms=(*_questions(asked, page, texts), *_actions(asked, found, read_only, reader)),
+                    *([Choice("commits", commits)] if commits else []),
+                    *([Choice("open an issue", issue)] if issue else [])),
+            markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
+            forms=(*_questions(asked, page, texts, store), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
 
@@ -345,8 +366,12 @@ class _Pages:
 
     def _act(self, given: Iterable[tuple[str, str]], reader: Visitor) -> Response:
         values: dict[str, str] = {}
+        targets: list[str] = []
         for name, value in given:
             links.check_text(name, value.strip())
+            if name == "targets":  # one of each row that was chosen
+                targets += value.replace(",", " ").split()
+                continue
             if name in values:
                 raise UsageError(f"the form has two values of {name!r}", remedy="send it from a page")
             values[name] = value.strip()
@@ -355,9 +380,10 @@ class _Pages:
             raise UsageError(f"there is no action {action[:20]!r}", remedy=f"choose from {', '.join(ACTIONS)}")
         if reader.role < ACTIONS[action]:
             raise HTTPException(403, f"{reader.name or 'This login'} may not {action}: nothing was changed")
-        targets = values.get("targets", "").replace(",", " ").split()
+        whole = values.get("whole", "")
+        targets = targets or whole.split()
         if not targets:
-            raise UsageError("the form names nothing to change", remedy="give numbers, such as I-3 or 12")
+            raise UsageError("the form names nothing to change", remedy="check findings, or give I-3 or 12")
         reason, who = values.get("reason", ""), reader.name or values.get("by") or edits.account(None)
         with self._site.opened(True) as store:
             if ACTIONS[action] is Role.KEEPER:
@@ -368,7 +394,7 @@ class _Pages:
                 edits.mute(targets, until=values.get("until", ""), reason=reason, by=who, store=store)
             else:
                 getattr(edits, action)(targets, reason=reason, by=who, store=store)
-        return RedirectResponse(_back(action, targets), status_code=303)
+        return RedirectResponse(_back(action, [whole] if whole else targets), status_code=303)
 
     # ---- what goes wrong ----
 
@@ -415,18 +441,25 @@ class _Live:
         if link.page == COMMITS:
             return links.commits_address(self._commit_url, query["good"], query["bad"])
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
-        if link.page == "history" and workload and not name.isdigit():
+        if link.page == "history" and workload and name and not name.isdigit():
             if workload not in self._names:
                 known = list(queries.series_names(self._store, workload).rows("kind", "name"))
                 self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
             kind = query.get("--kind")
             if ((kind, name) if kind else (name,)) not in self._names[workload]:
                 return ""
+        if any(len(value) > links.LONGEST_NAME for _, value in link.query):
+            return ""  # which no page would take
         return links.address_of(link)
 
 
 def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
+
+
+def _is_ambiguous(error: UsageError, page: Screen) -> bool:
+    """Return whether a page only lacks the name of a workload, which it can offer."""
+    return "workload" in page.choices and error.remedy == _CHOOSE_WORKLOAD
 
 
 def _status_of(error: TrackerError) -> int:
@@ -435,6 +468,14 @@ def _status_of(error: TrackerError) -> int:
     if isinstance(error, TooLittleDataError):
         return 409
     return 400 if isinstance(error, UsageError) else 503
+
+
+def _issue_address(template: str | None, title: str, markdown: str) -> str:
+    """Return the address of a new issue with the headline and the first part of a page; "" where none was set."""
+    if not template:
+        return ""
+    text = markdown if len(markdown) <= _ISSUE else f"{markdown[:_ISSUE].rpartition(chr(10))[0]}\n\n…"
+    return template.replace("{title}", quote(title, safe="")).replace("{text}", quote(text, safe=""))
 
 
 def _safe(text: str) -> str:
@@ -460,10 +501,14 @@ def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterat
     for field in page.choices:
         if field == "force" and len(asked.sides) > 2:
             continue  # a matrix compares what it is given
+        if field == "against" and not any(queries.versions(store).listed("pinned")):
+            continue  # there is no pinned version to judge against
         how = spelled[field]
         others = [pair for pair in texts if pair[0] != how.name]
         own = [value for name, value in texts if name == how.name]
         words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field, workload, asked.sides)
+        if field == "metric":
+            words = _measured(store, words, workload)
         if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
             continue
         usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
@@ -492,12 +537,25 @@ def _known(store: Store, field: str, workload: str | None, sides: Sequence[str])
     return sorted({str(device) for device in found if device})
 
 
+def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:
+    """Return the metrics that the log of `workload`, or of the only one, can have: throughput where a run states it."""
+    workloads = {workload} if workload else {*queries.versions(store).listed("workload")}
+    if len(workloads) != 1:
+        return list(metrics)  # one of them is chosen first
+    known = {*queries.series_names(store, workloads.pop()).rows("kind", "name")}
+    return [metric for metric in metrics if metric != "throughput" or ("run", "throughput") in known]
+
+
 def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
     return links.address(page, asked.about, asked.sides, texts)
 
 
-def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
-    """The form for what is no choice: names and patterns."""
+def _questions(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[Form]:
+    """The form for what is no choice: names and patterns; of runs also that which compares the checked ones."""
+    if asked.page == "runs":
+        yield Form(
+            "", PAGES["diff"].path, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side"
+        )
     if not page.texts and not page.sides:
         return
     spelled = links.spelled(page.options)
@@ -511,7 +569,14 @@ def _questions(asked: Inquiry, page: Screen, texts: Texts) -> Iterator[Form]:
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
         fields.append((bare, bare, value, "text"))
-    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True)
+    offers = _versions(store, getattr(asked.options, "workload", None)) if page.sides > 1 else ()
+    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True, offers=offers)
+
+
+def _versions(store: Store, workload: str | None) -> tuple[str, ...]:
+    """Return the versions of a workload, or of all, the newest first, which a side may be."""
+    known = [label for name, label in queries.versions(store).rows("workload", "version") if workload in (None, name)]
+    return ("latest", "pinned", *list(dict.fromkeys(known[::-1]))[:_MOST_VERSIONS])
 
 
 def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:
@@ -530,12 +595,16 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         return
     if reader.role < Role.ACTOR:
         return
-    target = (own[0], "findings, such as I-3 12", *own[2:])
-    what = "this incident" if asked.page == "incident" else "this finding" if found.acts_on else "findings"
-    buttons = _buttons("ack", "expect", "invalid", "unmute", "note")
-    yield Form(f"Decide on {what}", "/act", buttons, (target, *reason))
-    until = ("until", "until (2w, 2026-12-31, future:v2.4)", "", "needed")
-    yield Form("", "/act", _buttons("mute"), (target, until, *reason))
+    buttons = _buttons("ack", "expect", "mute", "invalid", "unmute", "note", "undo")
+    until = ("until", "mute until (2w, 2026-12-31, future:v2.4)", _MUTE, "text")
+    if asked.page == "finding":
+        target, title = ("targets", "", found.acts_on, "hidden"), "Decide on this finding"
+    elif found.acts_on:
+        target = ("whole", "", found.acts_on, "hidden")
+        title = f"Decide on the checked findings; on all of {found.acts_on} where none is checked"
+    else:
+        target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
+    yield Form(title, "/act", buttons, (target, *reason, until), name="act")
 
 
 def _buttons(*actions: str) -> tuple[tuple[str, str], ...]:

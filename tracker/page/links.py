@@ -36,8 +36,10 @@ from tracker.units import NS_PER_US, is_plain
 
 _HELP: Final = "see the page without it"
 MOST_SIDES: Final = 5
+LONGEST_NAME: Final = 4_000
+"""Characters of a value of an address: names of kernels have thousands."""
 LONGEST: Final = 500
-"""Characters of a value in an address or a form."""
+"""Characters of a value in a form."""
 MOST_VALUES: Final = 100
 FORMATS: Final = ("json", "csv", "xlsx", "html")
 """The files of a page, unless it says otherwise."""
@@ -186,7 +188,7 @@ def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any
     named = {_bare(how.name): (field, how) for field, how in spelled(kind).items()}
     given: dict[str, list[str]] = {}
     for name, value in pairs:
-        check_text(name, value)
+        check_text(name, value, LONGEST_NAME)
         if not value:
             continue  # an empty field of a form
         if name in named:
@@ -210,10 +212,10 @@ def _value(how: Declared, texts: list[str]) -> Any:
     return how.value(texts[0], _HELP)
 
 
-def check_text(name: str, value: str) -> None:
+def check_text(name: str, value: str, longest: int = LONGEST) -> None:
     """UsageError for a text of an address or form that is too long, or holds control characters."""
-    if len(name) > LONGEST or len(value) > LONGEST:
-        raise UsageError(f"{name[:20]!r} has {len(value):,} characters", remedy=f"give {LONGEST} at most")
+    if len(name) > longest or len(value) > longest:
+        raise UsageError(f"{name[:20]!r} has {len(value):,} characters", remedy=f"give {longest} at most")
     if not (is_plain(name) and is_plain(value)) or any("\ud800" <= char <= "\udfff" for char in name + value):
         raise UsageError(f"{name[:20]!r} holds control characters", remedy="write it on one line, as plain text")
 

@@ -1,5 +1,5 @@
-"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note. Kept for ever: it changes
-what is shown, alerted and gated, never a verdict, a level, or an end.
+"""What users say of findings: acknowledged, expected, muted until an end, wrong, or a note; and what they take back.
+Kept for ever: it changes what is shown, alerted and gated, never a verdict, a level, or an end.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.inbox import found_rows, track_key_of
+from tracker.regressions.inbox import counting_marks, found_rows, track_key_of
 from tracker.results import CONFIRMED_STATES, ENDED_STATES
-from tracker.store import Store
+from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import Action, Word
@@ -96,3 +96,78 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
 
     store.transact(write)
     return sorted(chosen)
+
+
+def undo(
+    store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()
+) -> list[tuple[int, str]]:
+    """Take back the last mark of these findings, and of those of these incidents the newest one; all or nothing.
+
+    Return the number of each finding with the mark that it had. The mark and who took it back stay in its events. Notes
+    are comments and stay. What a finding covers loses the mark that it got with it. UsageError for a finding that there
+    is not, that has no mark, or of whose track a version was judged since: that one was shown, alerted and gated by it.
+    """
+    check_reason(wish.reason)
+    rows = {row["finding_id"]: row for row in found_rows(store, now_ns=wish.when_ns) if row["finding_id"] is not None}
+    last_marks = {number: own[-1] for number, own in _marks_of(store).items() if number in rows}
+    chosen: dict[int, dict[str, Any]] = {}
+    for number in dict.fromkeys(finding_ids):
+        if number not in rows:
+            raise UsageError(f"there is no finding {number}", remedy=_LIST if rows else _NONE)
+        if number not in last_marks:
+            raise UsageError(f"finding {number} has no mark to take back", remedy=f"tracker explain {number}")
+        chosen[number] = last_marks[number]
+    for number in dict.fromkeys(incident_ids):
+        own = [row["finding_id"] for row in rows.values() if row["incident_id"] == number]
+        if not own:
+            raise UsageError(f"there is no incident I-{number}", remedy=_LIST if rows else _NONE)
+        marked = [last_marks[finding] for finding in own if finding in last_marks]
+        if not marked:
+            raise UsageError(f"no finding of I-{number} has a mark to take back", remedy=f"tracker explain I-{number}")
+        newest = max(marked, key=lambda mark: (mark["when_ns"], mark["mark_id"]))
+        chosen |= {mark["finding_id"]: mark for mark in marked if _are_one_act(mark, newest)}
+    below = set(chosen)
+    while more := {number for number, row in rows.items() if row["under"] in below} - below:
+        below |= more
+    for number in below - chosen.keys():
+        mark = last_marks.get(number)
+        if mark is not None and any(_are_one_act(mark, other) for other in list(chosen.values())):
+            chosen[number] = mark
+
+    def write(connection: Connection) -> None:
+        track_keys = {track_key_of(rows[number]) for number in chosen}
+        for track_key in sorted(track_keys, key=lambda key: tuple(key.parameters.values())):
+            # no version may be judged between the question and the answer
+            stored_findings.lock_track(connection, track_key)
+        for number, mark in chosen.items():
+            _check_nothing_came_since(connection, track_key_of(rows[number]), number, mark)
+            if not stored_findings.take_back(connection, mark["mark_id"], wish):
+                raise UsageError(f"finding {number}: another user took this back", remedy=f"tracker explain {number}")
+
+    store.transact(write)
+    return sorted((number, str(mark["action"])) for number, mark in chosen.items())
+
+
+def _marks_of(store: Store) -> dict[int, list[dict[str, Any]]]:
+    """Return the marks of each finding that has one that counts."""
+    marks = {number: counting_marks(words) for number, words in queries.finding_words(store).items()}
+    return {number: own for number, own in marks.items() if own}
+
+
+def _are_one_act(mark: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two findings got their marks by one command or form."""
+    return all(mark[name] == other[name] for name in ("action", "who", "when_ns", "reason"))
+
+
+def _check_nothing_came_since(
+    connection: Connection, track_key: stored_tracks.TrackKey, number: int, mark: dict[str, Any]
+) -> None:
+    """Raise UsageError where a version of the track was judged after a mark was given, or nobody knows."""
+    what = f"finding {number}: {mark['action']} by {mark['who']} cannot be taken back"
+    remedy = f"tracker note {number} --reason TEXT adds a comment"
+    newest = mark["newest_version_id"]
+    if newest is None:
+        raise UsageError(f"{what}: what was judged before it is not known", remedy=remedy)
+    later = stored_findings.find_version_judged_after(connection, track_key, newest)
+    if later is not None:
+        raise UsageError(f"{what}: {later} was judged since", remedy=remedy)

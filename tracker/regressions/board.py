@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -12,16 +13,16 @@ from tracker.columns import Columns
 from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.track import named_tracks
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
-from tracker.store import Store, queries
+from tracker.store import Store, queries, watchers
 from tracker.store.tracks import TrackKey
 
 Row = dict[str, Any]
 _STEP: Final = ("step", "e2e")
 
 
-def board(store: Store, *, options: BoardOptions | None = None) -> Board:
+def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | None = None) -> Board:
     """Every track with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
-    the largest change since a good version.
+    the largest change since a good version. `now_ns`: the moment at which runs are late, None: now.
 
     UsageError for a workload or device that is not there.
     """
@@ -30,24 +31,47 @@ def board(store: Store, *, options: BoardOptions | None = None) -> Board:
     courses = _courses(store, options.workload)
     names_of = named_tracks(store, options.workload, options.device) if courses else {}
     course_of = {tuple(names.values()): courses[key] for key, names in names_of.items() if key in courses}
-    chosen = FindingsOptions(workload=options.workload, device=options.device, states=OPEN_STATES)
+    chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "expected"))
     found = findings(store, options=chosen) if courses else None
     worse: dict[tuple[str, ...], list[Row]] = {}
+    accepted = set()
     for row in found.tables["findings"].records() if found else ():
-        if row["direction"] == "regression":
+        if row["state"] == "expected":
+            if row["kind"] == "run" and row["name"] in _STEP:
+                accepted.add((_names(row), row["version"]))
+        elif row["direction"] == "regression":
             worse.setdefault(_names(row), []).append(row)
     made = [
-        (_row(standing, course, worse.get(_names(standing), [])), course)
+        (
+            _row(standing, course, worse.get(_names(standing), []))
+            | {"accepted": (_names(standing), standing["version"]) in accepted},
+            course,
+        )
         for standing in (found.tables["lines"].records() if found else ())
         if (course := course_of.get(_names(standing)))
     ]
     incidents = [row["incident_id"] for row in found.tables["incidents"].records()] if found else []
     made.sort(key=lambda one: _worst_first(one[0], incidents))
     points = [{"line": at, **version} for at, (_, course) in enumerate(made) for version in course[-options.last :]]
-    tables = {"lines": [line for line, _ in made], "points": points}
+    tables = {"lines": [line for line, _ in made], "points": points, "late": _late_runs(store, options, now_ns)}
     return Board(
         {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()}, options=options
     )
+
+
+def _late_runs(store: Store, options: BoardOptions, now_ns: int | None) -> list[Row]:
+    """Return what watchers wait for in vain, of the workload of the options and of any, the longest late first."""
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    late = [one for one in watchers.expectations(store, now_ns=now_ns) if one.is_late(now_ns)]
+    rows = [
+        {
+            "workload": one.workload, "folder": one.folder, "every_ns": one.every_ns, "last_ns": one.last_ns,
+            "due_ns": one.since_ns + one.every_ns,
+        }
+        for one in late
+        if options.workload in (None, one.workload) or not one.workload
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["due_ns"], row["workload"], row["folder"]))
 
 
 def _courses(store: Store, workload: str | None) -> dict[TrackKey, list[Row]]:

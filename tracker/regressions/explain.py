@@ -255,11 +255,17 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
         return {"state": state, "who": NOBODY, "version": version, "reason": why}
 
     events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
-    for word in queries.finding_words(store).get(finding["finding_id"], ()):
+    words = queries.finding_words(store).get(finding["finding_id"], ())
+    actions_of_marks = {word["mark_id"]: word["action"] for word in words}
+    for word in words:
         end = word["until_version"] or word["until_ns"]
         until = "" if end is None else f" until {end if word['until_version'] else format_moment(end)[:10]}"
         said = {name: word[name] for name in ("who", "when_ns", "reason")}
-        events.append({"state": f"{word['action']}{until}", **said})
+        if word["action"] == "undo":
+            state = f"undo of {actions_of_marks.get(word['undoes_id'], 'a mark')}"
+        else:
+            state = f"{word['action']}{until}{', taken back' if word['is_undone'] else ''}"
+        events.append({"state": state, **said})
     if finding["ended_version"] is not None:
         events.append(event(finding["base_state"], finding["ended_version"], finding["ended_by_version_id"]))
     return events

@@ -252,7 +252,7 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
     track, which end mutes. A finding that has ended is over whatever was said, but for invalid.
     """
     said: Row = {"state": base, "until_ns": None, "until_version": None}
-    own = [word for word in words if word["action"] != "note"]
+    own = counting_marks(words)
     actions = [word["action"] for word in own]
     if "invalid" in actions:
         return said | {"state": "invalid"}
@@ -264,6 +264,11 @@ def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collect
             return {"state": "muted", "until_ns": end, "until_version": version}
     settled = [_SETTLED[action] for action in actions if action in _SETTLED]
     return said | {"state": settled[-1] if settled else "new" if is_new else "persisting"}
+
+
+def counting_marks(words: Sequence[Row]) -> list[Row]:
+    """Return the marks of a finding that still count: no comments, and none that was taken back."""
+    return [word for word in words if word["action"] not in ("note", "undo") and not word["is_undone"]]
 
 
 def suspects(store: Store, track: TrackRuns) -> list[Row]:
@@ -438,7 +443,7 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
     first = own[0]
     delta = (first["step_after_ns"] or 0.0) - (first["step_before_ns"] or 0.0)
     if delta and first["beside_ns"] and first["beside_ns"] / delta >= 0.5:
-        weights["beside the operators"] = 1.0
+        weights["time outside operators"] = 1.0
     for row in own:
         if row["cause"] and row["under"] is None:
             part = abs(causes.net_contribution(row)) if row["unit"] == "ns" else 0.0

@@ -237,11 +237,12 @@ def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, ba
 
 
 def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...]:
-    """What users said of these findings, the last word on each, by incident; notes are comments."""
+    """What users said of these findings, the last word on each that counts, by incident; notes are comments."""
     by_number = {row.finding_id: row for row in rows}
     last: dict[int, Any] = {}
     for word in connection.execute(statement("finding_words")) if rows else ():
-        if word.finding_id in by_number and word.action != "note":
+        counts = word.action not in ("note", "undo") and not word.is_undone
+        if word.finding_id in by_number and counts:
             last[word.finding_id] = word
     of_incident = Counter(row.incident_id for row in rows)
     grouped: dict[tuple[int, str, str, str], list[Any]] = {}

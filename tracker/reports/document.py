@@ -256,7 +256,8 @@ class Table(Struct, frozen=True):
     it adds to the sum of those above it, None for that sum; `strips`: per row its runs; `sparks`: per row a small
     course under the title COURSE. `links`: per row where a server has more on it; empty for none, and files
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
-    `cell_links`: per row where each cell leads; empty where none does.
+    `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
+    where a reader chooses it, "" for nothing.
     """
 
     title: str
@@ -276,6 +277,7 @@ class Table(Struct, frozen=True):
     cell_links: tuple[tuple[Target | None, ...], ...] = ()
     links: tuple[Target | None, ...] = ()
     main: int | None = None
+    checks: tuple[str, ...] = ()
     section: str = ""
     is_first: bool = False
 

@@ -77,7 +77,9 @@ class Choice(Struct, frozen=True):
 
 class Form(Struct, frozen=True):
     """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
-    and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing.
+    and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing. `name`:
+    by which rows of tables are chosen for it, "" for none; `takes`: the field that a chosen row fills. `offers`: values
+    that a browser proposes for the fields with a text.
     """
 
     title: str
@@ -85,6 +87,9 @@ class Form(Struct, frozen=True):
     buttons: tuple[tuple[str, str], ...]
     fields: tuple[tuple[str, str, str, str], ...]
     asks: bool = False
+    name: str = ""
+    takes: str = "targets"
+    offers: tuple[str, ...] = ()
 
 
 class StepTrace(Struct, frozen=True):
@@ -101,7 +106,9 @@ class Around(Struct, frozen=True, kw_only=True):
     from; `forms`: below the first screen, those that ask above it; `formats`: the same as files; `command`: the same in
     a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
     the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
-    where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere.
+    where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
+    `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
+    again while it is open, else "".
     """
 
     pages: tuple[Choice, ...]
@@ -118,11 +125,23 @@ class Around(Struct, frozen=True, kw_only=True):
     is_narrowed: bool = False
     search: tuple[str, str, str] | None = None
     trace: StepTrace | None = None
+    markdown: str = ""
+    updated: str = ""
+
+    @property
+    def chooser(self) -> Form | None:
+        """The form that takes the chosen rows of tables; None where there is none."""
+        return next((form for form in self.forms if form.name), None)
+
+    @property
+    def markdown_lines(self) -> Markup:
+        """The page as Markdown, with its line ends, which other texts of a page lose."""
+        return escape(self.markdown)
 
 
 def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:
     """The page of a server with these documents, whose rows are links. It loads the files of `around`, nothing else."""
-    articles = [_article(make, look, around.link) for make in makes]
+    articles = [_article(make, look, around.link, around.chooser) for make in makes]
     return _template("server.html").render(articles=articles, around=around)
 
 
@@ -136,8 +155,10 @@ class _Article(Struct, frozen=True):
     commands: list[Markup]
 
 
-def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None) -> _Article:
-    """`link`: the address of a row, None for a file."""
+def _article(
+    make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: Form | None = None
+) -> _Article:
+    """`link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows."""
     document = make(
         replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
     )
@@ -151,7 +172,7 @@ def _article(make: Callable[[Look], Document], look: Look, link: Callable[[Targe
         else:
             says_something = bool(block.rows or block.note or block.title)
         if says_something:
-            (found.first if block.is_first or look.only else found.detail).append(_block(block, link))
+            (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser))
     rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
     verdicts = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
     legend = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in verdicts)
@@ -171,7 +192,7 @@ def joined(pages: Sequence[str]) -> str:
 class _HtmlRow(Struct, frozen=True):
     """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, the
     drawings behind them, where the cell with that sentence leads, and where the others do ("" for nowhere; empty where
-    none does).
+    none does). `check`: what its box in the first cell stands for, "" for no box.
     """
 
     tone: str
@@ -181,13 +202,14 @@ class _HtmlRow(Struct, frozen=True):
     swatch: Markup = Markup("")
     address: str = ""
     addresses: tuple[str, ...] = ()
+    check: str = ""
 
 
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
     columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
-    title leads.
+    title leads; `chooser`: the form of the boxes in its rows.
     """
 
     title: str
@@ -207,9 +229,10 @@ class _HtmlBlock(Struct, frozen=True):
     drawn: tuple[str, ...] = ()
     address: str = ""
     chart: Markup = Markup("")
+    chooser: Form | None = None
 
 
-def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
+def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.lines, address=address)
@@ -222,7 +245,7 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
-        classes=" ".join(_classes(block.columns, is_narrowed=bool(block.sparks))), rows=plain, count=len(rows),
+        classes=" ".join(_classes(block.columns, has_courses=bool(block.sparks))), rows=plain, count=len(rows),
         shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
@@ -230,7 +253,8 @@ def _block(block: Block, link: Callable[[Target], str] | None) -> _HtmlBlock:
         is_sortable=len(rows) > 8 and not any(map(_has_place, rows)),
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
         if block.main is None else block.main,
-        drawn=tuple(drawn), chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
+        drawn=tuple(drawn), chooser=chooser,
+        chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
 
@@ -272,7 +296,8 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
         address = addresses[place] if place < len(addresses) else ""
         others = table.cell_links[place] if table.cell_links and link and place < PLAIN_ROWS else ()
         of_cells = tuple(link(one) if one and link else "" for one in others)
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells)
+        check = table.checks[place] if place < len(table.checks) else ""
+        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells, check)
 
 
 def _has_place(row: _HtmlRow) -> bool:
@@ -287,16 +312,24 @@ def _with_indent(cell: Any) -> str:
     return _NO_BREAK * (len(text) - len(words)) + words
 
 
-def _classes(columns: Sequence[Column], *, is_narrowed: bool) -> Iterator[str]:
+def _classes(columns: Sequence[Column], *, has_courses: bool) -> Iterator[str]:
     """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
-    `n1`, where `is_narrowed`: a narrow screen leaves it out.
+    `n1`: a narrow screen leaves it out.
     """
+    has_changes = any(column.header.strip() in ("change", "change %") for column in columns)
     for place, column in enumerate(columns, start=1):
         header = column.header
         letters = {"l": column.left, "c": column.code, "e": column.elastic}
         letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")
-        letters["n"] = is_narrowed and column.drop >= NARROW
+        letters["n"] = column.drop >= NARROW if has_courses else has_changes and _gives_way(column, place)
         yield from (f"{letter}{place}" for letter, has in letters.items() if has)
+
+
+def _gives_way(column: Column, place: int) -> bool:
+    """Return whether a column of a comparison leaves its room to the change and the verdict on a narrow screen."""
+    header = column.header.strip()
+    says_change = ("change" in header and header != "of change") or header in ("verdict", "", "%")
+    return place > 1 and not says_change and not column.elastic and not (column.left and not column.drop)
 
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:

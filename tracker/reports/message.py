@@ -215,7 +215,7 @@ def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -
     if not short:
         yield Line("", 1.0)
     if not is_over:
-        if text := explanation(asdict(first), {}):
+        if text := explanation(asdict(first)):
             yield Line(text, 6.8)
         if first.causes and not short:
             yield Line(f"Causes: {', '.join(map(named, first.causes))}.", 6.6)

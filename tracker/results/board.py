@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
-        "step_ns", "step_verdict", "step_change", "lacks_runs", "lacks_base_runs",
+        "step_ns", "step_verdict", "step_change", "accepted", "lacks_runs", "lacks_base_runs",
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
         "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id",
     ),
     "points": ("line", "version", "step_ns", "runs", "verdict"),
+    "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),
 }  # fmt: skip
 
 
@@ -38,13 +39,15 @@ class Board(Result, frozen=True, eq=False):
 
     - lines: its newest version with so many runs (`version_runs`), all active `runs`, the last run (started_at, ns
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
-      newest version, step_change: the change that it rests on; lacks_runs, lacks_base_runs: how many more runs, of the
-      version and before it, would decide it.
+      newest version, step_change: the change that it rests on; accepted: whether a user expects that change;
+      lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it.
       previous_change: to the version before, a ratio; good_change: to good_version, the last one before
       the oldest open regression of the step, NA without one; pinned_change: to the pinned version.
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
       findings counts them; incident_id: of the first of them there
     - points: the step of the last versions of each line, by its place in `lines`, with its verdict
+    - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
+      `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
     """
 
     tables: Mapping[str, Columns]
@@ -52,6 +55,7 @@ class Board(Result, frozen=True, eq=False):
 
     lines = Frame()
     points = Frame()
+    late = Frame()
 
     @property
     def headline(self) -> str:

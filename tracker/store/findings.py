@@ -140,7 +140,7 @@ _WRITE_INCIDENT: Final = text(
 )
 
 
-Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note"]
+Action = Literal["ack", "expect", "mute", "unmute", "invalid", "note", "undo"]
 
 
 class Word(Struct, frozen=True):
@@ -156,9 +156,20 @@ class Word(Struct, frozen=True):
 
 _SAID: Final = Word.__struct_fields__
 _ADD_WORD: Final = text(
-    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}) "  # noqa: S608 the same
-    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)} "
+    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, "
+    "(SELECT v.id FROM judged_version AS j INNER JOIN version AS v ON j.version_id = v.id "
+    f"WHERE {' AND '.join(f'j.{name} = finding.{name}' for name in _TRACK)} "
+    "ORDER BY v.ordinal DESC, v.id DESC LIMIT 1) "
     "FROM finding WHERE id = :finding_id"
+)
+
+
+_TAKE_BACK: Final = text(
+    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id, undoes_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, newest_version_id, id "
+    "FROM finding_action AS a WHERE id = :mark_id "
+    "AND NOT EXISTS (SELECT 1 FROM finding_action AS u WHERE u.undoes_id = a.id)"
 )
 
 
@@ -166,6 +177,19 @@ def add_words(connection: Connection, finding_ids: Iterable[int], word: Word) ->
     """Keep what a user said of findings."""
     own = asdict(word) | {name: bulk.clean(getattr(word, name)) for name in ("who", "reason")}
     connection.execute(_ADD_WORD, [{"finding_id": number, **own} for number in finding_ids])
+
+
+def take_back(connection: Connection, mark_id: int, undo: Word) -> bool:
+    """Keep that a user took a mark back; False, and nothing is kept, where it was taken back before."""
+    own = asdict(undo) | {name: bulk.clean(getattr(undo, name)) for name in ("who", "reason")}
+    return connection.execute(_TAKE_BACK, {"mark_id": mark_id, **own}).rowcount == 1
+
+
+def find_version_judged_after(connection: Connection, track_key: TrackKey, version_id: int) -> str | None:
+    """The label of the first version behind `version_id` that was judged in a track; None where none was."""
+    asked = {**track_key.parameters, "version_id": version_id}
+    label: str | None = connection.execute(statement("judged_after"), asked).scalar()
+    return label
 
 
 def lock_track(connection: Connection, track_key: TrackKey) -> None:

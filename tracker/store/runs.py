@@ -24,6 +24,10 @@ _MOVE_MARKS: Final = text(
     "UPDATE finding_action SET first_version_id = :new WHERE first_version_id = :old AND workload_id = :workload_id "
     "AND configuration_id = :configuration_id AND device_id = :device_id"
 )
+_MOVE_NEWEST: Final = text(
+    "UPDATE finding_action SET newest_version_id = :new WHERE newest_version_id = :old AND workload_id = :workload_id "
+    "AND configuration_id = :configuration_id AND device_id = :device_id"
+)
 _LEFT_IN_VERSION: Final = text(
     "SELECT COUNT(*) FROM run WHERE version_id = :version_id AND workload_id = :workload_id "
     "AND configuration_id = :configuration_id AND device_id = :device_id"
@@ -259,7 +263,9 @@ def _move_marks(connection: Connection, run: Any, found: Mapping[str, int]) -> N
     if any(found[name] != number for name, number in track.items()):
         return
     if not connection.execute(_LEFT_IN_VERSION, {**track, "version_id": run.version_id}).scalar_one():
-        connection.execute(_MOVE_MARKS, {**track, "old": run.version_id, "new": found["version_id"]})
+        versions = {"old": run.version_id, "new": found["version_id"]}
+        connection.execute(_MOVE_MARKS, {**track, **versions})
+        connection.execute(_MOVE_NEWEST, {**track, **versions})
 
 
 def _purge(connection: Connection, run: Any) -> None:

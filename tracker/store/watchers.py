@@ -202,6 +202,11 @@ class Expectation(Struct, frozen=True):
         """From when on the next run is waited for."""
         return self.first_seen_ns if self.last_ns is None else max(self.last_ns, self.first_seen_ns)
 
+    def is_late(self, now_ns: int) -> bool:
+        """Return whether a run should have come and did not. A profile on its way in counts as one, for an interval."""
+        is_coming = self.coming_ns is not None and now_ns - self.coming_ns <= self.every_ns
+        return now_ns - self.since_ns > self.every_ns and not is_coming
+
 
 class LastRun(Struct, frozen=True):
     """The run of a workload that came in last."""

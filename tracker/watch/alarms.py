@@ -40,12 +40,8 @@ def raise_alarms(work: Work) -> None:
 
 
 def missing(expected: Sequence[Expectation], now_ns: int) -> list[Expectation]:
-    """Where a run should have come and did not. A profile on its way in counts as one, for an interval."""
-    return [
-        one
-        for one in expected
-        if now_ns - one.since_ns > one.every_ns and (one.coming_ns is None or now_ns - one.coming_ns > one.every_ns)
-    ]
+    """Where a run should have come and did not."""
+    return [one for one in expected if one.is_late(now_ns)]
 
 
 def is_dead(watcher: Watcher, now_ns: int) -> bool:

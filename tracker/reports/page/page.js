@@ -238,3 +238,22 @@ addEventListener("keydown", (event) => {
   field.focus();
   field.select();
 });
+/** A button copies the text that it names, as it stands on the page. */
+for (const button of document.querySelectorAll("[data-copies]")) {
+  // without https a browser has no clipboard, except for pages of this machine
+  button.hidden = !navigator.clipboard;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copies).textContent);
+    button.nextElementSibling.textContent = "Copied";
+  });
+}
+/** A page with the state of now is loaded again each minute, at the same place, unless somebody works on it. */
+for (const button of document.querySelectorAll("[data-refresh]")) {
+  let isInUse = false;
+  for (const kind of ["input", "click"]) addEventListener(kind, () => { isInUse = true; });
+  button.hidden = false;
+  button.addEventListener("click", () => location.reload());
+  setInterval(() => {
+    if (!isInUse && !document.hidden && getSelection().isCollapsed) location.reload();
+  }, 60_000);
+}

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tracker.errors import FIRST_INGEST
 from tracker.reports.cells import TONES, col, of, pairs, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
 from tracker.results import Board
-from tracker.units import MISSING_TEXT, format_diff, format_moment
+from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment
 
 _ROWS = 20
+_LATE = 5
+"""Late runs that are named."""
 _LEAST_AXIS = 0.05
 """Part of the largest value that a course spans at least: noise must not look like a change."""
 
@@ -23,9 +26,22 @@ def document(board: Board, look: Look) -> Document:
         title="all workloads" if board.options.workload is None else board.options.workload,
         headline=board.headline,
         tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
+        remarks=tuple(_late_words(records(board.tables["late"]))),
         blocks=(_lines(board, lines, look),) if lines else (),
         next_commands=tuple(_next(lines)),
     )
+
+
+def _late_words(late: Sequence[Row]) -> Iterator[str]:
+    """Yield a sentence on each run that is late, of the first few; the others are in the status."""
+    for row in late[:_LATE]:
+        what = row["workload"] or f"any workload in {row['folder']}"
+        came = f"the last one came {format_moment(row['last_ns'])} UTC" if row["last_ns"] else "none ever came"
+        due = f"{format_moment(row['due_ns'])} UTC"
+        every = format_age(row["every_ns"])
+        yield f"LATE: a run of {what} was due {due}: one is expected every {every}, and {came}."
+    if len(late) > _LATE:
+        yield f"{counted(len(late) - _LATE, 'more run')} late: tracker status lists them."
 
 
 def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
@@ -78,8 +94,11 @@ def _tone(line: Row) -> str:
 
 
 def _verdict(line: Row) -> str:
-    """The verdict of the newest version, where there is something to say."""
-    return verdict_or_why(line["step_verdict"], line["previous_change"]) if line["step_verdict"] else ""
+    """The verdict of the newest version, where there is something to say, and whether a user accepted it."""
+    if not line["step_verdict"]:
+        return ""
+    verdict = verdict_or_why(line["step_verdict"], line["previous_change"])
+    return f"{verdict}, accepted" if line["accepted"] else verdict
 
 
 def _moment(ns: int | None) -> str:
@@ -160,6 +179,9 @@ def _counts(line: Row) -> str:
 
 
 def _next(lines: Sequence[Row]) -> Iterator[str]:
+    if not lines:
+        yield FIRST_INGEST
+        yield command("tracker", "demo")
     worst = lines[0] if lines else None
     if worst and worst["incident_id"] is not None:
         yield command("tracker", "explain", f"I-{worst['incident_id']}")

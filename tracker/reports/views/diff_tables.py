@@ -350,6 +350,8 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
     def link(row: Row) -> Target | None:
         if diff.candidate.workload in cells.UNSAID:
             return None
+        if not row["module"]:
+            return None  # what runs in no module has no series of its own
         # its path may be a number, as a key that of a series
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 

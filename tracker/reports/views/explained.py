@@ -33,7 +33,7 @@ from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.views import findings
 from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
-from tracker.units import counted, format_diff, format_moment
+from tracker.units import counted, format_diff, format_moment, format_numbers
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -103,13 +103,7 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     tests = records(found.tables["tests"])
     yield table_of("Tests", columns, tests, is_first=True, tone=lambda test: "worse" * (test["passes"] is False))
     yield _runs(found, row, look)
-    events = []
-    for one in records(found.tables["events"]):
-        when = f" on {format_moment(one['when_ns'])} UTC" if one["when_ns"] else ""
-        # what tracker judged is nobody's word
-        by = f"by {one['who']}" if one["who"] != NOBODY else ""
-        what = " ".join(filter(None, (one["version"], one["state"], by)))
-        events.append(": ".join(filter(None, (f"{what}{when}", one["reason"]))))
+    events = [_event(one) for one in records(found.tables["events"])]
     if (left_out := 0 if look.details else len(events) - 1 - _LINES) > 0:
         events[1:-_LINES] = [f"{left_out} more: --details"]
     yield Lines("Events", tuple(events), is_wrapped=True)
@@ -129,6 +123,30 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     )
     changed = findings.changed_with(records(found.tables["environment"]), None if look.details else _LINES)
     yield Lines("", changed, is_wrapped=True)
+
+
+def _event(one: Row) -> str:
+    """Return an event of a finding in a line: what happened, who did it, when and why."""
+    when = f" on {format_moment(one['when_ns'])} UTC" if one["when_ns"] else ""
+    # what tracker judged is nobody's word
+    by = f"by {one['who']}" if one["who"] != NOBODY else ""
+    what = " ".join(filter(None, (one["version"], one["state"], by)))
+    return ": ".join(filter(None, (f"{what}{when}", one["reason"])))
+
+
+def _marks(explained: Sequence[ExplainedFinding]) -> Lines:
+    """Return what users said of the findings of an incident, each act once, in the order of time."""
+    acts: dict[tuple[int, str], set[int]] = {}
+    for found in explained:
+        for one in records(found.tables["events"]):
+            if one["who"] != NOBODY:
+                numbers = acts.setdefault((one["when_ns"], _event(one)), set())
+                numbers.add(plain(dict(found.finding))["finding_id"])
+    lines = []
+    for (_, words), numbers in sorted(acts.items()):
+        of = "all findings" if len(numbers) == len(explained) else f"of {format_numbers(sorted(numbers))}"
+        lines.append(f"{words} ({of})")
+    return Lines("Marks and notes", tuple(lines), is_wrapped=True)
 
 
 def what_to_do(advice: Iterable[Advice], finding: Row) -> Lines:
@@ -208,6 +226,8 @@ def _of_incident(incident: ExplainedIncident, look: Look) -> Document:
     blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead if chart else "")]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
+    marks = _marks(explained)
+    blocks += [marks] if marks.lines else []
     shared: list[Block] = []
     for found in explained:
         own = _of_finding(found, look)

@@ -35,10 +35,10 @@ MACHINE: Final = "machine"
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
-    "beside_ns": "",
+    "beside_ns": "time outside operators",
 }  # fmt: skip
-"""Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: what
-`beside` says.
+"""Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: the
+remainder, which is idle time, communication, and the host between operators.
 """
 _WAITS: Final = ("idle time", "exposed communication")
 """Whole-run numbers that are time in a step and in no operator."""
@@ -217,27 +217,17 @@ def state_text(row: Mapping[str, Any]) -> str:
     return f"{row['state']} in {row['ended_version']}" if row["ended_version"] else str(row["state"])
 
 
-def beside(line: Mapping[str, Any]) -> str:
-    """What is in a step and in no operator, by the newest numbers of a track.
-
-    >>> beside({"idle_ns": 4.0, "exposed_communication_ns": None}), beside({})
-    ('idle', 'idle and communication')
-    """
-    parts = {"idle": "idle_ns", "communication": "exposed_communication_ns"}
-    return " and ".join(word for word, name in parts.items() if line.get(name)) or " and ".join(parts)
-
-
-def explanation(incident: Row, line: Mapping[str, Any], own: Sequence[Row] = ()) -> str:
+def explanation(incident: Row, own: Sequence[Row] = ()) -> str:
     """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
 
-    `line`: the newest numbers of the track, as far as they are known; `own`: the findings beside the sentence.
+    `own`: the findings beside the sentence.
     """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     if delta is None:
         return ""
     unit = time_unit(before, after, delta)
     parts = [
-        f"{words or beside(line)} {signed(format_ns(incident[column], unit), incident[column])}"
+        f"{words} {signed(format_ns(incident[column], unit), incident[column])}"
         for column, words in _PARTS.items()
         if incident[column]
     ]
@@ -268,7 +258,7 @@ def _blocks(
         made = rows_of(own, look, limit)
         changed = changed_with([row for row in environment if row["incident_id"] == incident["incident_id"]])
         line = lines.get(where_of(incident), {})
-        lead = [explanation(incident, line, own), *changed]
+        lead = [explanation(incident, own), *changed]
         waits = waiting_words(line) if line and line["version"] == incident["version"] else ""
         lead += [f"{waits[:1].upper()}{waits[1:]}."] if waits else []
         what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
@@ -349,6 +339,7 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
     return table_of(
         "", columns, shown, more=len(ranked) - len(shown), below=lambda row: row.get("below", ""), links=_link,
         tone=lambda row: "worse" if row["direction"] == "regression" else "better",
+        checks=lambda row: blank(row["finding_id"]),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@
 --   of users; version, version_id, ordinal: that it is dated to; decided_version_id: whose runs decided it;
 --   ended_version, ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided that,
 --   NULL: neither;
---   excused: 1 where users said expect or invalid; size (a log); q,
+--   excused: 1 where users said expect or invalid, and did not take it back; size (a log); q,
 --   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
 --   what decided; is_leaf: an operator; step_before_ns to beside_ns: of the incident; shared_factor: of the version
 --   that decided it
@@ -47,6 +47,11 @@ SELECT
                 AND a.how = f.how
                 AND a.first_version_id = f.first_version_id
                 AND a.action IN ('expect', 'invalid')
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM finding_action AS u
+                    WHERE u.undoes_id = a.id
+                )
         ) THEN 1
         ELSE 0
     END AS excused,

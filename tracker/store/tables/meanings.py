@@ -175,7 +175,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "until_version": "label of the version whose first run ends a mute",
     "who": "the user, or rule",
     "when_ns": "the moment when a user did it",
-    "action": "ack, expect, mute, unmute, invalid or note",
+    "action": "ack, expect, mute, unmute, invalid, note or undo",
+    "newest_version_id": "the newest version of the track that was judged when the mark was given; NULL: not known",
+    "undoes_id": "of an undo: the mark that it takes back",
     # watching
     "lease.name": "the work: profile:ID, scan:FOLDER, tell, expire or nightly",
     "owner": "the watcher: its machine, process and a random part",

@@ -200,7 +200,10 @@ class FindingWord(Base, TrackColumns, table=True):
     """A mark that a user gave to a finding, which is named by what makes it, not by its number. Changes no verdict."""
 
     __tablename__ = "finding_action"
-    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
+    __table_args__ = (
+        Index(None, "workload_id", "configuration_id", "device_id"),
+        Index(None, "undoes_id", unique=True),
+    )
     series_id: int = key(primary=False)
     direction: str = text_key()
     how: str = text_key()
@@ -211,6 +214,8 @@ class FindingWord(Base, TrackColumns, table=True):
     when_ns: int = key(primary=False)
     until_ns: int | None = value()
     until_version: str | None = text_value()
+    newest_version_id: int | None = value()
+    undoes_id: int | None = value()
 
 
 class VersionIncident(Base, TrackColumns, table=True):

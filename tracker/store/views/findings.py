@@ -66,9 +66,15 @@ _MARKS: Final = """WITH marks AS (
         a.how,
         a.first_version_id,
         MAX(CASE WHEN a.action = 'invalid' THEN 1 ELSE 0 END) AS is_invalid,
-        MAX(CASE WHEN a.action <> 'note' THEN a.id END) AS last_id,
+        MAX(CASE WHEN a.action NOT IN ('note', 'undo') THEN a.id END) AS last_id,
         MAX(CASE WHEN a.action IN ('ack', 'expect') THEN a.id END) AS settled_id
     FROM finding_action AS a
+    WHERE
+        NOT EXISTS (
+            SELECT 1
+            FROM finding_action AS u
+            WHERE u.undoes_id = a.id
+        )
     GROUP BY a.series_id, a.direction, a.how, a.first_version_id
 )
 
