@@ -109,8 +109,10 @@ def one_split(table: Columns, key: Sequence[str]) -> Columns:
 
 
 def split_of_groups(table: Columns) -> dict[str, str]:
-    """Return where wait and transit of each `group` of a side come from; "" where they are unknown, or come
-    from both.
+    """Return where wait and transit of each `group` of a side come from; "" where that is unknown, or both.
+
+    Ranks and profiler measure different things: a profiler sees in which task a rank stood still, the ranks together
+    show how long each of them waited for the last one. Numbers of one kind are not compared with numbers of the other.
     """
     found: dict[str, set[str]] = {}
     for group, word in table.rows("group", "split_by"):
@@ -128,7 +130,7 @@ def split_otherwise(baseline: Mapping[str, str], candidate: Mapping[str, str]) -
 
 
 def notes_of_difference(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> Iterator[str]:
-    """That wait and transit of the two sides come from different places."""
+    """Yield a sentence where wait and transit of the two sides come from different places."""
     for word in (BY_RANKS, "profiler"):
         groups = [group for group in split_otherwise(baseline, candidate) if baseline[group] == word]
         if groups:
@@ -181,6 +183,7 @@ def pair_collectives(
 ) -> Pairing:
     """Return how the collectives of two sides are paired.
 
+    A collective that both sides have is neither ADDED nor REMOVED because a profiler does not state its size.
     Rows without a partner lose first their group, then data type and size class:
 
     - the group (role, size) where one side does not know it, or `other_vendor`;

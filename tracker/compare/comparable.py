@@ -39,8 +39,6 @@ from tracker.table import number_distinct_rows, number_tables
 from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
-    from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions
 
@@ -120,7 +118,7 @@ class Recorded(Struct, frozen=True):
         return table.having(status=objects(texts))
 
     def operators(self, found: Operators) -> Operators:
-        """Operators, those of one side UNMATCHED where the recordings may be the cause."""
+        """Return operators, those of one side UNMATCHED where the recordings may be the cause."""
         return replace(
             found,
             ops=self.marked("ops", found.ops),
@@ -129,7 +127,7 @@ class Recorded(Struct, frozen=True):
         )
 
     def tree(self, table: Columns | None) -> Columns | None:
-        """Return the same of the rows of a tree."""
+        """Return the rows of a tree, those of one side UNMATCHED as in `marked`."""
         return None if table is None else self.marked("tree", table)
 
     def _disturbs(self, name: str) -> bool:

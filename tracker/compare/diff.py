@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
     """Candidate against baseline: what became slower, by how much, and why. `store` may be None for paths alone.
 
-    Every number is per step, by samples/statistic.py, of the ranks that report it. diff(a, a) is all zero; diff(a, b)
-    mirrors diff(b, a). All sections are there, whatever `options.only`. Sides that do different work have empty tables,
-    unless `options.force`: the answer and the judgement say why.
+    Every number is per step, by store/samples/statistics.py, of the ranks that report it. diff(a, a) is all zero;
+    diff(a, b) mirrors diff(b, a). All sections are there, whatever `options.only`. Sides that do different work have
+    empty tables, unless `options.force`: the answer and the judgement say why.
 
     UsageError where both sides have runs of several devices and configurations; see `diffs`.
     """

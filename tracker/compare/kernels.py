@@ -1,7 +1,8 @@
 """Kernels of two sides: their names and cores side by side, and why one is slower, as far as its calls were measured.
 
 Chips do the same work on other cores and planes. The pipes of a core work side by side, so the times of the metrics
-overlap: their shares of a change may sum to more than all of it.
+overlap: their shares of a change may sum to more than all of it. A metric that moved with the time of its kernel need
+not be its cause.
 """
 
 from __future__ import annotations

@@ -283,9 +283,9 @@ def add_difference(rows: Columns, value: str, *, unit: str = "ns") -> Columns:
 
 
 def relative_change(baseline: F64, candidate: F64) -> F64:
-    """candidate / baseline - 1, nan where it says nothing (no baseline or one below 0, or nothing on a side).
+    """Return candidate / baseline - 1; nan where it says nothing (no baseline or one below 0, or nothing on a side).
 
-    >>> ratio(np.array([2.0, 0.0, -5.0, 5.0]), np.array([3.0, 1.0, 1.0, np.nan])).tolist()
+    >>> relative_change(np.array([2.0, 0.0, -5.0, 5.0]), np.array([3.0, 1.0, 1.0, np.nan])).tolist()
     [0.5, nan, nan, nan]
     """
     return candidate / np.where(baseline > 0, baseline, np.nan) - 1

@@ -1,4 +1,4 @@
-"""Memory of two sides: what operators allocated, and who owned it at its peak."""
+"""Memory of two sides: what operators allocated, who owned it at its peak, and the largest single allocations."""
 
 from __future__ import annotations
 
@@ -140,7 +140,11 @@ def _helpers(rows: Sequence[Numbered]) -> dict[str, Any]:
 
 
 def chosen_capture(side: LoadedSide) -> tuple[int, int] | None:
-    """Return the run and the rank that stand for `side`; None where it has no captures."""
+    """Return the run and the rank that stand for `side`; None without captures.
+
+    It is the rank with the highest peak, of the run whose peak is in the middle of its runs: owners and blocks are rows
+    of single moments, of which there are no means.
+    """
     of_runs: dict[int, tuple[int, int]] = {}
     for run_id, rank, peak in side.captures.rows("run_id", "rank", "peak_allocated_bytes"):
         size = (-1 if peak is None else peak, -rank)
@@ -364,7 +368,7 @@ def _larger(row: Row) -> float:
 
 
 def _table(name: str, rows: Sequence[Row]) -> Columns:
-    """Texts as they are, numbers as float64 with nan for missing."""
+    """Return the table `name` of these rows: texts as they are, numbers as float64 with nan for missing."""
     columns: dict[str, Any] = {}
     for column in DIFF_COLUMNS[name]:
         values = [row[column] for row in rows]

@@ -34,7 +34,6 @@ _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 SIDES: Final = (
     "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, a path, or PATH,PATH"
 )
-_FEWEST_OF_HASH: Final = 7
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 NamedRuns = tuple[tuple[int, ...], int | None]
 """The runs that a reference names, and the one rank."""
@@ -211,7 +210,7 @@ def settled(store: Store | None, reference: str, workload: str | None = None) ->
         return reference
     if exists(reference):
         return f"./{reference}"
-    if store is None or (reference.isdecimal() and len(reference) < _FEWEST_OF_HASH):
+    if store is None or (reference.isdecimal() and len(reference) < _SHORTEST):
         return reference
     if version := version_of(store, reference, workload):
         return version
@@ -233,7 +232,7 @@ def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | 
 
 
 def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tuple[int, ...], int | None]:
-    """Return `resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
+    """Resolve `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
     named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
     run_ids = sorted({int(match["id"]) for match in named})
     for run_id in run_ids:

@@ -259,6 +259,7 @@ def _says_why_it_idles(side: LoadedSide) -> bool:
 
 def _fill_idle(sides: Sides, rows: Sequence[Numbered], matched: Columns) -> Columns:
     """Return causes of idle time with 0 where a side has none of it: its rows add up to all of its idle time."""
+    # the rows add up to all idle time: what has no row takes none
     names = [f"{side}_{number}" for side in ("baseline", "candidate") for number in ("ns", "gaps")]
     numbers = {name: np.nan_to_num(matched[name]) for name in names}
     return matched.having(status=objects([BOTH] * len(matched)), **numbers)

@@ -203,6 +203,9 @@ def explain_damage(
     """Return what to say where `error` came from damage of the database; None where the database is sound, or the error
     says itself what is wrong.
 
+    A failing disk leaves a file that SQLite refuses, or one that it reads: a text that is no UTF-8, a number that is a
+    text, JSON that ends in the middle.
+
     connect: gives a connection to read with; name: the database, for the message.
     """
     # a version without runs, say: a look at the few rows of runs tells whether they refer to what is gone

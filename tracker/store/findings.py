@@ -198,39 +198,39 @@ def lock_track(connection: Connection, track_key: TrackKey) -> None:
 
 
 def read_rests(connection: Connection, track_key: TrackKey) -> dict[int, bytes]:
-    """What the judgement of each version that was judged rests on."""
+    """Return what the judgement of each version that was judged rests on."""
     return {
         version: bytes(digest) for version, digest in bulk.fetch(connection.execute(_RESTS_ON, track_key.parameters))
     }
 
 
 def read_judged_versions(connection: Connection, track_key: TrackKey) -> dict[int, JudgedRow]:
-    """How each version of a track came out as a whole, of those that were judged."""
+    """Return how each version of a track came out as a whole, of those that were judged."""
     return {row.version_id: JudgedRow(*row) for row in connection.execute(_JUDGED, track_key.parameters)}
 
 
 def read_verdicts(
     connection: Connection, track_key: TrackKey, version_id: int, *, kind: str | None = None, verdict: str | None = None
 ) -> list[Any]:
-    """The verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
+    """Return the verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
     asked = {**track_key.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
     return list(connection.execute(statement("stored_verdicts"), asked))
 
 
 def list_findings(connection: Connection, track_key: TrackKey) -> list[Any]:
-    """What was found in a track, by number, with the columns of sql/findings.sql."""
+    """Return what was found in a track, by number, with the columns of sql/findings.sql."""
     asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **track_key.parameters}
     return sorted(connection.execute(statement("findings"), asked).all(), key=lambda row: row.finding_id)
 
 
 def read_levels(connection: Connection, track_key: TrackKey, version_ids: Sequence[int]) -> dict[int, Levels]:
-    """The levels of these versions, of those that were judged."""
+    """Return the levels of these versions, of those that were judged."""
     asked = {**track_key.parameters, "version_ids": list(version_ids) or [-1]}
     return {row[0]: _unpack_levels(bytes(row[1])) for row in connection.execute(_LEVELS, asked)}
 
 
 def read_findings(connection: Connection, track_key: TrackKey) -> list[FindingRow]:
-    """All findings of a track, withdrawn ones too, by their numbers."""
+    """Return all findings of a track, withdrawn ones too, by their numbers."""
     return [FindingRow(*row) for row in bulk.fetch(connection.execute(_FINDINGS, track_key.parameters))]
 
 

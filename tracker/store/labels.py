@@ -111,7 +111,7 @@ def join_facts(values: Iterable[str]) -> str:
 
     The same whichever rank says it first, and when what some of them said is joined already.
 
-    >>> common(["dp 2", "dp 2"]), common(["dp 4", "dp 2"]), common(["dp 2 | dp 4", "dp 1"])
+    >>> join_facts(["dp 2", "dp 2"]), join_facts(["dp 4", "dp 2"]), join_facts(["dp 2 | dp 4", "dp 1"])
     ('dp 2', 'dp 2 | dp 4', 'dp 1 | dp 2 | dp 4')
     """
     distinct = set(values)
@@ -121,8 +121,9 @@ def join_facts(values: Iterable[str]) -> str:
 
 
 def add_facts(connection: Connection, run_id: int, facts: Mapping[str, str], tags: Mapping[str, str]) -> None:
-    """Facts and tags of ranks of a run. To facts that are there, what these ranks say otherwise is added; a tag that is
-    there stays.
+    """Add facts and tags of ranks of a run.
+
+    To facts that are there, what these ranks say otherwise is added; a tag that is there stays.
     """
     new = {clean(key)[:MAX_LABEL]: clean(value) for key, value in sorted(facts.items())}
     known: dict[str, str] = {row.key: row.value for row in connection.execute(_KNOWN_FACTS, {"run_id": run_id})}
@@ -365,6 +366,11 @@ def place_configuration(
     beside: Mapping[str, Collection[str]],
 ) -> PlacedConfiguration:
     """Return the configuration of a run with these `values`.
+
+    Sources begin to state more keys (a new reader, a new launcher), and a history must not end there. A run that states
+    keys which a configuration leaves out, and agrees in all others, is of that configuration, and the keys become known
+    of it; unless another configuration or another run of the same ingest states another value, or the user states the
+    key.
 
     `stated`: the keys that only its source states. `beside`: key -> the values that the runs of the same ingest and
     workload have.

@@ -55,7 +55,7 @@ def recordings(store: Store, run_ids: Sequence[int]) -> Columns:
 
 
 def recorded(connection: Connection, run_ids: Iterable[int]) -> dict[int, Recorded]:
-    """Run -> what its captures say of how it was recorded."""
+    """Return run -> what its captures say of how it was recorded."""
     asked = list(dict.fromkeys(run_ids))
     rows = fetch(connection.execute(statement("recordings"), {"ids": as_keys(asked)})) if asked else ()
     return recorded_of(rows, asked)
@@ -106,7 +106,7 @@ def list_differing_runs(connection: Connection) -> list[int]:
 
 
 def read_contents(connection: Connection, run_ids: Iterable[int]) -> dict[int, str]:
-    """Run -> what its captures say, as it is kept; without runs that have no captures."""
+    """Return run -> what its captures say, as it is kept; without runs that have no captures."""
     rows = fetch(connection.execute(statement("captures_recorded"), {"ids": as_keys(sorted(set(run_ids)))}))
     return {
         run_id: as_content(_recorded([tuple(words) for _, *words in own]))

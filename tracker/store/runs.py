@@ -213,7 +213,7 @@ def _set_state(connection: Connection, run: Any, state: str, reason: str) -> Non
 
 
 def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
-    """File a run under the new labels, and make its samples again where its line is another one now."""
+    """File a run under the new labels, and make its samples again where its track is another one now."""
     workload = run.workload_id
     if new.workload is not None:
         workload = labels.workload_id(connection, new.workload)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -19,8 +19,10 @@ from tracker.results.thresholds import Threshold
 from tracker.store import bulk, samples
 from tracker.store.recordings import Recorded, content_of
 from tracker.store.samples import SAMPLE_RULES
-from tracker.store.samples.rows import SampleArray
 from tracker.store.sql import statement
+
+if TYPE_CHECKING:
+    from tracker.store.samples import SampleArray
 
 F64 = NDArray[np.float64]
 
@@ -52,8 +54,10 @@ class TrackKey(Struct, frozen=True):
 
 
 class TrackRun(Struct, frozen=True, gc=False):
-    """An active run of a track. `ranks`: that came; `started_at_ns`: None where nobody knows; `recording_id`: of how it
-    was recorded, None where nothing says it. There are thousands, which the garbage collector need not look at.
+    """An active run of a track.
+
+    `ranks`: that came; `started_at_ns`: None where it is unknown; `recording_id`: of how it was recorded, None where
+    nothing says it. There are thousands, which the garbage collector need not look at.
     """
 
     run_id: int
@@ -231,10 +235,10 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
     here.
     """
     rows = connection.execute(statement("run_tracks"), {"run_ids": sorted(set(run_ids))}).all()
-    track_keys: dict[TrackKey, list[int]] = {}
+    run_ids_by_track: dict[TrackKey, list[int]] = {}
     numbers: dict[int, tuple[Sequence[Key], F64, F64, F64]] = {}
     for row in rows:
-        own = track_keys.setdefault(TrackKey(row.workload_id, row.configuration_id, row.device_id), [])
+        own = run_ids_by_track.setdefault(TrackKey(row.workload_id, row.configuration_id, row.device_id), [])
         if row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None:
             made = samples.samples_of(connection, row.run_id)
             keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
@@ -243,8 +247,8 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
             numbers[row.run_id] = (keys, values, calls, lows)
         else:
             own.append(row.run_id)
-    limits = {track_key: limits_of_track(connection, track_key) for track_key in track_keys}
-    for track_key, own in track_keys.items():
+    limits = {track_key: limits_of_track(connection, track_key) for track_key in run_ids_by_track}
+    for track_key, own in run_ids_by_track.items():
         series = read_series(connection, track_key)
         tables = read_values(connection, own, series)
         for at, run_id in enumerate(own):

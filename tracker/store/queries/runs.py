@@ -73,7 +73,7 @@ def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = 
 
 
 def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-    """Run -> its workload and version, of these runs, in whatever state."""
+    """Return run -> its workload and version, of these runs, in whatever state."""
     return {row.run_id: (row.workload, row.version) for row in rows(store, "run_labels", run_ids=whole(run_ids))}
 
 
@@ -83,12 +83,15 @@ def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
 
 
 def versions(store: Store, workload: str | None = None) -> Columns:
-    """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
+    """Return versions in their order.
+
+    Columns: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns.
+    """
     return answer(store, "versions", {"workload": workload}).renamed({"commit_id": "commit"})
 
 
 def versions_with_branches(store: Store, workload: str | None = None) -> Columns:
-    """As `versions`, of `workload` and its branches, and `branch` behind the workload: "" for the main line."""
+    """Return as `versions`, of `workload` and its branches, and `branch` behind the workload: "" for the main line."""
     found = versions(store)
     names = found.listed("workload")
     kept = np.array([workload in (None, name, main_of(name)) for name in names], dtype=bool)
@@ -192,7 +195,7 @@ def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> Colu
     """Return what is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key,
     value.
     """
-    # a history asks about all runs of a line
+    # a history asks about all runs of a track
     return answer(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 

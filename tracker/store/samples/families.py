@@ -19,7 +19,7 @@ SAMPLE_RULES: Final = 6
 
 SUMMARY: Final = "summary"
 UNPROFILED: Final = "unprofiled"
-"""How the numbers of a whole run came about where it was not in a trace: see `families.way_of`."""
+"""How the numbers of a whole run came about where it was not in a trace: see `way_of`."""
 
 I64 = NDArray[np.int64]
 T = TypeVar("T")

@@ -1,4 +1,8 @@
-"""The samples of runs in the database: made from the rows of their ranks, kept as rows and as one array per run."""
+"""The samples of runs in the database: made from the rows of their ranks, kept as rows and as one array per run.
+
+The judgement asks for whole runs, and a row per number costs it more than the judging. The table `sample` is the truth:
+an array is made from its rows in the transaction that writes them, and where a run has none, the rows are read.
+"""
 
 from __future__ import annotations
 
@@ -239,11 +243,11 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
     for run_id in sorted(pruned):
         _move_series(connection, run_id)
     found = {run_id: samples_of(connection, run_id, at_hand) for run_id in wanted if run_id not in pruned}
-    track_keys = {run_id: _track(connection, run_id) for run_id in found}
-    keys = {(*track_keys[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
+    track_of_run = {run_id: _track(connection, run_id) for run_id in found}
+    keys = {(*track_of_run[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
     numbers = ids(connection, _SERIES, keys) if keys else {}
     for run_id, samples in found.items():
-        series = np.array([numbers[(*track_keys[run_id], *key)] for key in samples.keys], dtype=np.int64)
+        series = np.array([numbers[(*track_of_run[run_id], *key)] for key in samples.keys], dtype=np.int64)
         order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
         connection.execute(_DELETE_SAMPLES, {"run_id": run_id})
         bulk.load(connection, "sample", _sample_columns(run_id, series, samples, order))

@@ -223,7 +223,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "run_ids": "numbers of the runs that it became",
     "arrived_ns": "when it last became, or added to, a run; NULL: it did not",
     # messages
-    "notification.key": "what makes it the same message: line, version, direction of the incident, event, how often",
+    "notification.key": "what makes it the same message: track, version, direction of the incident, event, how often",
     "channel": "name of the channel in the settings file; its address is nowhere in the database",
     "event": "opened, added, worsened, reopened, reminder, recovered, missing_runs, quarantined, watcher; "
     "start: what was old when the channel was new",
@@ -232,7 +232,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "severity": "info, warning or critical",
     "notification.workload": "name of the workload; empty: all",
     "notification.title": "its first line",
-    "incidents": "the incidents it is about, each as line, version and direction (JSON)",
+    "incidents": "the incidents it is about, each as track, version and direction (JSON)",
     "covers": "the events of findings that it reports (JSON), so that none is reported twice",
     "recording_id": "how it was recorded, as its captures say it; NULL: no capture of it is here",
     "recording.content": "how runs were recorded (JSON): said, the names of the source and its marks, and settings, "
