@@ -11,8 +11,8 @@ from msgspec import Struct
 class Section(Struct, frozen=True):
     """A part of a diff or a run that a reader may choose.
 
-    `word`: of `--only`. `tables`: those that it chooses, as far as a diff or a run has them. `title`: of its first table
-    in a diff; {time} stands for what the time of operators is. `why_empty`: why its tables may have no rows.
+    `word`: of `--only`. `tables`: those that it chooses, as far as a diff or a run has them. `title`: of its first
+    table in a diff; {time} stands for what the time of operators is. `why_empty`: why its tables may have no rows.
     """
 
     word: str
