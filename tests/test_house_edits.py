@@ -76,7 +76,7 @@ SHOWN_COLUMN: Edits = {
     ],
     "tracker/compare/sections.py": [
         (
-            """    key=API_KEY,
+            """    key_rests_on=frozenset({API_NAMES}),
     sums=("calls", "ns", "self_ns\"""",
             """, "long_calls\"""",
         )
@@ -201,7 +201,7 @@ def _stream_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
     return [side.query(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
 
 
-STREAMS: Final = Section(
+STREAMS: Final = MatchedTable(
     table="stream_work",
     question=queries.of_level("stream_work"),
     needs="",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,13 +13,13 @@ from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.references import FILES, needs_store
+from tracker.compare.sections import MATCHED_TABLES
 from tracker.detect import DEFAULTS
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.profile.branches import main_of
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
     ALLOCATIONS,
-    API_NAMES,
     DEVICE_WINDOWS,
     MODULES,
     NAMES,
@@ -43,12 +43,17 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 
-_KEYED_BY: Final = {
-    "ops": {NAMES}, "op_details": {NAMES}, "kernels": {NAMES}, "kernel_types": {NAMES}, "communication": {NAMES},
-    "communication_details": {NAMES}, "communication_links": {NAMES}, "memory": {NAMES, ALLOCATIONS},
-    "memory_details": {NAMES, ALLOCATIONS}, "memory_peak": {NAMES, ALLOCATIONS}, "memory_blocks": {NAMES, ALLOCATIONS},
-    "modules": {NAMES, MODULES}, "api": {API_NAMES}, "tree": {NAMES, MODULES},
-}  # fmt: skip
+_KEYED_BY: Final[Mapping[str, frozenset[str]]] = {
+    "ops": frozenset({NAMES}),
+    "op_details": frozenset({NAMES}),
+    "communication_links": frozenset({NAMES}),
+    "memory": frozenset({NAMES, ALLOCATIONS}),
+    "memory_details": frozenset({NAMES, ALLOCATIONS}),
+    "memory_peak": frozenset({NAMES, ALLOCATIONS}),
+    "memory_blocks": frozenset({NAMES, ALLOCATIONS}),
+    "tree": frozenset({NAMES, MODULES}),
+    **{declared.table: declared.key_rests_on for declared in MATCHED_TABLES},
+}
 """Table of a Diff -> what the keys of its rows rest on."""
 _RESTS: Final = frozenset({NOT_LISTED, NOT_LISTED_COLLECTIVES})
 _OF_OPS: Final = frozenset({"ops", "op_details", "tree", "modules"})
@@ -132,7 +137,7 @@ class Recorded(Struct, frozen=True):
 
     def _disturbs(self, name: str) -> bool:
         words = _KEYED_BY.get(name)
-        return words is not None and bool(disturbing(self.found, frozenset(words)))
+        return bool(words and disturbing(self.found, words))
 
     def notes(self) -> list[str]:
         """Return sentences: how the operators are matched and why, what is not judged, and what to record."""

@@ -27,7 +27,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.notes import notes
 from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
-from tracker.compare.sections import compare_section
+from tracker.compare.sections import compare_table
 from tracker.errors import UsageError
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.diff import DiffSamples
@@ -86,12 +86,12 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
             unfiltered = replace(options, op=None, module=None, minimum_ns=None)
-            everything = compare_section(sections.MODULES, left, right, unfiltered)
+            everything = compare_table(sections.MODULES, left, right, unfiltered)
             check_named("module", options.module, everything.listed("module"), (left, right))
         check_exchange(options, (left, right))
         allocated, allocated_details = memory.compare_allocations(left, right, options)
         measured = kernels.measure_kernels(left, right)
-        matched = {one.table: compare_section(one, left, right, options) for one in sections.SECTIONS}
+        matched = {one.table: compare_table(one, left, right, options) for one in sections.MATCHED_TABLES}
         matched["kernels"], kernel_metrics = kernels.add_metrics(measured, matched["kernels"])
         judged = verdicts.judge(left, right, options, recorded, found)
         made = {

@@ -20,7 +20,7 @@ from tracker.compare.match import sum_exactly
 from tracker.compare.notes import warnings
 from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named
-from tracker.compare.sections import compare_section
+from tracker.compare.sections import compare_table
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
 from tracker.table import Numbered, number_tables
@@ -115,9 +115,9 @@ _ROWS: Final[
     Mapping[str, tuple[str, Callable[[LoadedSide, LoadedSide, DiffOptions], Columns], Callable[[Columns], list[str]]]]
 ] = {
     "op": ("ops", _ops, lambda found: [""] * len(found)),
-    "kernel": ("kernels", partial(compare_section, sections.KERNELS), lambda found: found.listed("category")),
-    "communication": ("communication", partial(compare_section, sections.COMMUNICATION), _groups),
-    "module": ("modules", partial(compare_section, sections.MODULES), lambda found: found.listed("phase")),
+    "kernel": ("kernels", partial(compare_table, sections.KERNELS), lambda found: found.listed("category")),
+    "communication": ("communication", partial(compare_table, sections.COMMUNICATION), _groups),
+    "module": ("modules", partial(compare_table, sections.MODULES), lambda found: found.listed("phase")),
 }
 """Word of MATRIX_ROWS -> table of a Diff, what makes it, and what tells its rows from others of their name."""
 

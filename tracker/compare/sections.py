@@ -1,8 +1,8 @@
 """The tables of a diff whose rows are matched by a key: each declared once, and one function that makes them.
 
-A row of such a table is a key with the numbers of both sides. A new table is one more entry of `SECTIONS`, its columns
-(`tracker.results.columns`), and its words (`tracker.results.sections`). Tables that are made in another way have
-modules of their own: overall, operators, memory, kernels (metrics), collectives (links), counters, environment.
+A row of such a table is a key with the numbers of both sides. A new table is one more entry of `MATCHED_TABLES`, its
+columns (`tracker.results.columns`), and its words (`tracker.results.sections`). Tables that are made in another way
+have modules of their own: overall, operators, memory, kernels (metrics), collectives (links), counters, environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from tracker.compare.collectives import (
 from tracker.compare.filters import matching
 from tracker.compare.kernels import pair_cores, pair_planes, with_canonical_names
 from tracker.compare.operators import own_time
-from tracker.results import API_KEY, BOTH, COMMUNICATION_KEY, IDLE_KEY, KERNEL_TYPE_KEY, MODULE_KEY
+from tracker.results import API_KEY, BOTH, COMMUNICATION_KEY, IDLE_KEY, KERNEL_TYPE_KEY, MODULE_KEY, recording
+from tracker.results.recording import API_NAMES, NAMES
 from tracker.store import queries
 from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
 
@@ -52,7 +53,7 @@ _PARTS_OF_COLLECTIVES: Final = MappingProxyType(
 """Parts of the time of collectives, and of which: no part of all of it where one of them does not say it."""
 
 
-class Section(Struct, frozen=True):
+class MatchedTable(Struct, frozen=True):
     """How a table of a diff is made.
 
     `table`: its name in `Diff.tables`.
@@ -64,6 +65,8 @@ class Section(Struct, frozen=True):
     `has_calls`: with the average of a call; `has_extremes`: and its shortest and longest one.
     `complete`: what else the matched rows say.
     `keeps_small`: --min-us leaves its rows.
+    `key_rests_on`: how sides must be recorded alike (words of `results.recording`) for a key of one side to be ADDED
+    or REMOVED; else its row is UNMATCHED.
     """
 
     table: str
@@ -77,37 +80,38 @@ class Section(Struct, frozen=True):
     has_extremes: bool = True
     complete: Callable[[Sides, Sequence[Numbered], Columns], Columns] | None = None
     keeps_small: bool = False
+    key_rests_on: frozenset[str] = frozenset({NAMES})
 
 
-def compare_section(section: Section, baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Columns:
-    """Return the rows of `section` of both sides, the largest change first.
+def compare_table(declared: MatchedTable, baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Columns:
+    """Return the rows of a declared table of both sides, the largest change first.
 
-    Columns: those of `DIFF_COLUMNS[section.table]`. Numbers are per step, nan where a side does not state them.
+    Columns: those of `DIFF_COLUMNS[declared.table]`. Numbers are per step, nan where a side does not state them.
     """
     sides: Sides = (baseline, candidate)
-    if section.needs:
-        sides = coverage.blank_unless_both(baseline, candidate, section.needs)
-    if all(side.is_empty(section.question) for side in sides):
-        return match.empty_table(section.table)
-    tables = section.rows(sides, options)
+    if declared.needs:
+        sides = coverage.blank_unless_both(baseline, candidate, declared.needs)
+    if all(side.is_empty(declared.question) for side in sides):
+        return match.empty_table(declared.table)
+    tables = declared.rows(sides, options)
     if not any(map(len, tables)):
-        return match.empty_table(section.table)
-    rows, keys = number_tables(tables, section.key)
+        return match.empty_table(declared.table)
+    rows, keys = number_tables(tables, declared.key)
     numbers = []
     for side, own_rows in zip(sides, rows, strict=True):
-        of_side = match.reduce_side(side, own_rows, section.sums, list(section.parts), section.parts)
-        if section.has_extremes:
+        of_side = match.reduce_side(side, own_rows, declared.sums, list(declared.parts), declared.parts)
+        if declared.has_extremes:
             of_side |= match.find_extremes(own_rows, "min_ns", "max_ns")
         numbers.append(of_side)
     matched = match.match_rows(keys, rows, numbers)
-    if section.has_calls:
+    if declared.has_calls:
         matched = match.add_average(matched, "ns", "calls", "average_ns")
-    if section.complete is not None:
-        matched = section.complete(sides, rows, matched)
+    if declared.complete is not None:
+        matched = declared.complete(sides, rows, matched)
     changed = match.add_difference(matched, "ns")
-    if not section.keeps_small:
+    if not declared.keeps_small:
         changed = match.keep_large(changed, "ns", options.minimum_ns)
-    return _without_stand_ins(match.finish_table(section.table, changed))
+    return _without_stand_ins(match.finish_table(declared.table, changed))
 
 
 def _without_stand_ins(table: Columns) -> Columns:
@@ -265,7 +269,7 @@ def _fill_idle(sides: Sides, rows: Sequence[Numbered], matched: Columns) -> Colu
     return matched.having(status=objects([BOTH] * len(matched)), **numbers)
 
 
-KERNELS: Final = Section(
+KERNELS: Final = MatchedTable(
     table="kernels",
     question=queries.kernels,
     needs=coverage.KERNELS,
@@ -273,14 +277,14 @@ KERNELS: Final = Section(
     key=("name", "input_shapes", "category", "core_type"),
     complete=_add_launching_ops,
 )
-KERNEL_TYPES: Final = Section(
+KERNEL_TYPES: Final = MatchedTable(
     table="kernel_types",
     question=queries.kernels,
     needs=coverage.KERNELS,
     rows=_kernel_type_rows,
     key=KERNEL_TYPE_KEY,
 )
-COMMUNICATION: Final = Section(
+COMMUNICATION: Final = MatchedTable(
     table="communication",
     question=queries.communication,
     needs=coverage.COLLECTIVES,
@@ -290,7 +294,7 @@ COMMUNICATION: Final = Section(
     parts=_PARTS_OF_COLLECTIVES,
     complete=_add_sources_of_split,
 )
-COMMUNICATION_DETAILS: Final = Section(
+COMMUNICATION_DETAILS: Final = MatchedTable(
     table="communication_details",
     question=queries.communication_tasks,
     needs=coverage.COLLECTIVES,
@@ -298,33 +302,36 @@ COMMUNICATION_DETAILS: Final = Section(
     key=(*COMMUNICATION_KEY, "name", "plane"),
     keeps_small=True,
 )
-MODULES: Final = Section(
+MODULES: Final = MatchedTable(
     table="modules",
     question=queries.ops,
     needs=coverage.OPS,
     rows=_module_rows,
     key=MODULE_KEY,
+    key_rests_on=frozenset({NAMES, recording.MODULES}),
     has_calls=False,
     has_extremes=False,
 )
-API: Final = Section(
+API: Final = MatchedTable(
     table="api",
     question=queries.api,
     needs=coverage.API,
     rows=_api_rows,
     key=API_KEY,
+    key_rests_on=frozenset({API_NAMES}),
     sums=("calls", "ns", "self_ns"),
     has_extremes=False,
 )
-IDLE: Final = Section(
+IDLE: Final = MatchedTable(
     table="idle",
     question=queries.idle,
     needs="",
     rows=_idle_rows,
     key=IDLE_KEY,
+    key_rests_on=frozenset(),
     sums=("ns", "gaps"),
     has_calls=False,
     has_extremes=False,
     complete=_fill_idle,
 )
-SECTIONS: Final = (KERNELS, KERNEL_TYPES, COMMUNICATION, COMMUNICATION_DETAILS, MODULES, API, IDLE)
+MATCHED_TABLES: Final = (KERNELS, KERNEL_TYPES, COMMUNICATION, COMMUNICATION_DETAILS, MODULES, API, IDLE)
