@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -114,3 +115,22 @@ def test_change_and_verdict_are_not_cut_off_on_a_narrow_screen(browser, served, 
         verdicts = page.locator("section table").first.locator("td", has_text=re.compile("^REGRESSED$"))
         ends = verdicts.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
         assert len(ends) > 0 and max(ends) <= 400
+
+
+def test_page_that_is_slow_says_that_it_works(browser, served):
+    def answer_late(route):
+        time.sleep(0.8)
+        route.continue_()
+
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.route("**/diff*", answer_late)
+        page.goto(f"{page.url}incident/I-1")
+        page.evaluate(
+            "new MutationObserver(([change]) => sessionStorage.setItem('sign', change.addedNodes[0].textContent))"
+            ".observe(document.body, { childList: true })"
+        )
+        page.get_by_role("link", name="v2 beside v3").click()
+        page.wait_for_url("**/diff*")
+        assert page.evaluate("sessionStorage.getItem('sign')") == "Working …"
+        assert page.locator(".working").count() == 0

@@ -257,3 +257,18 @@ for (const button of document.querySelectorAll("[data-refresh]")) {
     if (!isInUse && !document.hidden && getSelection().isCollapsed) location.reload();
   }, 60_000);
 }
+/** A page that takes over half a second to come says that it works; a file is saved, and the page stays as it is. */
+let savesFile = false;
+addEventListener("click", ({ target }) => {
+  const link = target.closest("a[href]");
+  savesFile = Boolean(link) && /\.[a-z]+$/.test(link.pathname);
+}, true);
+addEventListener("beforeunload", () => {
+  if (savesFile) return;
+  setTimeout(() => {
+    const sign = element("p", { className: "working", textContent: "Working …" });
+    sign.setAttribute("role", "status");
+    document.body.prepend(sign);
+  }, 500);
+});
+addEventListener("pagehide", () => document.querySelector(".working")?.remove());
