@@ -243,7 +243,8 @@ def test_five_thousand_versions_are_readable_small_and_fast():
     found = history(points, runs=runs)
     began = time.process_time()
     drawn = str(chart(document(found, Look(details=True, has_drawings=True)).blocks[0].chart))
-    assert time.process_time() - began < 1.0
+    # a quadratic drawing would take a minute
+    assert time.process_time() - began < 3.0
     assert len(drawn) < 200_000
     assert drawn.count('class="dot worse"') == 50 and "<circle" not in drawn
     assert len(packed_of(drawn)["x"]) == 5000

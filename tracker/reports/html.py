@@ -31,7 +31,7 @@ from tracker.units import printable
 TITLE = "one page for a browser, to attach to a ticket"
 SUFFIX = ".html"
 PLAIN_ROWS: Final = 80
-"""Rows of a table that are HTML: so many are readable without scripts, and a usual file stays below 100 kB."""
+"""Rows of a table that are HTML: so many are readable without scripts, and a usual file stays below 130 kB."""
 MOST_ROWS: Final = 10_000
 """Rows of a table unless the reader says otherwise."""
 
