@@ -257,8 +257,9 @@ def _per_call(cause: Cause) -> bool:
 
 
 def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measured: Measured) -> str:
-    """Return `kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change
-    first.
+    """Return why the kernel of `cause` that changed most is slower or faster; "" where no metric says it.
+
+    `kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change first.
     """
     op = (cause.name, cause.input_shapes)[:keys]
     for delta, *key in kernels:

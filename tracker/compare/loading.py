@@ -236,7 +236,7 @@ def _has_markers(captures: Columns, steps: Columns) -> bool:
 
 
 def _require_steps(label: str, captures: Columns, steps: Columns, chosen: Sequence[int]) -> None:
-    """UsageError unless every capture has every chosen step: a mean over others would be one of something else."""
+    """Raise UsageError unless every capture has every chosen step: a mean over others would be of something else."""
     known: dict[tuple[int, int], set[int]] = {}
     for run_id, rank, step in steps.rows("run_id", "rank", "step"):
         known.setdefault((run_id, rank), set()).add(step)

@@ -331,7 +331,7 @@ def kinds_of_cores(kernels: Columns, cube_metrics: Mapping[tuple[Any, ...], floa
 
 
 def _any(run: I64, flags: Flags, first: I64) -> Flags:
-    """Of each run whether any of its rows is one of these."""
+    """Return of each run whether any of its rows is one of these."""
     return np.bincount(run, flags, len(first)) > 0
 
 
@@ -432,7 +432,7 @@ def _within_steps(side: LoadedSide, table: Columns) -> tuple[LoadedSide, Columns
 
 
 def group_splits(side: LoadedSide, roles: Names) -> dict[str, str]:
-    """Return where wait and transit of each process group come from: see `call_splits`."""
+    """Return where wait and transit of each process group come from: see `split_of_groups`."""
     return {} if side.is_empty(queries.communication) else split_of_groups(_grouped(side, roles))
 
 

@@ -179,7 +179,7 @@ def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, 
 
 
 def check_one_track(store: Store, runs: Mapping[str, NamedRuns], choose: str = "--config KEY=VALUE, ") -> None:
-    """UsageError for the first version with runs of several tracks: one number would be of a mixture."""
+    """Raise UsageError for the first version with runs of several tracks: one number would be of a mixture."""
     for side, named_runs in runs.items():
         if _is_several(store, side, named_runs):
             raise UsageError(

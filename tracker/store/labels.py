@@ -245,7 +245,7 @@ def configuration_title(values: Mapping[str, str]) -> str:
 
 
 def check_tags(tags: Iterable[str]) -> None:
-    """UsageError for names that no tag can have."""
+    """Raise UsageError for names that no tag can have."""
     if any(not key.strip() or len(key) > MAX_LABEL for key in tags):
         raise UsageError(f"a tag has a name of 1 to {MAX_LABEL} characters", remedy="write --tag KEY=VALUE")
 

@@ -69,7 +69,7 @@ def recorded_by_id(connection: Connection, recording_ids: Iterable[int]) -> dict
 
 
 def recorded_of(rows: Iterable[Sequence[Any]], run_ids: Iterable[int]) -> dict[int, Recorded]:
-    """Return the same, from the rows of `recordings`."""
+    """Return what the captures of each run say, from the rows that `recordings` gives."""
     found: dict[int, str | None] = dict(map(tuple, rows))
     known = {content: content_of(content) for content in {None, *found.values()}}
     return {run_id: known[found.get(run_id)] for run_id in run_ids}

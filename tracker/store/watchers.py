@@ -97,7 +97,7 @@ _TELL_GAP: Final = text(
 
 
 def take_lease(store: Store, name: str, owner: str, *, now_ns: int, undone_since_ns: int | None = None) -> bool:
-    """Whether the work `name` is now `owner`'s: it was free, or expired, or had it already.
+    """Take the lease of the work `name`; return whether it is `owner`'s now: it was free, or expired, or it had it.
 
     With `undone_since_ns`, not where it was done after that.
     """

@@ -252,7 +252,7 @@ def sum_contexts(
 def _context_lines_by_rank(
     store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool, by_step: bool
 ) -> Iterator[I64]:
-    """Yield the _LINES of each rank."""
+    """Yield the numbers of each rank, a line for each of _CONTEXT_LINES."""
     if not parameters["run_ids"]:
         return
     with store.connect() as connection:
@@ -269,7 +269,7 @@ def _context_lines_by_rank(
 
 
 def _sum_steps(contexts: Contexts, steps: Steps, in_steps: bool, by_step: bool) -> I64:
-    """Step, node, parent, op_key_id and NUMBERS of each context that is in one of the chosen steps."""
+    """Return step, node, parent, op_key_id and CONTEXT_NUMBERS of each context that is in one of the chosen steps."""
     chosen = contexts.step >= (0 if in_steps else MISSING)
     if steps is not None:
         chosen &= np.isin(contexts.step, np.array(whole(steps), dtype=np.int64))

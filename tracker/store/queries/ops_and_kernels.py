@@ -60,8 +60,9 @@ class Texts(Struct, frozen=True, eq=False):
 
     @classmethod
     def of(cls, ids: I64, known: Mapping[int, Sequence[str]], columns: Mapping[str, int]) -> Texts:
-        """Return `known`: the texts of the key behind each number; `columns`: name -> which of these, all
-        others aside.
+        """Return the texts behind `ids`.
+
+        `known`: number -> the texts of its key; `columns`: name -> which of these texts.
         """
         numbers, inverse = np.unique(ids, return_inverse=True)
         keys = map(itemgetter(*columns.values()), map(known.__getitem__, numbers.tolist()))
@@ -70,13 +71,13 @@ class Texts(Struct, frozen=True, eq=False):
 
     @classmethod
     def single(cls, name: str, ids: I64, known: Mapping[int, Row]) -> Texts:
-        """Return `known`: the text behind each number, in a row of its own; the column is called `name`."""
+        """Return the texts behind `ids` as one column, `name`. `known`: number -> its text, in a row of its own."""
         numbers, inverse = np.unique(ids, return_inverse=True)
         distinct, places = _placed([known[number][0] for number in numbers.tolist()])
         return cls({name: distinct}, places[inverse])
 
     def taken(self, rows: I64) -> dict[str, Any]:
-        """Name -> the texts of these rows."""
+        """Return name -> the texts of these rows."""
         places = self.places[rows]
         return {name: objects(texts)[places] for name, texts in self.columns.items()}
 

@@ -36,8 +36,10 @@ def check_filters(
     config: Mapping[str, str] | None = None,
     version: str | None = None,
 ) -> None:
-    """UsageError for the first of these filters that names nothing in the database, or nothing among what the ones
-    before it leave; with what there is. Whether other filters leave anything is for the caller to say.
+    """Raise UsageError for the first of these filters that names nothing.
+
+    Nothing in the database, or nothing among what the filters before it leave; the error lists what there is. Whether
+    other filters leave anything is for the caller to say.
 
     `device`: part of vendor and model, in any case. Without any run, there is nothing to check.
     """
@@ -238,7 +240,7 @@ def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -
 
 
 def require_run(store: Store, run_id: int) -> None:
-    """UsageError unless `run_id` is a run that may be read: active or excluded."""
+    """Raise UsageError unless `run_id` is a run that may be read: active or excluded."""
     with store.connect() as connection:
         find_run(connection, run_id)
 

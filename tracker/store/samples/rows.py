@@ -194,15 +194,16 @@ def repair_array(connection: Connection, run_id: int) -> bool:
 
 
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
-    """Return the same of one run, from its rows."""
+    """Return the samples of a run, from its rows in `sample`."""
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
     series_ids, values, calls, lows = zip(*rows, strict=True) if rows else ((), (), (), ())
     return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), _reals(lows))
 
 
 def pack_samples(array: SampleArray) -> bytes:
-    """zlib of a mark, then the steps from one series to the next, values, calls and lows: 8 bytes each, the lowest
-    first.
+    """Return zlib of a mark, then the steps from one series to the next, values, calls and lows.
+
+    8 bytes each, the lowest first.
     """
     steps = np.diff(array.series_ids, prepend=0).astype("<i8")
     parts = (steps, *(numbers.astype("<f8") for numbers in (array.values, array.calls, array.lows)))
@@ -210,7 +211,7 @@ def pack_samples(array: SampleArray) -> bytes:
 
 
 def unpack_samples(numbers: bytes) -> SampleArray:
-    """Return the array that was `pack_samples`; ValueError where the bytes are damaged."""
+    """Return the array that `pack_samples` packed; ValueError where the bytes are damaged."""
     try:
         plain = zlib.decompress(numbers)
     except zlib.error as error:

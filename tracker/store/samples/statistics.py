@@ -70,7 +70,7 @@ def without_filling(times: F64, markers: F64) -> F64:
 
 def mean_over_steps(table: F64, weights: F64) -> F64:
     """Return the mean of each row of (rows, steps) over the known steps; nan where none is known. `weights`: as
-    above.
+    in `over_steps`.
     """
     weight = np.where(np.isnan(table), 0.0, weights)
     total, number = (np.nan_to_num(table) * weight).sum(axis=1), weight.sum(axis=1)
@@ -217,7 +217,7 @@ class SparseSteps(Struct, frozen=True):
         return 2 * self.sum_rows(np.where(self.value > 0, self.weight, 0.0)) < self.sum_rows(self.weight)
 
     def take(self, chosen: NDArray[np.bool_]) -> SparseSteps:
-        """Return the chosen rows, numbered anew."""
+        """Return the chosen rows, with new numbers."""
         number = np.cumsum(chosen) - 1
         kept = chosen[self.row]
         row = number[self.row[kept]]
