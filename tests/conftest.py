@@ -32,6 +32,10 @@ RUN = os.environ.get("TRACKER_TESTS", "")
 SAMPLED = ("cli", "compare", "regressions", "load", "notify", "real", "reports", "store", "watch")
 """Folders whose tests go through a database, whole commands or files."""
 
+# A shell starts what runs in the background with Ctrl-C ignored, which processes of the tests would inherit.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # The same examples every time, so that a run that failed fails again.
 settings.register_profile(
     "fixed", derandomize=RUN != "explore", database=None, deadline=None, print_blob=True, stateful_step_count=30,
