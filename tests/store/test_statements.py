@@ -57,3 +57,9 @@ def test_statements_lint_clean(dialect):
     config = FluffConfig.from_path(str(GOLDEN), overrides={"dialect": dialect, "exclude_rules": rules})
     found = Linter(config=config).lint_string(GOLDEN.read_text(encoding="utf-8")).get_violations()
     assert [f"{one.line_no} {one.rule_code()} {one.desc()}" for one in found] == []
+
+
+@pytest.mark.parametrize("name", ["queue", "api", "idle", "memory", "communication"])
+def test_sums_come_in_an_order_that_both_databases_share(name):
+    statement, _ = levels.build_statement(levels.query_of(name), [1, 2], by=("rank", "step"))
+    assert "\nORDER BY" in statement.text

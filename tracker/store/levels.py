@@ -124,7 +124,9 @@ def _build_sums(level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: b
     body += f"\nGROUP BY{_listed(groups.values())}"
     texts = {name for name, key in level.keys.items() if key.endswith("_id") and not name.endswith("_id")}
     if not texts:
-        return question(body)
+        # ops and kernels are put in order once their texts are known; Postgres gives groups in no order of its own
+        has_own_order = not any(name.endswith("_id") for name in level.keys)
+        return question(f"{body}\nORDER BY{_listed(groups.values())}" if has_own_order else body)
     columns = {name: f"t_{name}.text" if name in texts else f"s.{name}" for name in (*groups, *level.numbers)}
     numbers = ["stage", *(name for name in level.keys if dtype(name) != "string")]
     shown = columns | {name: f"NULLIF(s.{name}, -1)" for name in numbers if name in columns}

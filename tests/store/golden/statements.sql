@@ -1331,6 +1331,9 @@ WHERE
     d.run_id IN :run_ids
 GROUP BY
     d.run_id,
+    d.stream
+ORDER BY
+    d.run_id,
     d.stream;
 
 -- queue: sums by stage, rank, step
@@ -1352,6 +1355,12 @@ WHERE
     AND d.step IN :steps
     AND d.step >= 0
 GROUP BY
+    d.run_id,
+    COALESCE(c.stage, -1),
+    d.rank,
+    d.step,
+    d.stream
+ORDER BY
     d.run_id,
     COALESCE(c.stage, -1),
     d.rank,
