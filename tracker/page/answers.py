@@ -6,7 +6,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -63,8 +62,7 @@ class Answer(Struct, frozen=True):
         """What makes the documents."""
         if (document := self.document) is not None:
             return [lambda _: document]
-        views = (import_module(f"tracker.reports.views.{reports.word_of(one)}") for one in self.results)
-        return [partial(view.document, one) for view, one in zip(views, self.results, strict=True)]
+        return [partial(reports.view_of(one.word).document, one) for one in self.results]
 
     def written(self, format: str) -> str | bytes:
         """The same as a file."""
@@ -356,7 +354,7 @@ def _list_written(rows: Columns, format: str) -> str | bytes:
     if format == "csv":
         from tracker.reports import csv
 
-        return csv.written({"runs": rows})
+        return csv.write_tables({"runs": rows})
     if format == "xlsx":
         from tracker.reports.workbook import Book
 

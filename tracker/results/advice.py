@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 
@@ -151,6 +151,8 @@ class Advised(Result, frozen=True, eq=False):
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
       and efficiency, floor by time; NA where no ceiling is known
     """
+
+    word: ClassVar[str] = "advice"
 
     run: Mapping[str, Any]
     step_ns: float

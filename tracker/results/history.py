@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import field
 
@@ -122,6 +122,9 @@ class History(Result, frozen=True, eq=False):
     - earlier: points before the versions that `options` choose, from which the changes of the first ones are read
     """
 
+    word: ClassVar[str] = "history"
+    json_fields: ClassVar[tuple[str, ...]] = ("pinned", "options", "notes")
+
     tables: Mapping[str, Columns]
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
@@ -160,6 +163,9 @@ class Log(Result, frozen=True, eq=False):
     - advice: advice that came with a version (`status` new or grown), or was taken by it: gone, with a shorter step.
       expected_ns: of a step at most; realised_ns: what the step won, by all that the version changed
     """
+
+    word: ClassVar[str] = "log"
+    json_fields: ClassVar[tuple[str, ...]] = ("workload", "baseline", "options")
 
     workload: str
     baseline: str | None

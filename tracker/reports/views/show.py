@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -41,8 +41,9 @@ from tracker.reports.document import (
     few,
     group,
 )  # fmt: skip
-from tracker.reports.rows import Row, names, records, table_of, unit_of
+from tracker.reports.rows import Row, list_notes, list_options, names, plain, records, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
+from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
@@ -62,6 +63,9 @@ from tracker.units import (
     steps_words,
     time_unit,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _FACTS: Final = 12
 _GRAIN: Final = ("stage", "rank", "step")
@@ -774,3 +778,40 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
 }  # fmt: skip
 """Section -> its tables."""
+
+
+def list_json(shown: Shown, look: Look) -> dict[str, Any]:
+    """Return the run with its facts and sources, then a list of rows per chosen section; memory with its course."""
+    run = plain(shown.run)
+    run.setdefault("facts", records(shown.tables["facts"]))
+    run.setdefault("sources", records(shown.tables["sources"]))
+    document = {"run": run, "options": list_options(shown.options), "notes": plain(shown.notes)}
+    document["bottleneck"] = bottleneck.record(shown.bottleneck)
+    for name, rows in choose_tables(shown, look).items():
+        document[name] = records(rows)
+    chosen = shown.chosen_sections(look.only)
+    if "operator" in chosen:
+        # sums of ops and kernels, for who reads one list; rows of ops can be added up from a table of cells
+        document["largest"] = records(shown.tables["largest"].head(look.rows(None)))
+    if not look.only:
+        document["advice"] = plain(shown.advice)
+    if "memory" in chosen:
+        document["memory_curve"] = records(shown.tables["memory_curve"])
+    return document
+
+
+def list_csv(shown: Shown, look: Look) -> dict[str, Rows]:
+    """Return the chosen tables; where a reader chose none, with what limits the run, its facts and its advice."""
+    tables = choose_tables(shown, look)
+    if look.only or shown.tree_table is not None:
+        return tables
+    tables["bottleneck"] = [] if shown.bottleneck is None else bottleneck.rows(shown.bottleneck)
+    for name in ("facts", "sources"):
+        tables[name] = shown.tables[name]
+    tables["notes"] = list_notes(shown.notes)
+    if shown.advice:
+        tables["advice"] = shown.tables["advice"]
+    return tables
+
+
+VIEW = View(document, json=list_json, csv=list_csv, sheet_titles={"ops": "Operators"}, workbook="show")

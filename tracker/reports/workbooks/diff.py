@@ -13,16 +13,18 @@ from msgspec.structs import asdict
 
 from tracker.reports.cells import cost, is_small
 from tracker.reports.document import Look
-from tracker.reports.rows import Row, chosen_sections, plain, pruned, records
-from tracker.reports.summary_sheet import write_summary_of_diff
+from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
+from tracker.reports.workbooks.summary import write_summary_of_diff
 from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Diff
+from tracker.results.chosen_tables import cut_tree
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+    from tracker.reports.view import View
 
 _TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of Step"}
 """Titles that the layout of this workbook fixes; everywhere else this is idle time."""
@@ -35,18 +37,17 @@ _TASKS: Final = (
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
 
 
-def write(diff: Diff, look: Look) -> bytes:
-    """The workbook of a diff: it opens on what was found, then a sheet per chosen section with rows, Environment and
-    Explanation.
-    """
-    book = Book(look.tell)
+def write(book: Book, diff: Diff, view: View, look: Look) -> None:
+    """Write what was found, then a sheet per chosen section with rows, Environment and Explanation."""
     write_summary_of_diff(book, diff)
     limit = look.rows(None)
     if diff.tree_table is not None:
         tree = diff.tree_table
         fields = [*_fields(diff, _TREE, tree), field("Path", "path", 60)]
-        book.sheet("TreeCompare", fields, records(pruned(tree, limit)), tone=lambda row: "" if row["level"] else "main")
-    sections = chosen_sections(diff, look)
+        book.sheet(
+            "TreeCompare", fields, records(cut_tree(tree, limit)), tone=lambda row: "" if row["level"] else "main"
+        )
+    sections = diff.chosen_sections(look.only)
     if "overall" in sections:
         _overall(book, diff)
     for section, sheet in _SHEETS.items():
@@ -57,7 +58,6 @@ def write(diff: Diff, look: Look) -> bytes:
     if len(diff.tables["environment"]):
         book.sheet("Environment", texts, records(diff.tables["environment"]))
     book.blocks("Explanation", _explanation(diff))
-    return book.save()
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
