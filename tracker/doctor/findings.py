@@ -91,6 +91,7 @@ class Findings(Result, frozen=True):
     """
 
     word: ClassVar[str] = "doctor"
+    printed_by: ClassVar[str] = "tracker doctor PATH"
 
     paths: tuple[str, ...]
     captures: tuple[CaptureFound, ...] = ()

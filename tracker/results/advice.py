@@ -14,6 +14,8 @@ from tracker.units import counted, format_bytes, format_ns
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+__all__ = ["ADVICE_COLUMNS", "Advice", "AdviseOptions", "Advised", "Claimed", "Number"]
+
 FAMILIES: Final = ("input", "host", "kernels", "communication", "pipeline", "memory", "environment")
 """Words of `tracker advise --only`: what rules are about."""
 NEW: Final = "new"
@@ -153,6 +155,7 @@ class Advised(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "advice"
+    printed_by: ClassVar[str] = "tracker advise SIDE"
 
     run: Mapping[str, Any]
     step_ns: float

@@ -14,6 +14,8 @@ from tracker.units import counted
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+__all__ = ["BOARD_COLUMNS", "Board", "BoardOptions"]
+
 BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
@@ -51,6 +53,7 @@ class Board(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "board"
+    printed_by: ClassVar[str] = "tracker board"
     json_fields: ClassVar[tuple[str, ...]] = ("headline", "options")
 
     tables: Mapping[str, Columns]

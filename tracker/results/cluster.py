@@ -13,6 +13,8 @@ from tracker.results.screens import Result, Rows, frames
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+__all__ = ["CLUSTER_COLUMNS", "CLUSTER_SECTIONS", "SLOW", "SUSPECT", "UNEVEN", "Cluster", "ClusterOptions"]
+
 SLOW: Final = "SLOW"
 SUSPECT: Final = "SUSPECT"
 UNEVEN: Final = "UNEVEN"
@@ -107,6 +109,7 @@ class Cluster(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "cluster"
+    printed_by: ClassVar[str] = "tracker cluster RUN"
     json_fields: ClassVar[tuple[str, ...]] = ("headline", "run", "baseline", "verdict", "remarks", "missing", "notes")
 
     run: Mapping[str, Any]

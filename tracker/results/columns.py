@@ -10,6 +10,14 @@ from typing import Final
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.verdicts import VERDICT_COLUMNS
 
+__all__ = [
+    "ADDED", "API_KEY", "BASELINES", "BOTH", "COMMUNICATION_KEY", "CORE_TIME", "COUNTER_KEY", "CYCLES",
+    "DIFF_COLUMNS", "GRAINS", "IDLE_KEY", "KERNEL_TYPE_KEY", "LINK", "LINK_KEY", "LOG_COLUMNS", "LOG_TITLES",
+    "MODULE_KEY", "NODE", "ONE_BY_ONE", "OP_KEY", "OTHER_METRIC", "PACKET", "PIPE_TIME", "PROFILERS", "RATIO",
+    "REMOVED", "REPEATED_COUNTERS", "SHOWN_COLUMNS", "TRANSPORT", "TREES", "TREE_COLUMNS", "TREE_DIFF_COLUMNS",
+    "UNMATCHED",
+]  # fmt: skip
+
 GRAINS: Final = ("rank", "step")
 TREES: Final = ("module", "phase", "op", "kernel")
 """The words of `--by`: the grains of all tables, and what the rows of a tree are."""

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
     from tracker.columns import F64, Columns
 
+__all__ = [
+    "MATRIX_COLUMNS", "MATRIX_ROWS", "OTHER_SHAPES", "REPLACED_BY", "TOP_LEVEL", "Bottleneck", "Cause",
+    "Contribution", "Diff", "Explanation", "Matrix", "Part", "Rename", "Side", "check_matrix",
+]  # fmt: skip
+
 
 class Side(Struct, frozen=True):
     """One side of a diff: what the user named (`label`) and the runs behind it.
@@ -345,6 +350,7 @@ class Diff(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "diff"
+    printed_by: ClassVar[str] = "tracker diff BASELINE CANDIDATE"
 
     baseline: Side
     candidate: Side
@@ -414,6 +420,7 @@ class Matrix(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "matrix"
+    printed_by: ClassVar[str] = "tracker diff SIDE SIDE SIDE..."
 
     sides: tuple[Side, ...]
     metric: str

@@ -14,6 +14,12 @@ from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Optio
 from tracker.results.screens import Result, Rows, frames
 from tracker.units import counted
 
+__all__ = [
+    "CONFIRMED_STATES", "ENDED_STATES", "EXPLAIN_COLUMNS", "FINDINGS_COLUMNS", "NOBODY", "OPEN_STATES", "STATES",
+    "ExplainedFinding", "ExplainedIncident", "Findings", "FindingsOptions", "Message", "ToldFinding",
+    "ToldIncident",
+]  # fmt: skip
+
 NOBODY: Final = "tracker"
 """Who stands behind a state that follows from the runs, and that no user said."""
 STATES: Final = (
@@ -146,6 +152,7 @@ class Findings(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "findings"
+    printed_by: ClassVar[str] = "tracker findings"
     json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "notes")
 
     tables: Mapping[str, Columns]
@@ -179,6 +186,7 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "explained"
+    printed_by: ClassVar[str] = "tracker explain ID"
     json_fields: ClassVar[tuple[str, ...]] = ("finding", "notes", "advice")
 
     finding: Mapping[str, object]

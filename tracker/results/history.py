@@ -12,6 +12,8 @@ from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOA
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
+__all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"]
+
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": (
         "series_id", "workload", "configuration", "device", "kind", "metric", "unit", "name", "input_shapes", "part",
@@ -123,6 +125,7 @@ class History(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "history"
+    printed_by: ClassVar[str] = "tracker history KEY"
     json_fields: ClassVar[tuple[str, ...]] = ("pinned", "options", "notes")
 
     tables: Mapping[str, Columns]
@@ -165,6 +168,7 @@ class Log(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "log"
+    printed_by: ClassVar[str] = "tracker log"
     json_fields: ClassVar[tuple[str, ...]] = ("workload", "baseline", "options")
 
     workload: str

@@ -54,10 +54,12 @@ class Result(Struct, frozen=True, eq=False):
     """Base of all results: short in a session, its first screen in a notebook, `to_pandas` for its tables.
 
     `word`: what reports call it: its view is `reports/views/<word>.py`, where it needs one; empty: no report shows it.
+    `printed_by`: the command that docs/json.md says it is of; empty where the page has another result of it.
     `json_fields`: what its JSON document has in front of its tables.
     """
 
     word: ClassVar[str] = ""
+    printed_by: ClassVar[str] = ""
     json_fields: ClassVar[tuple[str, ...]] = ("headline",)
 
     @property

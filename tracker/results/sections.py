@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+__all__ = ["SECTIONS"]
+
 
 class Section(Struct, frozen=True):
     """A part of a diff or a run that a reader may choose.

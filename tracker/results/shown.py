@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from tracker.columns import Columns
 
+__all__ = ["Shown"]
+
 
 class Shown(Result, frozen=True, eq=False):
     """One run, for `tracker show`: sums over its steps and ranks unless grain columns `stage`, `rank`, `step` stand
@@ -80,6 +82,7 @@ class Shown(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "show"
+    printed_by: ClassVar[str] = "tracker show RUN"
 
     run: Mapping[str, Any]
     tables: Mapping[str, Columns]

@@ -11,6 +11,8 @@ from msgspec.structs import asdict
 from tracker.results.screens import Result, Rows
 from tracker.units import counted
 
+__all__ = ["Status"]
+
 
 class WatcherStatus(Struct, frozen=True):
     """A process that watches, or did.
@@ -144,6 +146,7 @@ class Status(Result, frozen=True):
     """
 
     word: ClassVar[str] = "status"
+    printed_by: ClassVar[str] = "tracker status"
 
     database: str
     now_ns: int

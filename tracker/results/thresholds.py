@@ -12,6 +12,8 @@ from tracker.results.options import DEVICE, WORKLOAD, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
 
+__all__ = ["CALIBRATION_COLUMNS", "THRESHOLDS", "CalibrateOptions", "Calibration", "TriedThresholds"]
+
 
 class Bounds(NamedTuple):
     """`low`, `high`: between which a limit must lie, both allowed. `meaning`: with the default."""
@@ -125,6 +127,7 @@ class Calibration(Result, frozen=True, eq=False):
     """
 
     word: ClassVar[str] = "calibration"
+    printed_by: ClassVar[str] = "tracker calibrate VERSION"
     json_fields: ClassVar[tuple[str, ...]] = (
         "workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows", "splits",
         "options", "notes",
