@@ -70,35 +70,14 @@ SHOWN_COLUMN: Edits = {
     f"migrations/versions/{NEXT}_long_calls.sql": [("", "ALTER TABLE api ADD COLUMN long_calls BIGINT;\n")],
     "tracker/results/columns.py": [
         (
-            '''        *API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"''',
-            ''', "long_calls"''',
-        )
-    ],
-    "tracker/compare/sections.py": [
-        (
-            """    key_rests_on=frozenset({API_NAMES}),
-    sums=("calls", "ns", "self_ns\"""",
-            """, "long_calls\"""",
-        )
-    ],
-    "tracker/reports/views/diff_tables.py": [
-        (
-            """"api", col("API call", "name", **NAME), col("level", drop=2),
-""",
-            """        Column("long", lambda row: cells.calls(row["baseline_long_calls"], row["candidate_long_calls"])),
-""",
+            """API_KEY, (CALLS, TIME, Measure("self_ns", "Self Time"),""",
+            """ Measure("long_calls", "Long Calls", word="long"),""",
         )
     ],
     "tracker/reports/views/show.py": [
         (
             """"Host API calls", "api", col("API call", "name", **NAME), col("level"),""",
             """ col("long", "long_calls"),""",
-        )
-    ],
-    "tracker/reports/diff_workbook.py": [
-        (
-            """*_sides(("Calls", "calls"), ("Total Duration", "ns"), ("Self Time", "self_ns"),""",
-            """ ("Long Calls", "long_calls"),""",
         )
     ],
 }
@@ -165,11 +144,11 @@ def stream_work_table(joined: Joined) -> Table:
     ],
     "tracker/results/columns.py": [
         (
-            """    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
+            """    "idle": DiffTable(IDLE_KEY, (Measure("ns", "Idle Time"), Measure("gaps", "Gaps"))),
 """,
-            """    "stream_work": ("stream", "status", *_sides("calls", "ns"), "delta_ns", "diff"),
+            """    "stream_work": DiffTable(("stream",), (CALLS, TIME), level="stream_work"),
 """,
-        ),
+        )
     ],
     "tracker/results/diff.py": [
         ("memory_blocks, modules, api, counters, idle,", " stream_work,"),
@@ -187,66 +166,6 @@ def stream_work_table(joined: Joined) -> Table:
             "Streams by change of total time",
             "no kernels ran, or a run was ingested by an older tracker",
         ),
-""",
-        )
-    ],
-    "tracker/compare/sections.py": [
-        (
-            """    complete=_fill_idle,
-)
-""",
-            """
-
-def _stream_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-    return [side.query(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
-
-
-STREAMS: Final = MatchedTable(
-    table="stream_work",
-    question=queries.of_level("stream_work"),
-    needs="",
-    rows=_stream_rows,
-    key=("stream",),
-    has_calls=False,
-    has_extremes=False,
-)
-""",
-        ),
-        ("COMMUNICATION_DETAILS, MODULES, API, IDLE", ", STREAMS"),
-    ],
-    "tracker/compare/show.py": [
-        (
-            """        "idle": with_share(asked(queries.idle), "ns"),
-""",
-            """        "stream_work": with_share(asked(queries.of_level("stream_work")), "total_ns"),
-""",
-        )
-    ],
-    "tracker/reports/views/diff_tables.py": [
-        (
-            """diff.tables["idle"], limit, calls="")
-    ],
-""",
-            """    "stream": _by_change("stream", col("stream")),
-""",
-        )
-    ],
-    "tracker/reports/views/show.py": [
-        (
-            '    "idle": idle,\n',
-            '    "stream": _simple("Streams", "stream_work", col("stream"), _CALLS, _TOTAL, _SHARE),\n',
-        )
-    ],
-    "tracker/reports/diff_workbook.py": [
-        (
-            """("Gaps", "gaps")),
-        *_diff_fields("delta_ns"),
-    )),
-""",
-            """    "stream": _Sheet("StreamCompare", "stream_work", (
-        field("Stream", "stream", 12), *_sides(("Calls", "calls"), ("Total Duration", "ns")),
-        *_diff_fields("delta_ns"),
-    )),
 """,
         )
     ],
@@ -505,8 +424,8 @@ def test_stored_column_costs_three_files(tmp_path):
     assert "min_lead_ns" not in found["columns"]
 
 
-def test_shown_column_costs_eight_files(tmp_path):
-    assert count(SHOWN_COLUMN) == (8, 9)
+def test_shown_column_costs_five_files(tmp_path):
+    assert count(SHOWN_COLUMN) == (5, 6)
     found = run_in_copy(tmp_path, SHOWN_COLUMN, SHOW_IN_THE_COPY, "long calls")
     # the second of the two launches takes 12 us
     assert found["show"] == 1
@@ -527,8 +446,8 @@ def test_command_with_a_result_costs_four_files(tmp_path):
     assert found["csv"].splitlines()[-1] == "H100,1"
 
 
-def test_level_with_a_section_costs_thirteen_files(tmp_path):
-    assert count(LEVEL) == (13, 17)
+def test_level_with_a_section_costs_eight_files(tmp_path):
+    assert count(LEVEL) == (8, 11)
     found = run_in_copy(tmp_path, LEVEL, LEVEL_IN_THE_COPY, "stream work")
     # two kernels of 2 us each, on stream 7
     (row,) = found["show"]

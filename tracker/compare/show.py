@@ -43,6 +43,7 @@ from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
+from tracker.results.columns import MATCHED_COLUMNS
 from tracker.store import queries
 from tracker.store.samples.statistics import over_steps
 from tracker.table import (
@@ -274,6 +275,11 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
         "kernel_types": _kernel_types(kernels, every),
         "memory_peak": passing(with_share(_owners(side), "bytes", ("rank", "component")), *of_op("op")),
         "memory_blocks": passing(_blocks(side), *of_op("op")),
+        **{
+            name: with_share(asked(queries.of_level(columns.level)), "total_ns")
+            for name, columns in MATCHED_COLUMNS.items()
+            if columns.level
+        },
     }
 
 

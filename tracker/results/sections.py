@@ -22,6 +22,11 @@ class Section(Struct, frozen=True):
     title: str
     why_empty: str
 
+    @property
+    def title_of_run(self) -> str:
+        """The title of its first table in a report of one run."""
+        return self.title.partition(" by change of ")[0]
+
 
 SECTION: Final[Mapping[str, Section]] = {
     one.word: one

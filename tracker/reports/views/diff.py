@@ -132,7 +132,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             whole = sum(row["baseline_bytes"] or 0 for row in rows)
             if not any(row["delta_bytes"] and whole and not cells.is_small(row["delta_bytes"] / whole) for row in rows):
                 continue
-        tables = in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
+        tables = in_section(
+            diff_tables.tables_of_section(section, diff, limit), section, look.only, diff.options, False
+        )
         if section == "operator" and tables and diff_tables.filters(diff):
             # who names operators wants to see these
             tables[0] = replace(tables[0], is_first=True)

@@ -48,6 +48,8 @@ from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
+from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results.sections import SECTION
 from tracker.table import AddUp, add_up_rows, sort_largest_first
 from tracker.units import (
     MISSING_TEXT,
@@ -182,7 +184,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     if look.has_drawings and not look.only and "step" not in shown.options.grains and len(shown.tables["steps"]) > 1:
         yield replace(_each_step(shown, look.rows(ROWS)), chart=_course_of_steps(shown), is_first=False)
     for section in look.sections():
-        found = SECTIONS[section](shown, limit)
+        found = tables_of_section(section, shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
             yield from _memory_over_time(shown, limit)
@@ -757,7 +759,7 @@ def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | N
     return lambda shown, limit: [_table(f"{title}{_over_all(shown)}", columns, shown.tables[name], limit)]
 
 
-SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
+_DRAWN_SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
     "kernel_type": _simple(
@@ -777,7 +779,19 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     ),
     "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
 }  # fmt: skip
-"""Section -> its tables."""
+"""Section -> its tables, of those that are drawn in their own way."""
+
+
+def tables_of_section(word: str, shown: Shown, limit: int | None) -> list[Table]:
+    """Return the tables of a section; one that is not drawn in its own way has a column for each part of its key, the
+    calls, the time and its share.
+    """
+    if word in _DRAWN_SECTIONS:
+        return _DRAWN_SECTIONS[word](shown, limit)
+    section = SECTION[word]
+    table = section.tables[0]
+    keys = [col(name.replace("_", " "), name) for name in MATCHED_COLUMNS[table].key]
+    return _simple(section.title_of_run, table, *keys, _CALLS, _TOTAL, _SHARE)(shown, limit)
 
 
 def list_json(shown: Shown, look: Look) -> dict[str, Any]:
