@@ -5,8 +5,7 @@ section as details, over its whole capture, the largest rows first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -14,7 +13,6 @@ from msgspec.structs import replace
 from tracker.columns import Columns
 from tracker.compare.references import FILES
 from tracker.profile import (
-    IDLE_CAUSES,
     IDLE_REASONS,
     LOG_COUNTERS,
     UNLINKED_OP,
@@ -49,8 +47,28 @@ from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results.run_summary import (
+    GRAIN,
+    PARTS_OF_STEP,
+    RANKS_BESIDE,
+    MemoryCourse,
+    find_highest_peak,
+    find_idle_reason,
+    find_memory_course,
+    group_pipes,
+    has_device,
+    list_step_ends,
+    list_step_times,
+    list_usual_idle_causes,
+    mean_e2e_ns,
+    order_counters,
+    order_metrics,
+    self_time_column,
+    sum_largest_rows,
+    sum_operators,
+    whole_step_ns,
+)
 from tracker.results.sections import SECTION
-from tracker.table import AddUp, add_up_rows, sort_largest_first
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
@@ -70,12 +88,9 @@ if TYPE_CHECKING:
     from tracker.results.screens import Rows
 
 _FACTS: Final = 12
-_GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _FAR_AWAY: Final = 10
 """A step that took so many times as long as others does not choose their unit."""
-_RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
-_KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BREAKDOWN: Final = {
     "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
     "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies",
@@ -88,11 +103,9 @@ _BREAKDOWN: Final = {
 }  # fmt: skip
 """Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _WORTH_A_LINE: Final = 0.02
-_WORTH_A_SENTENCE: Final = 0.05
-"""Of the step: a cause of idle time, and all idle time."""
+"""A cause of idle time, of the step."""
 _CAUSES: Final = 4
 _PLACE_LETTERS: Final = 60
 _ALL: Final = 0.995
@@ -147,20 +160,18 @@ def document(shown: Shown, look: Look) -> Document:
 
 def _headline(shown: Shown) -> str:
     """Say how long a step takes, of how long to how long; without step markers how long the device works."""
-    run, ranks = shown.run, records(shown.tables["overall"])
+    run, ranks = shown.run, len(shown.tables["overall"])
     step = run.get("step_ns")
     if step is not None and run["measured_by"] == "step_ns":
-        rows = records(shown.tables["steps"])
-        ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
+        ends = list_step_ends(shown)
         is_spread = len(ends) > 2 and min(ends) != max(ends)
         spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
         unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
         return f"{format_ns(step, unit)} per step{spread}"
-    known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
-    e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    e2e = mean_e2e_ns(shown)
     if e2e is None:
         return "The source states neither a step time nor how long the capture is"
-    mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
+    mean = f" (mean of {counted(ranks, 'rank')})" if ranks > 1 else ""
     whole = f"a capture of {format_ns(step)}" if step is not None and round(step) > round(e2e) else "the whole capture"
     return f"E2E {cell(e2e, 'ns')}{mean} of {whole}"
 
@@ -207,8 +218,7 @@ def _step(shown: Shown) -> Table:
     """Show the parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
-    # the parts of a run that an earlier step definition cut can be longer than its step
-    whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
+    whole_ns = whole_step_ns(shown)
     parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
@@ -240,18 +250,9 @@ def _step(shown: Shown) -> Table:
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
 
 
-def _usual_causes(shown: Shown) -> list[Row]:
-    """Return the causes of idle time that half of the steps have, the largest first: what the first one loads or
-    allocates is no part of a usual one.
-    """
-    steps = len(shown.tables["steps"])
-    causes = [row for row in records(shown.tables["idle_causes"]) if row["per_step_ns"] and 2 * row["steps"] >= steps]
-    return sorted(causes, key=lambda row: -row["per_step_ns"])
-
-
 def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
     """Return the largest causes of the idle time, where they are a part of the step worth a line."""
-    causes = [row for row in _usual_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
+    causes = [row for row in list_usual_idle_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
     worth = [row for row in causes if row["per_step_ns"] >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
     unit = time_unit(*(row["per_step_ns"] for row in worth))
     return [
@@ -267,24 +268,15 @@ def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
 
 def _idle_sentence(shown: Shown) -> Iterator[str]:
     """Say why the device idles most, and where, of a step that idles for a part worth saying."""
-    causes = _usual_causes(shown)
-    numbers = shown.run.get("per_step") or {}
-    whole_ns, idle_ns = numbers.get("whole_ns") or 0, numbers.get("idle_ns") or 0
-    if not causes or not whole_ns or idle_ns < _WORTH_A_SENTENCE * whole_ns:
+    reason = find_idle_reason(shown)
+    if reason is None:
         return
-    cause = IdleCause(IDLE_CAUSES.index(causes[0]["cause"]))
-    by_place: Counter[str] = Counter()
-    for row in records(shown.tables["idle"]):
-        if row["cause"] == cause.word and row["place"]:
-            by_place[row["place"]] += row["ns"]
-    part_of_idle = causes[0]["per_step_ns"] / idle_ns
-    text = f"Idle: {share(part_of_idle)} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
-    if by_place:
-        place, ns = by_place.most_common(1)[0]
+    cause = reason.cause
+    text = f"Idle: {share(reason.share_of_idle)} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
+    if reason.place:
         before = "before" if cause is IdleCause.DEPENDENCY else "in"
-        part = ns / causes[0]["ns"]
-        text += "," if part > _ALL else f"; {share(part)} of that"
-        text += f" {before} {shorten(place, _PLACE_LETTERS)}"
+        text += "," if reason.share_of_cause > _ALL else f"; {share(reason.share_of_cause)} of that"
+        text += f" {before} {shorten(reason.place, _PLACE_LETTERS)}"
     yield f"{text}."
 
 
@@ -315,26 +307,18 @@ def _each_step(shown: Shown, limit: int | None) -> Table:
 
 def _course_of_steps(shown: Shown) -> Plot | None:
     """Return the time of each step: a series per rank, of many ranks the fastest, the median and the slowest one."""
-    times: dict[int, dict[int, float]] = {}
-    for row in records(shown.tables["steps"]):
-        if row["duration_ns"] is not None:
-            times.setdefault(row["step"], {})[row["rank"]] = row["duration_ns"]
-    if len(times) < 2:
+    times = list_step_times(shown)
+    steps = times.steps
+    if len(steps) < 2:
         return None
-    steps = sorted(times)
-    ranks = sorted({rank for own in times.values() for rank in own})
-    if len(ranks) <= _RANKS_BESIDE:
-        series = [PlotSeries(f"rank {rank}", "ns", tuple(times[step].get(rank) for step in steps)) for rank in ranks]
-    else:
-        ends: dict[str, Callable[[Iterable[float]], float]] = {
-            "slowest rank": max,
-            f"median of {counted(len(ranks), 'rank')}": median,
-            "fastest rank": min,
+    series = [PlotSeries(f"rank {rank}", "ns", tuple(own)) for rank, own in times.by_rank.items()]
+    if not times.by_rank:
+        labelled = {
+            "slowest rank": times.slowest,
+            f"median of {counted(times.ranks, 'rank')}": times.middle,
+            "fastest rank": times.fastest,
         }
-        series = [
-            PlotSeries(label, "ns", tuple(choose(times[step].values()) for step in steps))
-            for label, choose in ends.items()
-        ]
+        series = [PlotSeries(label, "ns", tuple(own)) for label, own in labelled.items()]
     number_of_run = shown.run.get("run_id")
     links: list[Target | None] = []
     if number_of_run is not None:
@@ -358,11 +342,9 @@ def _largest(shown: Shown, look: Look) -> Table:
     time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
     kept = rows[: look.rows(ROWS)]
     if more := rows[len(kept) :]:
-        rest: Row = {"name": f"{len(more):,} other {word}s", "is_rest": True}
-        for column in (time, "share"):
-            rest[column] = sum(row[column] or 0 for row in more)
-        kept.append(rest)
-    place = _self_time(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
+        rest = sum_largest_rows(more, (time, "share"))
+        kept.append({"name": f"{len(more):,} other {word}s", "is_rest": True, **rest})
+    place = self_time_column(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
     what = "self time" if word == "operator" else "time"
     columns = [
         col(word, "name", **NAME),
@@ -420,29 +402,19 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
     """The first rows; where the table is split by stage, rank or step, a first column names them."""
-    of = [Column("of", _grain, left=True)] if len(rows) and set(_GRAIN) & {*names(rows)} else []
+    of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
     return table_of(title, [*of, *columns], rows, limit, **parts)
 
 
 def _grain(row: Row) -> str:
-    return ", ".join(f"{name} {number(row[name])}" for name in _GRAIN if name in row)
-
-
-def _on_device(shown: Shown) -> bool:
-    """Whether the device timeline was measured on any rank; else the host timeline stands in."""
-    return "device" in shown.tables["overall"].listed("timeline")
-
-
-def _self_time(shown: Shown) -> str:
-    """The column that orders ops: device self time, or host self time without a device."""
-    return "device_self_ns" if _on_device(shown) else "host_self_ns"
+    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
 
 
 def overall(shown: Shown, limit: int | None) -> list[Table]:
     """Where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
     ranks = records(shown.tables["overall"])
     spread = {row["metric"]: row for row in records(shown.tables["rank_summary"])}
-    beside = len(ranks) <= _RANKS_BESIDE
+    beside = len(ranks) <= RANKS_BESIDE
     heads = [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at"]
 
     def numbers(name: str) -> list[str]:
@@ -453,7 +425,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
         value = (spread.get(name) or {}).get("share")
         return "" if value is None else share(value)
 
-    hidden = () if _on_device(shown) else _DEVICE_ONLY
+    hidden = () if has_device(shown) else _DEVICE_ONLY
     rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
@@ -462,7 +434,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
         Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
         group(map(Column, heads), numbers), Column("share", part),
     ]  # fmt: skip
-    return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
+    return [table_of(title, columns, rows, note=_SPAN if has_device(shown) else ""), _steps(shown)]
 
 
 def _spread(name: str, row: Row | None) -> list[str]:
@@ -503,29 +475,13 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
     """
     times: dict[str, Column] = {}
-    for place in ("device", "host") if _on_device(shown) else ("host",):
+    for place in ("device", "host") if has_device(shown) else ("host",):
         total = Column(f"{place} total", drop=3 if times else 2)
         times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
     columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
-    columns.append(per_call(_self_time(shown).replace("self", "total"), 1, 4, 4))
+    columns.append(per_call(self_time_column(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
-    return [_table(f"Operators{_over_all(shown)}", columns, _ops_by(shown), limit, links=links)]
-
-
-def _ops_by(shown: Shown, *keys: str) -> Columns:
-    """Times, calls and share of ops under `keys` (default: name and shapes, within the grain), most self time first.
-
-    A sum of nothing but missing values is missing; where self times are, totals say which op is the largest.
-    """
-    ops = shown.tables["ops"]
-    names = list(keys) or [*(name for name in _GRAIN if name in ops), "name", "input_shapes"]
-    numbers: dict[str, AddUp] = dict.fromkeys(
-        ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "known"
-    )
-    found = add_up_rows(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
-    own = _self_time(shown)
-    sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
-    return sort_largest_first(found, sizes, names)
+    return [_table(f"Operators{_over_all(shown)}", columns, sum_operators(shown), limit, links=links)]
 
 
 def kernels(shown: Shown, limit: int | None) -> list[Table]:
@@ -577,33 +533,24 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
     of each kernel those that are nothing but zeros last.
     """
 
-    def key(row: Row) -> tuple[str, ...]:
-        return (_grain(row), *(str(row[name]) for name in _KERNEL))
-
     def pipe(row: Row) -> str:
         value = format_ns(row["mean"] * NS_PER_US) if row["kind"] == PIPE_TIME else measured(row["mean"])
         return f"{row['metric'].partition('(')[0].removesuffix('_time')} {value}"
 
-    pipes: dict[tuple[str, ...], list[Row]] = {}
-    for row in records(shown.tables["kernel_pipes"]):
-        pipes.setdefault(key(row), []).append(row)
+    pipes = group_pipes(shown)
+    # the first pipe of a kernel stands for it
+    busiest_kernels = [{**own[0], "pipes": own} for own in pipes]
     kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
     # torch.profiler states occupancy of a kernel and no time of its cores
-    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes.values()) else []
+    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes) else []
     busiest = _table(
         "Kernel metrics, means of a call", [*kernel, *core_time],
-        [own[0] for own in pipes.values()], limit,
-        below=lambda row: ", ".join(pipe(own) for own in pipes[key(row)] if own["metric"]),
+        busiest_kernels, limit,
+        below=lambda row: ", ".join(pipe(own) for own in row["pipes"] if own["metric"]),
     )  # fmt: skip
-    rows = records(shown.tables["kernel_metrics"])
-    place = {one: at for at, one in enumerate(dict.fromkeys(map(key, rows)))}
-    rows.sort(key=lambda row: (place[key(row)], _is_zero(row)))
+    rows = order_metrics(shown)
     kernel[2:2] = [col("metric", **NAME)]
     return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
-
-
-def _is_zero(row: Row) -> bool:
-    return not (row["mean"] or row["min"] or row["max"])
 
 
 def communication(shown: Shown, limit: int | None) -> list[Table]:
@@ -645,13 +592,10 @@ def links(shown: Shown, limit: int | None) -> list[Table]:
 
 def memory(shown: Shown, limit: int | None) -> list[Table]:
     """Ops that allocate most, with the course of memory, of the rank and the component that held most."""
-    curves: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for row in records(shown.tables["memory_curve"]):
-        if row["allocated_bytes"] is not None:
-            point = (row["time_ns"] / NS_PER_S, row["allocated_bytes"])
-            curves.setdefault((row["rank"], row["component"]), []).append(point)
-    most = max(curves, key=lambda key: max(size for _, size in curves[key]), default=None)
-    chart = most and Curves("bytes", ((f"rank {number(most[0])}, {most[1]}", tuple(curves[most])),))
+    course = find_memory_course(shown)
+    chart = None
+    if course is not None:
+        chart = Curves("bytes", ((_name_course(course), course.points),))
     sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
     columns = [
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
@@ -662,29 +606,27 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
 
 def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
     """Return the numbers of the curve of memory, which stands above the operators that allocate."""
-    (made,) = memory(shown, 1)
-    if not isinstance(made.chart, Curves):
+    course = find_memory_course(shown)
+    if course is None:
         return
-    (label, points), *_ = made.chart.curves
-    text = cells.form("bytes", [size for _, size in points])
+    text = cells.form("bytes", [size for _, size in course.points])
+    last = course.points[-1][0] * NS_PER_S
     columns = [
-        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(points[-1][0] * NS_PER_S))),
+        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(last))),
         Column("allocated", lambda point: text(point[1])),
     ]
-    yield table_of(f"Memory over time, {label}", columns, points, limit, section="memory")
+    title = f"Memory over time, {_name_course(course)}"
+    yield table_of(title, columns, course.points, limit, section="memory")
+
+
+def _name_course(course: MemoryCourse) -> str:
+    return f"rank {number(course.rank)}, {course.component}"
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
     """Who held the memory when it was most, of the rank with the highest peak; with a line per component."""
-    totals = records(shown.tables["memory_peak_totals"])
-    sizes: Counter[int] = Counter()
-    for row in totals:
-        sizes[row["rank"]] += row["bytes"] or 0
-    rank = max(sizes, key=lambda one: (sizes[one], -one), default=None)
-    peaks = {row["component"]: row for row in totals if row["rank"] == rank}
-    order = list(peaks)
-    own = [row for row in records(shown.tables["memory_peak"]) if row["rank"] == rank]
-    own.sort(key=lambda row: (order.index(row["component"]), -(row["bytes"] or 0)))
+    peak = find_highest_peak(shown)
+    peaks, own, rank = peak.totals, peak.owners, peak.rank
     several = len(peaks) > 1
     columns = [
         _OP, SHAPES, MODULE, sections.ALLOCATOR, *[_COMPONENT] * several, Column("blocks", _CALLS.cell, drop=1), _BYTES,
@@ -692,11 +634,11 @@ def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
     ]  # fmt: skip
     first = next(iter(peaks.values()), None)
     when = f" (rank {number(rank)}, {_since(first['peak_ns'], first['peak_step'])})" if first and own else ""
-    note = f"The rank with the highest peak of {len(sizes)}." if len(sizes) > 1 and own else ""
+    note = f"The rank with the highest peak of {peak.ranks}." if peak.ranks > 1 and own else ""
     found = table_of(f"Memory at the peak, by owner{when}", columns, own, limit, note=note)
     sums = [
-        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(peak["bytes"], "bytes")]
-        for component, peak in peaks.items()
+        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(row["bytes"], "bytes")]
+        for component, row in peaks.items()
     ]
     return [sections.with_sums(found, sums)]
 
@@ -734,7 +676,7 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     columns.append(col("largest of", "max_name", **NAME))
     source_word = "log" if _is_log(shown) else "profiler"
     overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
-    every = sorted(records(shown.tables["counters"]), key=_is_zero)
+    every = order_counters(shown)
     columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 

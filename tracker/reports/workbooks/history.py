@@ -37,9 +37,9 @@ def write(book: Book, history: History, view: View, look: Look) -> None:
         own = points[one["series_id"]]
         name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
         sheet = book.sheet(f"{one['series_id']} {name}"[:_SHEET_NAME].strip(), _list_fields(one, history), own)
-        sheet.add_make_chart(_make_chart(sheet, one, len(own)), f"A{len(own) + 4}")
+        sheet.add_chart(_make_chart(sheet, one, len(own)), f"A{len(own) + 4}")
         if one is series[0]:
-            summary.add_make_chart(_make_chart(sheet, one, len(own)), "G2")
+            summary.add_chart(_make_chart(sheet, one, len(own)), "G2")
     if len(series) > _MOST:
         look.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
     write_tables(book, history, view, look)
