@@ -120,42 +120,86 @@ _OP: Final = replace(OPERATOR, cell=of("op"))
 
 def document(shown: Shown, look: Look) -> Document:
     """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
-    run, rows = shown.run, records(shown.tables["overall"])
-    name = f"run {run.get('run_id')}"
-    if run.get("workload") == FILES or not run.get("run_id"):
-        paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-        name = str(run.get("reference") or "") or some_of(paths, most=2) or "run"
-    device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
-    expected, ranks = run.get("ranks_expected"), run.get("ranks")
-    size = f"rank {number(rows[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
-    if expected and expected != ranks:
-        size = f"{ranks} of {expected} ranks"
-    steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
-    what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name))
-    what = "" if run.get("workload") == FILES else what
-    words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
-    state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
-    remarks = [f"tags: {run['tags']}"] if run.get("tags") else []
-    unlike: dict[str, list[int]] = {}
-    for row in rows:
-        if row.get("quality", "ok") != "ok":
-            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
-    for why, own in unlike.items():
-        remarks.append(f"rank {own[0]} is {why}" if len(own) == 1 else f"ranks {ranges(sorted(own))} are {why}")
-    notes = [] if shown.bottleneck is None else [f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"]
-    notes += list(_idle_sentence(shown))
-    notes += few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
-    started = run.get("started_at_ns")
-    when = f"started {format_moment(started)} UTC, " if started else ""
-    world = f", world size {run['world_size']}" if run.get("world_size") else ""
+    remarks = _remarks(shown)
+    notes = []
+    if shown.bottleneck is not None:
+        notes.append(f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}")
+    notes += _idle_sentence(shown)
+    # a remark may end with what a note says, too
+    more_notes = [note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)]
     return Document(
-        title=f"{name}: {', '.join(filter(None, words))}{state}",
+        title=_title(shown),
         headline=_headline(shown),
         remarks=tuple(remarks),
         blocks=tuple(_blocks(shown, look)),
-        notes=(*notes, f"{when}format {run.get('format') or MISSING_TEXT}{world}"),
+        notes=(*notes, *few(more_notes, look), _origin(shown)),
         next_commands=tuple(_next(shown, look)),
     )
+
+
+def _title(shown: Shown) -> str:
+    """Say which run it is: its number or its files, workload, version, device, configuration, ranks and steps."""
+    run = shown.run
+    is_of_files = run.get("workload") == FILES
+    name = f"run {run.get('run_id')}"
+    if is_of_files or not run.get("run_id"):
+        paths = list(dict.fromkeys(shown.tables["sources"].listed("path")))
+        name = str(run.get("reference") or "") or some_of(paths, most=2) or "run"
+    what = "" if is_of_files else _joined(run, "workload", "version")
+    device = _joined(run, "vendor", "device") or "unknown device"
+    words = [what, device, str(run.get("configuration") or ""), _size(shown), _steps_chosen(shown)]
+    state = ""
+    if run.get("state", "active") != "active":
+        state = f" [{run['state']}: {run.get('state_reason') or '-'}]"
+    return f"{name}: {', '.join(filter(None, words))}{state}"
+
+
+def _joined(run: Mapping[str, Any], *names: str) -> str:
+    return " ".join(str(run[name]) for name in names if run.get(name))
+
+
+def _size(shown: Shown) -> str:
+    """Say how many ranks the run has, and of how many; of one rank, which."""
+    expected, ranks = shown.run.get("ranks_expected"), shown.run.get("ranks")
+    if expected and expected != ranks:
+        return f"{ranks} of {expected} ranks"
+    if ranks == 1:
+        rank = next(iter(shown.tables["overall"].listed("rank")), None)
+        return f"rank {number(rank)}"
+    return counted(ranks or 0, "rank")
+
+
+def _steps_chosen(shown: Shown) -> str:
+    steps = shown.run.get("steps")
+    if not steps:
+        return "no step markers"
+    return steps_words(shown.options.steps) if shown.options.steps else counted(steps, "step")
+
+
+def _remarks(shown: Shown) -> list[str]:
+    """Return the tags of the run, and which ranks are not like the others, and why."""
+    tags = shown.run.get("tags")
+    remarks = [f"tags: {tags}"] if tags else []
+    ranks_of_reason: dict[str, list[int]] = {}
+    for row in records(shown.tables["overall"]):
+        if row.get("quality", "ok") != "ok":
+            reason = f"{row['quality']}: {row.get('quality_reason')}"
+            ranks_of_reason.setdefault(reason, []).append(row.get("rank") or 0)
+    for reason, ranks in ranks_of_reason.items():
+        if len(ranks) == 1:
+            remarks.append(f"rank {ranks[0]} is {reason}")
+        else:
+            remarks.append(f"ranks {ranges(sorted(ranks))} are {reason}")
+    return remarks
+
+
+def _origin(shown: Shown) -> str:
+    """Say when the run started, and in which format it was recorded."""
+    run = shown.run
+    started_at_ns, world_size = run.get("started_at_ns"), run.get("world_size")
+    started = f"started {format_moment(started_at_ns)} UTC, " if started_at_ns else ""
+    world = f", world size {world_size}" if world_size else ""
+    return f"{started}format {run.get('format') or MISSING_TEXT}{world}"
 
 
 def _headline(shown: Shown) -> str:
@@ -336,28 +380,36 @@ def _largest(shown: Shown, look: Look) -> Table:
     """Show the operators with the most time per step, all shapes of a name together; kernels where no operator is
     known; the time of the whole capture where no step is marked.
     """
-    rows, workload = records(shown.tables["largest"]), shown.run.get("workload")
+    rows = records(shown.tables["largest"])
     word = rows[0]["kind"] if rows else "operator"
+    place = self_time_column(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
+    what = f"{place} self time" if word == "operator" else f"{place} time"
     is_per_step = any(row["per_step_ns"] is not None for row in rows)
     time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
-    kept = rows[: look.rows(ROWS)]
-    if more := rows[len(kept) :]:
-        rest = sum_largest_rows(more, (time, "share"))
-        kept.append({"name": f"{len(more):,} other {word}s", "is_rest": True, **rest})
-    place = self_time_column(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
-    what = "self time" if word == "operator" else "time"
     columns = [
         col(word, "name", **NAME),
-        col(f"{place} {what}", time),
+        col(what, time),
         Column("of all steps" if is_per_step else "share", lambda row: share(row["share"])),
         Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
     ]
-    note = "" if rows else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
-    kind = "op_name" if word == "operator" else "kernel"
+    shown_rows = rows[: look.rows(ROWS)]
+    other_rows = rows[len(shown_rows) :]
+    if other_rows:
+        sums = sum_largest_rows(other_rows, (time, "share"))
+        shown_rows.append({"name": f"{len(other_rows):,} other {word}s", "is_rest": True, **sums})
+    note = ""
+    if not rows:
+        note = sections.PRUNED if shown.is_pruned else f"no {word} has {what}"
+
+    def link(row: Row) -> Target | None:
+        if "is_rest" in row:
+            return None
+        kind = "op_name" if word == "operator" else "kernel"
+        return history_of(shown.run.get("workload"), row["name"], ("--kind", kind))
+
     return table_of(
-        f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, kept, note=note, is_first=True,
-        tone=lambda row: "sum" * ("is_rest" in row),
-        links=lambda row: None if "is_rest" in row else history_of(workload, row["name"], ("--kind", kind)),
+        f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, shown_rows, note=note, is_first=True,
+        tone=lambda row: "sum" if "is_rest" in row else "", links=link,
     )  # fmt: skip
 
 
