@@ -141,9 +141,10 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
     return runs.part(order)
 
 
-def gate_code(track: Track, result: VersionResult) -> int:
+def gate_code(track: Track, state: TrackState, result: VersionResult) -> int:
     """The exit code of `--fail-on new` for a version, as long as it is the newest."""
-    row, steps = judged_row(track, result, 0, b""), np.flatnonzero(track.series.kind == KindCode.STEP)
+    row = judged_row(track, state, result, 0, b"")
+    steps = np.flatnonzero(track.series.kind == KindCode.STEP)
     means = [place for place, key in enumerate(track.keys) if key[2] == "mean step"]
     found = [one for one in result.found if one.state == "open"]
     signs, mean_signs = (
@@ -167,7 +168,7 @@ def nights(runs: Runs) -> None:
     for result in walk(track, state):
         name = names[result.now.version - 1]
         found[name] = [(one.sign, *runs.keys[one.series][:3:2], one.how) for one in result.found]
-        gates[name] = gate_code(track, result)
+        gates[name] = gate_code(track, state, result)
     missed = {"op": [], "step": []}
     for version, labels in LABELS.items():
         words = {f"{'-' * (sign < 0)}{name.removeprefix('aten::')}" for sign, _, name, _ in found[version]}
@@ -196,7 +197,7 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
                 operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
                 parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
                 steps += sum(key[2] == "step" for key, _ in kinds)
-                gates += gate_code(track, result) == 1
+                gates += gate_code(track, state, result) == 1
             versions += count
     print(
         f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates, {machine} of the "
