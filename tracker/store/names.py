@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,6 +11,17 @@ from urllib.parse import quote
 
 if TYPE_CHECKING:
     from tracker.store.connect import Store
+
+
+def like_pattern(text: str) -> str:
+    """Return the pattern of LIKE, in lower case, with ! before %, _ and ! of the text; `*` and `?` are any characters.
+
+    >>> like_pattern("aten::*norm_?")
+    'aten::%norm!__'
+    """
+    # LOWER of both databases changes ASCII alone
+    lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    return re.sub("([!%_])", r"!\1", lowered).replace("*", "%").replace("?", "_")
 
 
 def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
