@@ -6,6 +6,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -18,7 +21,7 @@ from tracker.page.links import NotFoundError, number, side, texts_of, without_ro
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
-from tracker.results import ExplainedIncident
+from tracker.results import ExplainedIncident, ShowOptions
 from tracker.store import Store, queries
 from tracker.units import counted
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from tracker.config import Settings
 
 
+_DISK_S: Final = 0.5
+"""How long the disk of a trace may take to say whether the file is there."""
 _MOST_BESIDE: Final = 20
 _MOST_PAIRS: Final = 50
 """Versions beside the one before that a diff without sides offers."""
@@ -44,8 +49,8 @@ class Inquiry(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
-    what they lead to; `has_trace`: whether steps can be cut out of a trace; `versions`: a workload and two versions of
-    it, between which the commits may be linked.
+    what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`: a
+    workload and two versions of it, between which the commits may be linked.
     """
 
     results: tuple[Any, ...]
@@ -54,6 +59,7 @@ class Answer(Struct, frozen=True):
     state: str = ""
     beside: tuple[tuple[str, Target], ...] = ()
     versions: tuple[str, str, str] | None = None
+    trace: Path | None = None
     has_trace: bool = False
     document: Document | None = None
     rows: Columns | None = None
@@ -219,7 +225,6 @@ def _history(store: Store, asked: Inquiry) -> Answer:
 
 def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
-    from tracker.intake import traces_of
 
     run_id = known_run(store, asked.about)
     shown = compare.show(store, f"run:{run_id}", options=asked.options)
@@ -230,10 +235,34 @@ def _run(store: Store, asked: Inquiry) -> Answer:
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
         ("history of the step", Target("history", (("KEY", "step"), workload))),
     )
-    has_trace = bool(traces_of(shown.tables["sources"].rows("rank", "format", "path", "digest")))
-    return Answer(
-        (shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""), beside, has_trace=has_trace
-    )
+    trace = _trace_of_step(store, run_id, asked.options)
+    name, state = f"run:{run_id}", str(shown.run.get("state") or "")
+    has_trace = trace is not None and _is_there(trace)
+    return Answer((shown,), (name,), name, state, beside, trace=trace, has_trace=has_trace)
+
+
+def _trace_of_step(store: Store, run_id: int, options: ShowOptions) -> Path | None:
+    """Return the trace with the step that a page of a run shows, else with its slowest one; None where none has it."""
+    from tracker.intake import find_trace
+
+    step = options.steps[0] if len(options.steps) == 1 else None
+    rank = options.ranks[0] if options.ranks else None
+    try:
+        _, _, trace = find_trace(store, run_id, step=step, rank=rank)
+    except UsageError:
+        return None
+    return trace.path
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether a file is there; False where its disk does not answer at once."""
+    answers: SimpleQueue[bool] = SimpleQueue()
+    # a call to a disk that is gone never comes back: no page may wait for it
+    Thread(target=lambda: answers.put(path.is_file()), daemon=True).start()
+    try:
+        return answers.get(timeout=_DISK_S)
+    except Empty:
+        return False
 
 
 def _cluster(store: Store, asked: Inquiry) -> Answer:

@@ -291,8 +291,8 @@ class _Pages:
             link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
             command=printable(command),
             filters=tuple(filters.list_filters(store, asked, values)), narrowed_to=filters.narrowing(asked),
-            is_narrowed=not formats or any(name not in (links.OF_CHART | {"--workload"}) for name, _ in texts),
-            trace=self._trace(asked) if found.has_trace else None,
+            is_narrowed=_is_open(asked, texts) or not formats,
+            trace=self._trace(asked, found) if found.trace is not None else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
@@ -301,11 +301,13 @@ class _Pages:
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
 
-    def _trace(self, asked: Inquiry) -> StepTrace:
+    def _trace(self, asked: Inquiry, found: Answer) -> StepTrace:
         """The step that the page shows, else the slowest one."""
         chosen = asked.options.steps if len(asked.options.steps) == 1 else ()
         texts = [("--step", str(step)) for step in chosen] + [("--rank", str(one)) for one in asked.options.ranks[:1]]
         step = f"step {chosen[0]}" if chosen else "the slowest step"
+        if not found.has_trace:
+            return StepTrace(step, "", "", "", missing=str(found.trace))
         address = links.address(links.CUT, asked.about, (), texts)
         return StepTrace(step, address, f"run {asked.about}, {step}", self._site.settings.page.perfetto)
 
@@ -453,6 +455,12 @@ class _Live:
 
 def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
+
+
+def _is_open(asked: Inquiry, texts: links.Texts) -> bool:
+    """Return whether the filters of a page are unfolded: of runs, which are searched there, and where one is on."""
+    folded = links.OF_CHART | {"--workload"}
+    return asked.page == "runs" or any(name not in folded for name, _ in texts)
 
 
 def _is_ambiguous(error: UsageError, page: Screen) -> bool:

@@ -93,12 +93,15 @@ class Form(Struct, frozen=True):
 
 
 class StepTrace(Struct, frozen=True):
-    """A step as a trace: its words and address; `perfetto`: where it can be shown under `title`, "" for nowhere."""
+    """A step as a trace: its words and address; `perfetto`: where it can be shown under `title`, "" for nowhere;
+    `missing`: the file with the step that is not there, and then there is no address.
+    """
 
     words: str
     address: str
     title: str
     perfetto: str
+    missing: str = ""
 
 
 class Around(Struct, frozen=True, kw_only=True):
