@@ -145,7 +145,8 @@ PAGES = (
 
 @pytest.mark.parametrize(("width", "scheme", "pages"), [
     (1400, "light", PAGES[::2]), (400, "dark", PAGES[1::2]),
-    pytest.param(1400, "dark", PAGES, marks=pytest.mark.slow), pytest.param(400, "light", PAGES, marks=pytest.mark.slow),
+    pytest.param(1400, "dark", PAGES, marks=pytest.mark.slow),
+    pytest.param(400, "light", PAGES, marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_axe_finds_nothing_on_any_page(browser, served, width, scheme, pages):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
