@@ -286,7 +286,7 @@ def tally(top: Top = None, *, page: Page, db: Database = None) -> None:
     "tracker/api/__init__.py": [("    status,\n", "    tally,\n"), ('"status", "tag_runs",', ' "tally",')],
     "tracker/api/results.py": [
         (
-            """        return board_of(opened, options=options)
+            """        return board_of(opened, options=options, owners=owners)
 """,
             '''
 
