@@ -429,9 +429,16 @@ class _Live:
         self._store = store
         self._asked = asked
         self._commit_url = commit_url
-        self._names: dict[str, frozenset[tuple[str, ...]]] = {}
+        self._names: dict[tuple[str, str | None], frozenset[tuple[str, ...]]] = {}
+        self._addresses: dict[Target, str] = {}
 
     def address_of(self, link: Target) -> str:
+        """The address of a row, "" for nowhere. A point of a chart and the row of its table have one."""
+        if link not in self._addresses:
+            self._addresses[link] = self._new_address(link)
+        return self._addresses[link]
+
+    def _new_address(self, link: Target) -> str:
         query = dict(link.query)
         if link.page == HERE:
             page = PAGES[self._asked.page]
@@ -441,16 +448,25 @@ class _Live:
         if link.page == COMMITS:
             return links.commits_address(self._commit_url, query["good"], query["bad"])
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
-        if link.page == "history" and workload and name and not name.isdigit():
-            if workload not in self._names:
-                known = list(queries.series_names(self._store, workload).rows("kind", "name"))
-                self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
-            kind = query.get("--kind")
-            if ((kind, name) if kind else (name,)) not in self._names[workload]:
-                return ""
+        is_named = link.page == "history" and workload and name and not name.isdigit()
+        if is_named and not self._has_history(str(workload), query.get("--kind"), name):
+            return ""
         if any(len(value) > links.LONGEST_NAME for _, value in link.query):
             return ""  # which no page would take
         return links.address_of(link)
+
+    def _has_history(self, workload: str, kind: str | None, name: str) -> bool:
+        # those of whole runs are few, and all that a board needs; of operators a workload has thousands
+        if kind in (None, "run") and ("run", name) in self._names_of(workload, "run"):
+            return True
+        return kind != "run" and ((kind, name) if kind else (name,)) in self._names_of(workload, None)
+
+    def _names_of(self, workload: str, kind: str | None) -> frozenset[tuple[str, ...]]:
+        """Return the series of a workload, of a kind or of all: by kind and name, and by name alone."""
+        if (workload, kind) not in self._names:
+            known = list(queries.series_names(self._store, workload, kind).rows("kind", "name"))
+            self._names[workload, kind] = frozenset([*known, *((name,) for _, name in known)])
+        return self._names[workload, kind]
 
 
 def _problem(status: int, sentence: str) -> Document:

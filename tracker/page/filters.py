@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from msgspec import structs
+from msgspec import Struct
 
 from tracker.config.owners import list_owners
 from tracker.page import links
@@ -88,7 +88,8 @@ def _filter_of_words(asked: Inquiry, how: Declared, words: Sequence[str], texts:
     chosen = [value for name, value in texts if name == how.name]
     if field == "workload" and "branch" in page.choices:
         chosen = [*map(main_of, chosen)]
-    usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
+    kind: type[Struct] = type(asked.options)
+    usual = str(links.defaults_of(kind)[field])
     # of two sides there is no such tree: their collectives are a table
     is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
     none = "default" if field == "states" else "none" if how.repeats else "any"
@@ -119,6 +120,8 @@ def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
 
 def workloads_with(store: Store, sides: Sequence[str]) -> list[str]:
     """Return the workloads that have all versions of `sides`; `latest` and `pinned` are of each."""
+    if not sides:
+        return list(dict.fromkeys(queries.tracks(store).listed("workload")))
     known: dict[str, set[str]] = {}
     for name, version in queries.versions(store).rows("workload", "version"):
         known.setdefault(name, {"latest", "pinned"}).add(version)
@@ -130,8 +133,8 @@ def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> lis
     workloads = {workload} if workload else {*queries.versions(store).listed("workload")}
     if len(workloads) != 1:
         return list(metrics)  # one of them is chosen first
-    known = {*queries.series_names(store, workloads.pop()).rows("kind", "name")}
-    return [metric for metric in metrics if metric != "throughput" or ("run", "throughput") in known]
+    known = queries.series_names(store, workloads.pop(), "run").listed("name")
+    return [metric for metric in metrics if metric != "throughput" or metric in known]
 
 
 def _address(asked: Inquiry, texts: Texts) -> str:

@@ -7,6 +7,7 @@ reads a file of the server, such as an op map, is no option here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlencode
 
@@ -235,10 +236,16 @@ def texts_of(options: Struct) -> Texts:
     return [pair for name, how in spelled(type(options)).items() for pair in _texts(name, how, options)]
 
 
+@cache
+def defaults_of(kind: type[Struct]) -> Mapping[str, Any]:
+    """Return the default of each field of an options struct: to look at all of them takes as long as a small page."""
+    fields = structs.fields(kind)
+    return {one.name: one.default if one.default is not NODEFAULT else one.default_factory() for one in fields}
+
+
 def _texts(name: str, how: Declared, options: Struct) -> Iterator[tuple[str, str]]:
-    value, field = getattr(options, name), next(one for one in structs.fields(options) if one.name == name)
-    default = field.default if field.default is not NODEFAULT else field.default_factory()
-    if value == default:
+    value = getattr(options, name)
+    if value == defaults_of(type(options))[name]:
         return
     if value is True:
         yield how.name, ""

@@ -39,7 +39,7 @@ def board(
         raise _unknown_owner(options.owner, list_owners(owners))
     is_shown = _filter_by_owner(store, options.owner, owners)
     queries.check_filters(store, workload=options.workload, device=options.device)
-    courses = _courses(store, options.workload)
+    courses = _courses(store, options.workload, options.last)
     names_of = named_tracks(store, options.workload, options.device) if courses else {}
     course_of = {tuple(names.values()): courses[key] for key, names in names_of.items() if key in courses}
     chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "expected"))
@@ -109,20 +109,26 @@ def _late_runs(store: Store, options: BoardOptions, is_shown: Callable[[str], bo
     return sorted(rows, key=lambda row: (row["due_ns"], row["workload"], row["folder"]))
 
 
-def _courses(store: Store, workload: str | None) -> dict[TrackKey, list[Row]]:
-    """Line -> its versions in order, with how many runs they have and their step."""
+def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, list[Row]]:
+    """Return track -> its versions in order, with how many runs they have; the `last` and pinned ones have a step."""
     courses: dict[TrackKey, list[Row]] = {}
+    numbers: dict[TrackKey, list[list[tuple[str, str, float | None]]]] = {}
     verdicts = _verdicts(store, workload)
     rows = queries.board(store, workload).records()
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
     for (*track, _), of_version in groupby(rows, which):
         own = list(of_version)
-        numbers = [(row["name"], row["part"], row["value"]) for row in own]
-        version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": number_of(numbers, _STEP)}
+        version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": None}
         key = TrackKey(*track)
+        numbers.setdefault(key, []).append([(row["name"], row["part"], row["value"]) for row in own])
         version["runs"] = len({row["run_id"] for row in own})
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
         courses.setdefault(key, []).append(version)
+    for key, course in courses.items():
+        for at, version in enumerate(course):
+            # of thousands of versions only these are shown
+            if at >= len(course) - last or version["pinned"]:
+                version["step_ns"] = number_of(numbers[key][at], _STEP)
     return courses
 
 
