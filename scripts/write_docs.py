@@ -1,4 +1,5 @@
-"""Write what the code decides in README.md and docs/: whole pages, sections of pages, and the output of commands.
+"""Write what the code decides in README.md and docs/: whole pages, sections of pages, and the output of commands; and
+the list of the names in tracker.results.
 
     .venv/bin/python scripts/write_docs.py            # rewrite
     .venv/bin/python scripts/write_docs.py --check    # exit 1 and show the difference where something is out of date
@@ -11,6 +12,7 @@ of what README.md left. A page of docs/zh/ has the outputs of the page that it t
 
 from __future__ import annotations
 
+import ast
 import atexit
 import difflib
 import io
@@ -25,6 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache, partial
+from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
 from typing import Any
@@ -293,34 +296,83 @@ def columns() -> str:
 
 
 def json_documents() -> str:
-    """The keys of the JSON documents and the columns of their rows, taken from real ones."""
+    """The keys of the JSON documents and the columns of their rows: of real ones, where there are."""
+    from tracker import reports
+
+    parts = [JSON_INTRODUCTION]
+    examples = example_results()
+    shown = {type(result) for result in examples}
+    for result in examples:
+        document = json.loads(reports.render(result, "json"))
+        parts.append(f"## {result.printed_by}\n\n{keys(document, result)}")
+    for kind in result_classes():
+        if kind not in shown and kind.printed_by:
+            parts.append(f"## {kind.printed_by}\n\n{keys_of_class(kind)}")
+    return "\n\n".join(parts)
+
+
+def example_results() -> list[Any]:
+    """Results of the database that the README leaves, in the order of docs/json.md."""
     import tracker
-    from tracker import doctor, reports
+    from tracker import doctor
 
     sample = ROOT / "tracker" / "samples" / "v01" / "run1.pt.trace.json.gz"
     with start_database() as database, tracker.open_store(str(database)) as store:
-        results: Mapping[str, tuple[str, Any]] = {
-            "tracker show RUN": ("show", tracker.show("run:6", store=store)),
-            "tracker diff BASELINE CANDIDATE": ("diff", tracker.diff("v01", "v08", store=store)),
-            "tracker cluster RUN": ("cluster", tracker.cluster(ROOT / "tests" / "data" / "cluster", store=store)),
-            "tracker advise SIDE": ("advice", tracker.advise("v01", "v08", store=store)),
-            "tracker diff SIDE SIDE SIDE...": ("matrix", tracker.matrix("run:1", "run:2", "run:4", store=store)),
-            "tracker history KEY": ("history", tracker.history("step", store=store)),
-            "tracker log": ("log", tracker.log(store=store)),
-            "tracker board": ("board", tracker.board(store=store)),
-            "tracker findings": ("findings", tracker.findings(store=store)),
-            "tracker explain ID": ("explained", tracker.explain(1, store=store)),
-            "tracker calibrate VERSION": (
-                "calibration",
-                tracker.calibrate([f"run:{number}" for number in range(1, 7)], store=store, splits=1),
-            ),
-            "tracker doctor PATH": ("doctor", doctor.examine([sample])),
-        }
-        parts = [JSON_INTRODUCTION]
-        for command, (_, result) in results.items():
-            document = json.loads(reports.render(result, "json"))
-            parts.append(f"## {command}\n\n{keys(document, result)}")
-    return "\n\n".join(parts)
+        return [
+            tracker.show("run:6", store=store),
+            tracker.diff("v01", "v08", store=store),
+            tracker.cluster(ROOT / "tests" / "data" / "cluster", store=store),
+            tracker.advise("v01", "v08", store=store),
+            tracker.matrix("run:1", "run:2", "run:4", store=store),
+            tracker.history("step", store=store),
+            tracker.log(store=store),
+            tracker.board(store=store),
+            tracker.findings(store=store),
+            tracker.explain(1, store=store),
+            tracker.calibrate([f"run:{number}" for number in range(1, 7)], store=store, splits=1),
+            doctor.examine([sample]),
+            tracker.status(store=store),
+        ]
+
+
+def result_classes() -> list[Any]:
+    """The classes of results, by the names of their modules."""
+    from tracker.results.screens import Result
+
+    for path in sorted((ROOT / "tracker/results").glob("*.py")):
+        import_module(f"tracker.results.{path.stem}")
+    return sorted(Result.__subclasses__(), key=lambda kind: (kind.__module__, kind.__name__))
+
+
+def keys_of_class(kind: Any) -> str:
+    """A table of the keys of a JSON document, of a result without an example: what its class says."""
+    from tracker.results.screens import Frame
+
+    tables = [name for name, value in vars(kind).items() if isinstance(value, Frame)]
+    fields = [name for name in kind.__struct_fields__ if name != "tables"]
+    lines = ["| key | holds |", "|---|---|"]
+    lines += [f"| `{name}` | a field of the result |" for name in dict.fromkeys((*kind.json_fields, *fields))]
+    lines += [f"| `{name}` | rows |" for name in tables]
+    return "\n".join(lines)
+
+
+def names_of_results() -> str:
+    """The names of tracker.results and the modules that they come from: what each module lists in `__all__`."""
+    lines = ["# Made by scripts/write_docs.py from the `__all__` of each module: change it there."]
+    for path in sorted((ROOT / "tracker/results").glob("[a-z]*.py")):
+        names = listed_names(path)
+        # constants, then classes, then functions: the order that ruff wants
+        for name in sorted(names, key=lambda name: (not name.isupper(), name.islower(), name.casefold())):
+            lines.append(f"from .{path.stem} import {name} as {name}")
+    return "\n".join(lines) + "\n"
+
+
+def listed_names(path: Path) -> list[str]:
+    """What a module lists in `__all__`."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return [str(name) for name in ast.literal_eval(node.value)]
+    return []
 
 
 JSON_INTRODUCTION = """\
@@ -352,26 +404,26 @@ removed or changes its meaning; new keys may come without that.
 `tracker runs` and `tracker versions` print `{"schema": 1, "runs": [...]}` and `{"schema": 1, "versions": [...]}`."""
 
 
-def keys(document: Mapping[str, Any], result: object) -> str:
+def keys(document: Mapping[str, Any], result: Any) -> str:
     """A table of the keys of a JSON document; `result` has the columns even of tables that are empty here."""
-    from tracker.doctor import CaptureFound, Failure, Findings, RunFormed, Unclaimed
-
-    rows_of_doctor = {"captures": CaptureFound, "runs": RunFormed, "failures": Failure, "unclaimed": Unclaimed}
-    row_types = rows_of_doctor if isinstance(result, Findings) else {}
+    tables = result.to_pandas()
     lines = ["| key | holds |", "|---|---|"]
     for key, value in document.items():
-        if key in row_types and isinstance(value, list):
-            holds = "rows: " + ", ".join(row_types[key].__struct_fields__)
-        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
             holds = "rows: " + ", ".join(value[0])
-        elif isinstance(value, list) and hasattr(getattr(result, key, None), "columns"):
-            holds = "rows: " + ", ".join(getattr(result, key).columns)
+        elif isinstance(value, list) and key in tables:
+            holds = "rows: " + ", ".join(tables[key].columns)
         elif isinstance(value, list):
             holds = "sentences" if all(isinstance(each, str) and " " in each for each in value) else "a list"
         elif isinstance(value, Mapping):
             holds = ", ".join(value)
+        elif isinstance(value, str):
+            holds = "text"
+        elif isinstance(value, int | float) and not isinstance(value, bool) and key != "schema":
+            # such as the moment at which this is written
+            holds = "a number"
         else:
-            holds = "text" if isinstance(value, str) else json.dumps(value)
+            holds = json.dumps(value)
         lines.append(f"| `{key}` | {holds} |")
     return "\n".join(lines)
 
@@ -435,6 +487,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/commands.md": commands,
         "docs/columns.md": columns,
         "docs/json.md": json_documents,
+        "tracker/results/__init__.pyi": names_of_results,
         **{f"docs/formats/{name}.md": partial(format_page, name) for name in NAMES},
         **{f"docs/advice/{rule.id}.md": partial(rule_page, rule.id) for _, rule in rules()},
     }
@@ -538,6 +591,8 @@ def start_database() -> Iterator[Path]:
 
 def written(page: str) -> str:
     """What a page should hold, by its path below the root."""
+    if page.endswith(".pyi"):
+        return pages()[page]()
     if page in pages():
         return f"<!-- Made by scripts/write_docs.py from the code: change it there. -->\n\n{pages()[page]()}\n"
     if page == START:

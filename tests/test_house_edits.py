@@ -70,35 +70,14 @@ SHOWN_COLUMN: Edits = {
     f"migrations/versions/{NEXT}_long_calls.sql": [("", "ALTER TABLE api ADD COLUMN long_calls BIGINT;\n")],
     "tracker/results/columns.py": [
         (
-            '''        *API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"''',
-            ''', "long_calls"''',
-        )
-    ],
-    "tracker/compare/sections.py": [
-        (
-            """    key_rests_on=frozenset({API_NAMES}),
-    sums=("calls", "ns", "self_ns\"""",
-            """, "long_calls\"""",
-        )
-    ],
-    "tracker/reports/views/diff_tables.py": [
-        (
-            """"api", col("API call", "name", **NAME), col("level", drop=2),
-""",
-            """        Column("long", lambda row: cells.calls(row["baseline_long_calls"], row["candidate_long_calls"])),
-""",
+            """API_KEY, (CALLS, TIME, Measure("self_ns", "Self Time"),""",
+            """ Measure("long_calls", "Long Calls", word="long"),""",
         )
     ],
     "tracker/reports/views/show.py": [
         (
             """"Host API calls", "api", col("API call", "name", **NAME), col("level"),""",
             """ col("long", "long_calls"),""",
-        )
-    ],
-    "tracker/reports/diff_workbook.py": [
-        (
-            """*_sides(("Calls", "calls"), ("Total Duration", "ns"), ("Self Time", "self_ns"),""",
-            """ ("Long Calls", "long_calls"),""",
         )
     ],
 }
@@ -165,11 +144,11 @@ def stream_work_table(joined: Joined) -> Table:
     ],
     "tracker/results/columns.py": [
         (
-            """    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
+            """    "idle": DiffTable(IDLE_KEY, (Measure("ns", "Idle Time"), Measure("gaps", "Gaps"))),
 """,
-            """    "stream_work": ("stream", "status", *_sides("calls", "ns"), "delta_ns", "diff"),
+            """    "stream_work": DiffTable(("stream",), (CALLS, TIME), level="stream_work"),
 """,
-        ),
+        )
     ],
     "tracker/results/diff.py": [
         ("memory_blocks, modules, api, counters, idle,", " stream_work,"),
@@ -187,66 +166,6 @@ def stream_work_table(joined: Joined) -> Table:
             "Streams by change of total time",
             "no kernels ran, or a run was ingested by an older tracker",
         ),
-""",
-        )
-    ],
-    "tracker/compare/sections.py": [
-        (
-            """    complete=_fill_idle,
-)
-""",
-            """
-
-def _stream_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-    return [side.query(queries.of_level("stream_work")).renamed({"total_ns": "ns"}) for side in sides]
-
-
-STREAMS: Final = MatchedTable(
-    table="stream_work",
-    question=queries.of_level("stream_work"),
-    needs="",
-    rows=_stream_rows,
-    key=("stream",),
-    has_calls=False,
-    has_extremes=False,
-)
-""",
-        ),
-        ("COMMUNICATION_DETAILS, MODULES, API, IDLE", ", STREAMS"),
-    ],
-    "tracker/compare/show.py": [
-        (
-            """        "idle": with_share(asked(queries.idle), "ns"),
-""",
-            """        "stream_work": with_share(asked(queries.of_level("stream_work")), "total_ns"),
-""",
-        )
-    ],
-    "tracker/reports/views/diff_tables.py": [
-        (
-            """diff.tables["idle"], limit, calls="")
-    ],
-""",
-            """    "stream": _by_change("stream", col("stream")),
-""",
-        )
-    ],
-    "tracker/reports/views/show.py": [
-        (
-            '    "idle": idle,\n',
-            '    "stream": _simple("Streams", "stream_work", col("stream"), _CALLS, _TOTAL, _SHARE),\n',
-        )
-    ],
-    "tracker/reports/diff_workbook.py": [
-        (
-            """("Gaps", "gaps")),
-        *_diff_fields("delta_ns"),
-    )),
-""",
-            """    "stream": _Sheet("StreamCompare", "stream_work", (
-        field("Stream", "stream", 12), *_sides(("Calls", "calls"), ("Total Duration", "ns")),
-        *_diff_fields("delta_ns"),
-    )),
 """,
         )
     ],
@@ -283,24 +202,25 @@ def tally(top: Top = None, *, page: Page, db: Database = None) -> None:
 ''',
         )
     ],
-    "tracker/api/__init__.py": [("    status,\n", "    tally,\n"), ('"status", "tag_runs",', ' "tally",')],
     "tracker/api/results.py": [
+        ('"runs", "show", "status",', ' "tally",'),
         (
             """        return board_of(opened, options=options, owners=owners)
 """,
             '''
 
-def tally(*, store: Store | None = None) -> results.Tally:
+def tally(*, store: Store | None = None) -> Tally:
     """Return how many runs each device has, as `tracker tally` does."""
     from tracker.columns import Columns
+    from tracker.results.tally import Tally
     from tracker.store import queries
 
     with reading(store) as opened:
         devices = queries.runs(opened).listed("device")
     rows = [{"device": device, "runs": devices.count(device)} for device in sorted(set(devices))]
-    return results.Tally({"devices": Columns.of_rows(rows, ["device", "runs"])})
+    return Tally({"devices": Columns.of_rows(rows, ["device", "runs"])})
 ''',
-        )
+        ),
     ],
     "tracker/results/tally.py": [
         (
@@ -310,7 +230,7 @@ def tally(*, store: Store | None = None) -> results.Tally:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from tracker.results.screens import Frame, Result
 
@@ -324,6 +244,8 @@ class Tally(Result, frozen=True, eq=False):
     - devices: device, runs
     """
 
+    word: ClassVar[str] = "tally"
+
     tables: Mapping[str, Columns]
 
     devices = Frame()
@@ -332,31 +254,6 @@ class Tally(Result, frozen=True, eq=False):
     def headline(self) -> str:
         """How many runs there are."""
         return f"{sum(self.tables['devices'].listed('runs'))} runs"
-''',
-        )
-    ],
-    "tracker/results/__init__.pyi": [
-        ("from .board import BoardOptions as BoardOptions\n", "from .tally import Tally as Tally\n")
-    ],
-    "tracker/reports/__init__.py": [('"Board": "board",', ' "Tally": "tally",')],
-    "tracker/reports/json.py": [('"board": ("headline", "options"),', ' "tally": ("headline",),')],
-    "tracker/reports/views/tally.py": [
-        (
-            "",
-            '''"""The runs of each device."""
-
-from __future__ import annotations
-
-from tracker.reports.cells import col
-from tracker.reports.document import Document, Look
-from tracker.reports.rows import table_of
-from tracker.results import Tally
-
-
-def document(tally: Tally, look: Look) -> Document:
-    """Return the report of `tracker tally`."""
-    devices = table_of("", [col("device"), col("runs")], tally.tables["devices"], look.rows(20), is_first=True)
-    return Document(title="all devices", headline=tally.headline, blocks=(devices,))
 ''',
         )
     ],
@@ -447,7 +344,7 @@ TALLY_IN_THE_COPY = """
 import subprocess
 
 words = [sys.executable, "-m", "tracker", "tally", "--db", str(scratch / "older.db"), "--format"]
-for format in ("text", "json", "csv"):
+for format in ("text", "json", "csv", "markdown", "html"):
     done = subprocess.run([*words, format], capture_output=True, text=True, check=True, cwd=sys.argv[1])
     found[format] = done.stdout
 with tracker.open_store(f"sqlite:///{scratch / 'older.db'}") as store:
@@ -527,8 +424,8 @@ def test_stored_column_costs_three_files(tmp_path):
     assert "min_lead_ns" not in found["columns"]
 
 
-def test_shown_column_costs_eight_files(tmp_path):
-    assert count(SHOWN_COLUMN) == (8, 9)
+def test_shown_column_costs_five_files(tmp_path):
+    assert count(SHOWN_COLUMN) == (5, 6)
     found = run_in_copy(tmp_path, SHOWN_COLUMN, SHOW_IN_THE_COPY, "long calls")
     # the second of the two launches takes 12 us
     assert found["show"] == 1
@@ -539,8 +436,8 @@ def test_shown_column_costs_eight_files(tmp_path):
     assert "Baseline Long Calls" in found["workbook"]
 
 
-def test_command_with_a_result_costs_nine_files(tmp_path):
-    assert count(COMMAND) == (9, 10)
+def test_command_with_a_result_costs_four_files(tmp_path):
+    assert count(COMMAND) == (4, 5)
     found = run_in_copy(tmp_path, COMMAND, TALLY_IN_THE_COPY)
     assert found["python"] == [{"device": "H100", "runs": 1}]
     assert "1 runs" in found["text"]
@@ -549,8 +446,8 @@ def test_command_with_a_result_costs_nine_files(tmp_path):
     assert found["csv"].splitlines()[-1] == "H100,1"
 
 
-def test_level_with_a_section_costs_thirteen_files(tmp_path):
-    assert count(LEVEL) == (13, 17)
+def test_level_with_a_section_costs_eight_files(tmp_path):
+    assert count(LEVEL) == (8, 11)
     found = run_in_copy(tmp_path, LEVEL, LEVEL_IN_THE_COPY, "stream work")
     # two kernels of 2 us each, on stream 7
     (row,) = found["show"]

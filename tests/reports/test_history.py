@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.reports import workbooks
 from tracker import reports
 from tracker.columns import Columns
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
@@ -181,3 +182,18 @@ def test_hostile_names_stay_on_their_lines():
     assert "\x1b" not in page
     assert "v\\x1b[31m1" in page and "=v2|<b>\\n" in page
     assert "<b>" not in reports.render(history(points), "markdown")
+
+
+def test_workbook_has_a_chart_on_its_summary_and_on_the_sheet_of_a_series(found):
+    book = workbooks.opened(reports.render(found, "xlsx"))
+    assert book.sheetnames == ["Summary", "7 step", "Series", "Points"]
+    assert [len(book[name]._charts) for name in ("Summary", "7 step")] == [1, 1]
+    slower = workbooks.values(book["7 step"])[2]
+    assert (slower["Version"], slower["Mean of the runs (ms)"], slower["Change"]) == ("v3", 130, 0.28)
+
+
+@pytest.mark.parametrize("format", reports.able("history"))
+def test_every_format_has_all_versions(found, format):
+    document = reports.render(found, format)
+    text = workbooks.dump(document) if isinstance(document, bytes) else document
+    assert all(version in text for version in ("v1", "v2", "v3", "v4", "v5"))

@@ -13,8 +13,9 @@ from tests.reports.builders import MS
 from tracker import reports
 from tracker.columns import Columns
 from tracker.regressions.judgement import tracks_of, update
-from tracker.reports.rows import names, pruned, records
+from tracker.reports.rows import names, records
 from tracker.results import DIFF_COLUMNS
+from tracker.results.chosen_tables import cut_tree
 from tracker.store import open_store
 
 RENDERING = """
@@ -112,11 +113,11 @@ def test_rows_of_columns_are_plain_values():
 def test_a_tree_is_cut_below_each_row():
     #  0 - 1, 2, 3 - 4    the third row below a row goes, with all below it; so does the third tree
     tree = pd.DataFrame({"node": [0, 1, 2, 3, 4, 5, 6], "parent": [-1, 0, 0, 0, 3, -1, -1]}, dtype="Int64")
-    cut = pruned(Columns.of_frame(tree), 2)
+    cut = cut_tree(Columns.of_frame(tree), 2)
     assert [row["node"] for row in records(cut)] == [0, 1, 2, 5]
-    assert len(pruned(Columns.of_frame(tree), None)) == 7
+    assert len(cut_tree(Columns.of_frame(tree), None)) == 7
 
 
 def test_trees_of_several_ranks_are_cut_one_by_one():
     tree = pd.DataFrame({"rank": [0, 1, 0, 1], "node": [0, 1, 2, 3], "parent": [-1] * 4}, dtype="Int64")
-    assert [row["node"] for row in records(pruned(Columns.of_frame(tree), 1))] == [0, 1]
+    assert [row["node"] for row in records(cut_tree(Columns.of_frame(tree), 1))] == [0, 1]

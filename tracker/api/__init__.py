@@ -6,53 +6,14 @@ fills. Results display their first screen in a notebook.
 
 from __future__ import annotations
 
-from tracker.api.arguments import open_store
-from tracker.api.edits import (
-    ack,
-    delete_runs,
-    edit_runs,
-    exclude_runs,
-    expect,
-    forget_branch,
-    invalid,
-    mute,
-    mute_operators,
-    note,
-    order_versions,
-    pin_version,
-    prune,
-    restore_runs,
-    send_notifications,
-    tag_runs,
-    undo,
-    unmute,
-    unpin_version,
-    untag_runs,
-)
-from tracker.api.profiles import cut, ingest, pack
-from tracker.api.results import (
-    advise,
-    board,
-    calibrate,
-    cluster,
-    diff,
-    examine,
-    explain,
-    findings,
-    history,
-    log,
-    matrix,
-    runs,
-    show,
-    status,
-    thresholds,
-    versions,
-)
+from tracker.api import edits, profiles, results
+from tracker.api.arguments import open_store as open_store
+from tracker.api.edits import *  # noqa: F403 the names of its __all__
+from tracker.api.profiles import *  # noqa: F403
+from tracker.api.results import *  # noqa: F403
 
-__all__: list[str] = [
-    "ack", "advise", "board", "calibrate", "cluster", "cut", "delete_runs", "diff", "edit_runs", "examine",
-    "exclude_runs", "expect", "explain", "findings", "forget_branch", "history", "ingest", "invalid", "log", "matrix",
-    "mute", "mute_operators", "note", "open_store", "order_versions", "pack", "pin_version", "prune", "restore_runs",
-    "runs", "send_notifications", "show", "status", "tag_runs", "thresholds", "undo", "unmute", "unpin_version",
-    "untag_runs", "versions",
-]  # fmt: skip
+__all__: list[str] = ["open_store"]
+__all__ += edits.__all__
+__all__ += profiles.__all__
+__all__ += results.__all__
+__all__.sort()

@@ -102,7 +102,7 @@ def show_screens() -> None:
         reports = import_module("tracker.reports")
         format, ending = reports.format_of_name(path.name)
         if format is None:
-            known = ", ".join(reports.suffix(each) for each in reports.able(reports.word_of(result) or ""))
+            known = ", ".join(reports.suffix(each) for each in reports.able(result.word))
             problem = f"{path} ends in {ending}, which is not a report format" if ending else f"{path} has no ending"
             raise UsageError(problem, remedy=f"choose from {known}")
         check_file(path)

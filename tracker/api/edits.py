@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from tracker.store.findings import Action
     from tracker.store.pruning import Prunable
 
+__all__ = [
+    "ack", "delete_runs", "edit_runs", "exclude_runs", "expect", "forget_branch", "invalid", "mute",
+    "mute_operators", "note", "order_versions", "pin_version", "prune", "restore_runs", "send_notifications",
+    "tag_runs", "undo", "unmute", "unpin_version", "untag_runs",
+]  # fmt: skip
+
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
 _NAMED: Final = 10

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tracker.intake.pieces import ReadWith
     from tracker.store import Store
 
+__all__ = ["cut", "ingest", "pack"]
+
 
 _NOWHERE: Final[Mapping[Path, Sidecar]] = {}
 

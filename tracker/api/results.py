@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from tracker.doctor import Findings as Examined
     from tracker.store import Store
 
+__all__ = [
+    "advise", "board", "calibrate", "cluster", "diff", "examine", "explain", "findings", "history", "log", "matrix",
+    "runs", "show", "status", "thresholds", "versions",
+]  # fmt: skip
+
 
 def diff(
     baseline: Place,

@@ -310,7 +310,7 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
     from tracker.reports.rows import records
 
     if format == "csv":
-        emit(csv_text.written({name: rows}), as_it_is=True)
+        emit(csv_text.write_tables({name: rows}), as_it_is=True)
     elif format == "json":
         emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
     else:

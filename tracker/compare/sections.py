@@ -1,8 +1,9 @@
 """The tables of a diff whose rows are matched by a key: each declared once, and one function that makes them.
 
-A row of such a table is a key with the numbers of both sides. A new table is one more entry of `MATCHED_TABLES`, its
-columns (`tracker.results.columns`), and its words (`tracker.results.sections`). Tables that are made in another way
-have modules of their own: overall, operators, memory, kernels (metrics), collectives (links), counters, environment.
+A row of such a table is a key with the numbers of both sides. Its key and numbers are declared in
+`tracker.results.columns`, its words in `tracker.results.sections`; here stands where its rows come from. Of a table
+whose rows are those of a level as they are, nothing stands here. Tables that are made in another way have modules of
+their own: overall, operators, memory, kernels (metrics), collectives (links), counters, environment.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from tracker.compare.collectives import (
 from tracker.compare.filters import matching
 from tracker.compare.kernels import pair_cores, pair_planes, with_canonical_names
 from tracker.compare.operators import own_time
-from tracker.results import API_KEY, BOTH, COMMUNICATION_KEY, IDLE_KEY, KERNEL_TYPE_KEY, MODULE_KEY, recording
+from tracker.results import BOTH, COMMUNICATION_KEY, recording
+from tracker.results.columns import AVERAGE, MATCHED_COLUMNS, SHORTEST
 from tracker.results.recording import API_NAMES, NAMES
 from tracker.store import queries
 from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from tracker.columns import F64, Texts
     from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions
+    from tracker.results.columns import DiffTable
 
 Sides = tuple["LoadedSide", "LoadedSide"]
 
@@ -56,13 +59,11 @@ _PARTS_OF_COLLECTIVES: Final = MappingProxyType(
 class MatchedTable(Struct, frozen=True):
     """How a table of a diff is made.
 
-    `table`: its name in `Diff.tables`.
+    `table`: its name in `Diff.tables`, and in `MATCHED_COLUMNS`.
     `question`: about a side; where both sides have no rows of it, the table has none.
     `needs`: what both sides must report, else nothing is compared: a table of `coverage`; "" for nothing.
     `rows`: from both sides to their rows, with the time `ns`.
-    `key`: the columns by which these rows are matched.
-    `sums`: the numbers that add up, per step; `parts`: a sum -> the one that it is a part of.
-    `has_calls`: with the average of a call; `has_extremes`: and its shortest and longest one.
+    `parts`: a sum -> the one that it is a part of.
     `complete`: what else the matched rows say.
     `keeps_small`: --min-us leaves its rows.
     `key_rests_on`: how sides must be recorded alike (words of `results.recording`) for a key of one side to be ADDED
@@ -73,14 +74,15 @@ class MatchedTable(Struct, frozen=True):
     question: queries.Question
     needs: str
     rows: Callable[[Sides, DiffOptions], Sequence[Columns]]
-    key: Sequence[str]
-    sums: Sequence[str] = ("calls", "ns")
     parts: Mapping[str, str] = MappingProxyType({})
-    has_calls: bool = True
-    has_extremes: bool = True
     complete: Callable[[Sides, Sequence[Numbered], Columns], Columns] | None = None
     keeps_small: bool = False
     key_rests_on: frozenset[str] = frozenset({NAMES})
+
+    @property
+    def columns(self) -> DiffTable:
+        """Its key and its numbers."""
+        return MATCHED_COLUMNS[self.table]
 
 
 def compare_table(declared: MatchedTable, baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Columns:
@@ -96,15 +98,16 @@ def compare_table(declared: MatchedTable, baseline: LoadedSide, candidate: Loade
     tables = declared.rows(sides, options)
     if not any(map(len, tables)):
         return match.empty_table(declared.table)
-    rows, keys = number_tables(tables, declared.key)
+    columns = declared.columns
+    rows, keys = number_tables(tables, columns.key)
     numbers = []
     for side, own_rows in zip(sides, rows, strict=True):
-        of_side = match.reduce_side(side, own_rows, declared.sums, list(declared.parts), declared.parts)
-        if declared.has_extremes:
+        of_side = match.reduce_side(side, own_rows, columns.sums, list(declared.parts), declared.parts)
+        if SHORTEST in columns.measures:
             of_side |= match.find_extremes(own_rows, "min_ns", "max_ns")
         numbers.append(of_side)
     matched = match.match_rows(keys, rows, numbers)
-    if declared.has_calls:
+    if AVERAGE in columns.measures:
         matched = match.add_average(matched, "ns", "calls", "average_ns")
     if declared.complete is not None:
         matched = declared.complete(sides, rows, matched)
@@ -274,7 +277,6 @@ KERNELS: Final = MatchedTable(
     question=queries.kernels,
     needs=coverage.KERNELS,
     rows=_kernel_rows,
-    key=("name", "input_shapes", "category", "core_type"),
     complete=_add_launching_ops,
 )
 KERNEL_TYPES: Final = MatchedTable(
@@ -282,15 +284,12 @@ KERNEL_TYPES: Final = MatchedTable(
     question=queries.kernels,
     needs=coverage.KERNELS,
     rows=_kernel_type_rows,
-    key=KERNEL_TYPE_KEY,
 )
 COMMUNICATION: Final = MatchedTable(
     table="communication",
     question=queries.communication,
     needs=coverage.COLLECTIVES,
     rows=_collective_rows,
-    key=COMMUNICATION_KEY,
-    sums=("calls", "bytes", "ns", "exposed_ns", *_PARTS_OF_COLLECTIVES),
     parts=_PARTS_OF_COLLECTIVES,
     complete=_add_sources_of_split,
 )
@@ -299,7 +298,6 @@ COMMUNICATION_DETAILS: Final = MatchedTable(
     question=queries.communication_tasks,
     needs=coverage.COLLECTIVES,
     rows=_task_rows,
-    key=(*COMMUNICATION_KEY, "name", "plane"),
     keeps_small=True,
 )
 MODULES: Final = MatchedTable(
@@ -307,31 +305,36 @@ MODULES: Final = MatchedTable(
     question=queries.ops,
     needs=coverage.OPS,
     rows=_module_rows,
-    key=MODULE_KEY,
     key_rests_on=frozenset({NAMES, recording.MODULES}),
-    has_calls=False,
-    has_extremes=False,
 )
 API: Final = MatchedTable(
     table="api",
     question=queries.api,
     needs=coverage.API,
     rows=_api_rows,
-    key=API_KEY,
     key_rests_on=frozenset({API_NAMES}),
-    sums=("calls", "ns", "self_ns"),
-    has_extremes=False,
 )
 IDLE: Final = MatchedTable(
     table="idle",
     question=queries.idle,
     needs="",
     rows=_idle_rows,
-    key=IDLE_KEY,
     key_rests_on=frozenset(),
-    sums=("ns", "gaps"),
-    has_calls=False,
-    has_extremes=False,
     complete=_fill_idle,
 )
-MATCHED_TABLES: Final = (KERNELS, KERNEL_TYPES, COMMUNICATION, COMMUNICATION_DETAILS, MODULES, API, IDLE)
+
+
+def _table_of_level(table: str) -> MatchedTable:
+    """Return how a table is made whose rows are those of a level as they are."""
+    question = queries.of_level(MATCHED_COLUMNS[table].level)
+
+    def list_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
+        return [side.query(question).renamed({"total_ns": "ns"}) for side in sides]
+
+    return MatchedTable(table=table, question=question, needs="", rows=list_rows)
+
+
+MATCHED_TABLES: Final = (
+    KERNELS, KERNEL_TYPES, COMMUNICATION, COMMUNICATION_DETAILS, MODULES, API, IDLE,
+    *(_table_of_level(name) for name, columns in MATCHED_COLUMNS.items() if columns.level),
+)  # fmt: skip

@@ -8,6 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.advice import stored
@@ -43,6 +44,7 @@ from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
+from tracker.results.columns import MATCHED_COLUMNS
 from tracker.store import queries
 from tracker.store.samples.statistics import over_steps
 from tracker.table import (
@@ -64,6 +66,8 @@ Tables = dict[str, Columns]
 _COPIES: Final = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
+"""Questions whose rows are series, or parts of one."""
+_OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
 _NAMED = 10
 _MOST_ADVICE = 3
 _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
@@ -88,38 +92,48 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             shown = show(store, f"run:{run_id}", options=options)
             return replace(shown, notes=(which, *shown.notes))
         _check_filters(side, options)
-        tables = _tables(side, options, ("run", *options.grains))
-        captures = _captures(side)
-        advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
-        most = tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE]
-        return Shown(
-            run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
-            tables=tables
-            | _whole_tables(side, captures)
-            | _summaries(tables, side)
-            | {
-                "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
-                "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
-            },
-            advice=most,
-            options=options,
-            is_pruned=bool(side.pruned_runs()),
-            bottleneck=bottleneck(side),
-            tree_table=levels.of_run(side, options) if options.tree else None,
-            notes=(
-                *note_on_older_steps(side),
-                *(notes_on_files_beside(side) if store is not None and side.store is store else ()),
-                *_open_findings(store, side),
-                *left_out((side,)),
-                *warnings((side,)),
-                *note_on_outside_work(side),
-                *note_on_steps_without_time(side),
-                *note_on_slow_steps(side),
-                *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
-                *notes_of_groups((side,)),
-                *_without_range(side, tables["ops"], options),
-            ),
-        )
+        return _show_run(store, side, options, reference)
+
+
+def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, reference: str) -> Shown:
+    """Return the one run of a side. `store`: of the command; the side of a path has one of its own."""
+    captures = _captures(side)
+    tables = _tables(side, options, ("run", *options.grains))
+    advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
+    most = tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE]
+    of_advice = {
+        "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
+        "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
+    }
+    return Shown(
+        run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
+        tables=tables | _whole_tables(side, captures) | _summaries(tables, side) | of_advice,
+        advice=most,
+        options=options,
+        is_pruned=bool(side.pruned_runs()),
+        bottleneck=bottleneck(side),
+        tree_table=levels.of_run(side, options) if options.tree else None,
+        notes=tuple(_list_notes(store, side, tables["ops"], options)),
+    )
+
+
+def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
+    """Return what limits the numbers of the run, the most important first."""
+    is_stored = store is not None and side.store is store
+    beside = notes_on_files_beside(side) if is_stored else ()
+    return [
+        *note_on_older_steps(side),
+        *beside,
+        *_open_findings(store, side),
+        *left_out((side,)),
+        *warnings((side,)),
+        *note_on_outside_work(side),
+        *note_on_steps_without_time(side),
+        *note_on_slow_steps(side),
+        *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
+        *notes_of_groups((side,)),
+        *_without_range(side, ops, options),
+    ]
 
 
 def _advice(side: LoadedSide) -> RunAdvice:
@@ -216,65 +230,112 @@ def _check_filters(side: LoadedSide, options: ShowOptions) -> None:
     if side.pruned_runs():
         return
     if options.op:
-        asked = ((queries.ops, "name"), (queries.kernels, "op"), (queries.memory, "op"))
-        names = (name for question, column in asked for name in side.query(question, in_steps=False).listed(column))
+        names: list[str] = []
+        for question, column in ((queries.ops, "name"), (queries.kernels, "op"), (queries.memory, "op")):
+            names += side.query(question, in_steps=False).listed(column)
         check_named("operator", options.op, names, (side,))
     if options.module:
         check_named("module", options.module, side.query(queries.ops, in_steps=False).listed("module"), (side,))
     check_exchange(options, (side,))
 
 
+class _Choice(Struct, frozen=True):
+    """What of a run a table may hold: what the filters let through, at the grain that was chosen.
+
+    `by`: the columns that tell the rows of a table from each other, beside its key: run, and maybe rank and step.
+    """
+
+    side: LoadedSide
+    options: ShowOptions
+    by: Sequence[str]
+
+    def list_rows(self, question: queries.Question) -> Columns:
+        """Return the answer to a question: of what the steps launched; of memory, of the whole capture.
+
+        With the number per step, where rows are series.
+        """
+        in_steps = self.side.has_markers and question not in _OF_WHOLE_CAPTURE
+        table = self.side.query(question, by=self.by, in_steps=in_steps)
+        if question in _NUMBERED:
+            table = with_number(self.side, table, question)
+        return table.without("run_id")
+
+    def keep_operators(self, table: Columns, column: str) -> Columns:
+        """Return the rows whose operator, named in `column`, and module pass the filters."""
+        return matching(matching(table, column, self.options.op), "module", self.options.module)
+
+    def keep_large(self, table: Columns, *columns: str) -> Columns:
+        """Return the rows in which one of these times is at least that of --min-us."""
+        least_ns = self.options.minimum_ns
+        if least_ns is None:
+            return table
+        return table.taken(np.logical_or.reduce([table.integers(name) >= least_ns for name in columns]))
+
+
 def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables:
     """Return what passes the filters: what the steps launched, but for memory, which is that of the whole capture."""
-    in_steps = side.has_markers
-    of_memory = (queries.memory, queries.memory_allocators)
-
-    def asked(question: queries.Question) -> Columns:
-        table = side.query(question, by=by, in_steps=in_steps and question not in of_memory)
-        return (with_number(side, table, question) if question in _NUMBERED else table).without("run_id")
-
-    def passing(table: Columns, *patterns: tuple[str, str | None]) -> Columns:
-        for column, pattern in patterns:
-            table = matching(table, column, pattern)
-        return table
-
-    def of_op(column: str) -> tuple[tuple[str, str | None], ...]:
-        return (column, options.op), ("module", options.module)
-
-    least = options.minimum_ns
-    every = asked(queries.kernels)
-    is_copy = is_among(every["category"], _COPIES)
-    passing_kernels, passing_copies = (
-        passing(with_share(every.taken(of_kind), "total_ns"), *of_op("op")) for of_kind in (~is_copy, is_copy)
-    )
-    kernels, copies = (_large(table, ["total_ns"], least) for table in (passing_kernels, passing_copies))
-    ops = passing(with_share(with_host_spread(side, asked(queries.ops)), own_time(side)), *of_op("name"))
+    choice = _Choice(side, options, by)
+    every_kernel = choice.list_rows(queries.kernels)
+    is_copy = is_among(every_kernel["category"], _COPIES)
+    # shares are of all rows of a table, so they come before the filters
+    kernels_of_ops = choice.keep_operators(with_share(every_kernel.taken(~is_copy), "total_ns"), "op")
+    copies_of_ops = choice.keep_operators(with_share(every_kernel.taken(is_copy), "total_ns"), "op")
+    kernels = choice.keep_large(kernels_of_ops, "total_ns")
+    timed_ops = with_share(with_host_spread(side, choice.list_rows(queries.ops)), own_time(side))
+    named_ops = choice.keep_operators(timed_ops, "name")
     # of a name all shapes count, those that are below the least time, too
-    largest = _large(largest_names(side, ops, passing_kernels, options), ["total_ns"], least)
-    ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
-    communication = passing(asked(queries.communication), ("kind", options.kind), ("group_role", options.group))
-    allocated = [passing(asked(question), *of_op("op")) for question in of_memory]
-    modules = of_rows(
-        side, module_times(ops, options.grains), side.query(queries.ops), ("module", "phase"), own_time(side)
-    )
+    largest = largest_names(side, named_ops, kernels_of_ops, options)
+    ops = choice.keep_large(named_ops, "host_self_ns", "device_self_ns")
     return {
-        "largest": largest,
+        "largest": choice.keep_large(largest, "total_ns"),
         "ops": ops,
         "kernels": kernels,
-        "copies": copies,
-        "communication": _large(communication, ["total_ns"], least),
-        "memory": _with_allocators(*allocated),
-        "api": _large(asked(queries.api), ["total_ns"], least),
-        "idle": with_share(asked(queries.idle), "ns"),
-        "queues": _queues(asked(queries.queue)),
-        "modules": modules,
+        "copies": choice.keep_large(copies_of_ops, "total_ns"),
+        "communication": _collectives(choice),
+        "memory": _with_allocators(
+            choice.keep_operators(choice.list_rows(queries.memory), "op"),
+            choice.keep_operators(choice.list_rows(queries.memory_allocators), "op"),
+        ),
+        "api": choice.keep_large(choice.list_rows(queries.api), "total_ns"),
+        "idle": with_share(choice.list_rows(queries.idle), "ns"),
+        "queues": _queues(choice.list_rows(queries.queue)),
+        "modules": _modules(side, ops, options),
         "kernel_metrics": _kernel_metrics(side, options, kernels),
-        "communication_links": collectives.links_of_side(side, options, by, in_steps=in_steps).without("run_id"),
+        "communication_links": collectives.links_of_side(side, options, by, in_steps=side.has_markers).without(
+            "run_id"
+        ),
         "counters": counters.of_side(side, by).without("run_id"),
-        "kernel_types": _kernel_types(kernels, every),
-        "memory_peak": passing(with_share(_owners(side), "bytes", ("rank", "component")), *of_op("op")),
-        "memory_blocks": passing(_blocks(side), *of_op("op")),
+        "kernel_types": _kernel_types(kernels, every_kernel),
+        "memory_peak": choice.keep_operators(with_share(_owners(side), "bytes", ("rank", "component")), "op"),
+        "memory_blocks": choice.keep_operators(_blocks(side), "op"),
+        **_tables_of_levels(choice),
     }
+
+
+def _tables_of_levels(choice: _Choice) -> Tables:
+    """Return the tables whose rows are those of a level as they are."""
+    found: Tables = {}
+    for name, columns in MATCHED_COLUMNS.items():
+        if columns.level:
+            found[name] = with_share(choice.list_rows(queries.of_level(columns.level)), "total_ns")
+    return found
+
+
+def _collectives(choice: _Choice) -> Columns:
+    rows = choice.list_rows(queries.communication)
+    chosen = matching(matching(rows, "kind", choice.options.kind), "group_role", choice.options.group)
+    return choice.keep_large(chosen, "total_ns")
+
+
+def _links(choice: _Choice) -> Columns:
+    side = choice.side
+    return collectives.links_of_side(side, choice.options, choice.by, in_steps=side.has_markers).without("run_id")
+
+
+def _modules(side: LoadedSide, ops: Columns, options: ShowOptions) -> Columns:
+    """Return the time of each module and phase, of these operators, with the number per step."""
+    times = module_times(ops, options.grains)
+    return of_rows(side, times, side.query(queries.ops), ("module", "phase"), own_time(side))
 
 
 def _captures(side: LoadedSide) -> Columns:
@@ -404,10 +465,3 @@ def _of_memory(side: LoadedSide, question: queries.Question) -> Columns:
     stacks = table["call_stack"]
     lines = objects([code_line(stack or "") or None for stack in stacks])
     return table.without("call_stack").having(code_line=lines, call_stack=stacks)
-
-
-def _large(table: Columns, columns: Sequence[str], minimum_ns: int | None) -> Columns:
-    """Return the rows in which one of `columns` is at least `minimum_ns`."""
-    if minimum_ns is None:
-        return table
-    return table.taken(np.logical_or.reduce([table.integers(name) >= minimum_ns for name in columns]))

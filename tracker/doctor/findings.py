@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 from msgspec import Struct, field
 
@@ -88,6 +89,9 @@ class Findings(Result, frozen=True):
     `notes`: sentences about what a user should know before an ingest. `not_recognised`: all files that no reader takes
     and that do not belong to a profile, with why.
     """
+
+    word: ClassVar[str] = "doctor"
+    printed_by: ClassVar[str] = "tracker doctor PATH"
 
     paths: tuple[str, ...]
     captures: tuple[CaptureFound, ...] = ()

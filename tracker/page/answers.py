@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -68,8 +67,7 @@ class Answer(Struct, frozen=True):
         """What makes the documents."""
         if (document := self.document) is not None:
             return [lambda _: document]
-        views = (import_module(f"tracker.reports.views.{reports.word_of(one)}") for one in self.results)
-        return [partial(view.document, one) for view, one in zip(views, self.results, strict=True)]
+        return [partial(reports.view_of(one.word).document, one) for one in self.results]
 
     def written(self, format: str) -> str | bytes:
         """The same as a file."""

@@ -274,7 +274,7 @@ class _Pages:
         endings = [
             links.suffix(format)
             for format in able
-            if format != "speedscope" or all(reports.word_of(one) in reports.SHOWS[format] for one in found.results)
+            if format != "speedscope" or all(reports.can_show(format, one.word) for one in found.results)
         ]
         formats = [Choice(end, links.address(page, asked.about, asked.sides, texts, end)) for end in endings]
         command = links.command(page, found.names, texts) if formats else ""

@@ -106,7 +106,7 @@ def written(rows: Columns, shown: Document | None, format: str) -> str | bytes:
     if format == "csv":
         from tracker.reports import csv
 
-        return csv.written({"runs": rows})
+        return csv.write_tables({"runs": rows})
     if format == "xlsx":
         from tracker.reports.workbook import Book
 

@@ -1,8 +1,9 @@
 """Results -> documents, in any format; knows no SQL and no input format.
 
-A view (`views/<result>.py`) says what a report says; a renderer writes it: `text`, `markdown` and `html` write
-documents, `github`, `junit` and `prometheus` checks and metrics, `json`, `csv` and `xlsx` the tables of the result. To
-add a format: write `<name>.py` with `TITLE`, `SUFFIX` and `render`, and put its name into NAMES and SHOWS.
+A view (`views/<word>.py`) says what is reported of a result; a renderer writes it: `text`, `markdown` and `html` write
+documents, `json`, `csv` and `xlsx` tables; `github`, `junit`, `prometheus` and `speedscope` write what a few results
+have. To add a format: write `<name>.py` with `TITLE`, `SUFFIX` and `render`, put its name into NAMES, and where it is
+for a few results only, name these in its `OF`.
 """
 
 from __future__ import annotations
@@ -19,23 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
+    from tracker.reports.view import View
     from tracker.results.screens import Result
 
 NAMES: Final = ("csv", "github", "html", "json", "junit", "markdown", "prometheus", "speedscope", "text", "xlsx")
-_WORDS: Final = {
-    "Diff": "diff", "Matrix": "matrix", "Shown": "show", "Log": "log", "History": "history", "Findings": "findings",
-    "ExplainedFinding": "explained", "ExplainedIncident": "explained", "Calibration": "calibration",
-    "Cluster": "cluster", "Advised": "advice", "Board": "board", "Status": "status",
-}  # fmt: skip
-"""Class of a result -> its view."""
-SHOWS: Final = {
-    **dict.fromkeys(("text", "json", "html"), (*_WORDS.values(), "doctor")),
-    "markdown": tuple(word for word in _WORDS.values() if word != "status"),
-    **dict.fromkeys(("csv", "xlsx"), tuple(_WORDS.values())),
-    **dict.fromkeys(("github", "junit", "prometheus"), ("diff", "findings")),
-    "speedscope": ("diff", "show"),
-}
-"""Format -> the results that it can show."""
+_VIEWS: Final = "tracker.reports.views"
+_OF_DOCUMENTS: Final = ("text", "markdown", "html")
+_OF_TABLES: Final = ("csv", "json", "xlsx")
+_OF_CHECKS: Final = ("github", "junit")
 _FOLLOWING: Final = ("github", "markdown", "text")
 """Formats of which several documents follow each other."""
 
@@ -66,29 +58,37 @@ def render(
     look = Look(only=tuple(only), tell=tell, **wishes)
     if look.limit is not None and look.limit < 0:
         raise UsageError(f"{look.limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
-    what = word_of(result) or ""
-    check_words("section", look.only, CLUSTER_SECTIONS if what == "cluster" else SECTIONS)
-    check(format, what)
+    word = result.word
+    check_words("section", look.only, CLUSTER_SECTIONS if word == "cluster" else SECTIONS)
+    check(format, word)
     renderer = _module(format)
+    view = view_of(word)
     made: Any
-    if format in ("text", "markdown", "html"):
-        make = partial(import_module(f"tracker.reports.views.{what}").document, result)
+    if format in _OF_DOCUMENTS:
+        make = partial(view.document, result)
         made = renderer.render(make(look) if format == "text" else make, look)
-    elif format in ("github", "junit"):
-        made = renderer.render(import_module("tracker.reports.views.checks").of(result, look))
-    elif format in ("csv", "json", "xlsx"):
-        made = renderer.render(what, result, look)
+    elif format in _OF_TABLES:
+        made = renderer.render(result, view, look)
+    elif format in _OF_CHECKS:
+        made = renderer.render(import_module(f"{_VIEWS}.checks").of(result, look))
     else:
         made = renderer.render(result, look)
     document: str | bytes = made
     return document
 
 
-def word_of(result: Result) -> str | None:
-    """The word of the view of a result; None where it has none."""
-    # by name: to import what examines files costs a sixth of a diff
-    kind = type(result)
-    return "doctor" if kind.__module__.startswith("tracker.doctor") else _WORDS.get(kind.__name__)
+def view_of(word: str) -> View:
+    """Return how results of this word are reported."""
+    module = f"{_VIEWS}.{word}"
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
+        # it has nothing that is drawn in its own way
+        found = import_module(f"{_VIEWS}.any_result")
+    view: View = found.VIEW
+    return view
 
 
 def joined(pages: Sequence[str], format: str) -> str:
@@ -106,30 +106,44 @@ def joined(pages: Sequence[str], format: str) -> str:
 
 def screen(result: Result, width: int) -> str:
     """The text report of any result, so many characters wide, without colours; of what has none its headline."""
-    if word_of(result) is None:
+    if not result.word:
         return result.headline
     return str(render(result, "text", width=width, tell=lambda _: None))
 
 
 def page(result: Result, rows: int) -> str:
     """The page of a result for a browser with so many rows of each table; "" where it has none."""
-    what = word_of(result)
-    if what is None or "html" not in able(what):
+    if not can_show("html", result.word):
         return ""
     return str(render(result, "html", limit=rows, tell=lambda _: None))
 
 
-def able(what: str) -> list[str]:
-    """The formats that can show a result; `what`: the word of its view."""
-    return [name for name in NAMES if what in SHOWS[name]]
+def able(word: str) -> list[str]:
+    """The formats that can show a result, by its word."""
+    return [format for format in NAMES if can_show(format, word)]
 
 
-def check(format: str, what: str) -> None:
-    """UsageError where a format cannot show a result; `what` as in `able`."""
-    _module(format)
-    if what not in SHOWS[format]:
-        shows = " and ".join(SHOWS[format]) if len(SHOWS[format]) < 3 else "other results"
-        raise UsageError(f"{format} is for {shows}", remedy=f"choose another --format: {', '.join(able(what))}")
+def can_show(format: str, word: str) -> bool:
+    """Return whether a format can show results of this word; none can where it is empty."""
+    if not word:
+        return False
+    words = _words_of(format)
+    return word in words if words else format not in view_of(word).hides
+
+
+def check(format: str, word: str) -> None:
+    """UsageError where a format cannot show a result; `word` as in `able`."""
+    if not can_show(format, word):
+        words = _words_of(format)
+        shows = " and ".join(words) if words else "other results"
+        raise UsageError(f"{format} is for {shows}", remedy=f"choose another --format: {', '.join(able(word))}")
+
+
+def _words_of(format: str) -> tuple[str, ...]:
+    """Return the words of the results that a format is for; () for one that shows any."""
+    module = _module(format)
+    of = import_module(f"{_VIEWS}.checks") if format in _OF_CHECKS else module
+    return tuple(getattr(of, "OF", ()))
 
 
 def suffix(format: str) -> str:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.compare.gates import gate_of_diff
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, records
 from tracker.results import Diff, Findings
 from tracker.units import NS_PER_S, printable
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Result
 
 TITLE = "metrics for Prometheus (textfile of node_exporter)"
 SUFFIX = ".prom"
@@ -36,11 +39,11 @@ _UNITS: Final = {
 }  # fmt: skip
 
 
-def render(result: Diff | Findings, look: Look) -> str:
+def render(result: Result, look: Look) -> str:
     """The file: all gauges, each declared once before its samples; `look.limit` regressions have one of their own. The
     same labels twice: the first one counts.
     """
-    metrics = _of_diff(result, look) if isinstance(result, Diff) else _of_findings(result, look)
+    metrics = OF[result.word](result, look)
     found: dict[str, tuple[str, dict[str, float]]] = {}
     for name, about, labels, value in metrics:
         if value is not None:
@@ -53,7 +56,7 @@ def render(result: Diff | Findings, look: Look) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
+def _list_metrics_of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
     """The times of both sides, the change of each, how many things were judged how, and what fails or may fail."""
     gate = look.gate or gate_of_diff(diff)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
@@ -80,7 +83,7 @@ def _of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
         yield "tracker_diff_regression_ratio", about, labels, row.diff
 
 
-def _of_findings(found: Findings, look: Look) -> Iterator[_Metric]:
+def _list_metrics_of_findings(found: Findings, look: Look) -> Iterator[_Metric]:
     """The newest version of every track, and its open findings by severity and state."""
     rows = records(found.tables["findings"])
     severity = {row["incident_id"]: row["severity"] for row in records(found.tables["incidents"])}
@@ -152,3 +155,10 @@ def _label(text: Any) -> str:
     'a\\\\"b'
     """
     return printable("" if text is None else str(text)).replace("\\", "\\\\").replace('"', '\\"')
+
+
+OF: Final[Mapping[str, Callable[[Any, Look], Iterator[_Metric]]]] = {
+    "diff": _list_metrics_of_diff,
+    "findings": _list_metrics_of_findings,
+}
+"""Word of a result -> what lists its metrics."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -14,9 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from tracker.columns import Columns
-from tracker.reports.document import Column, Group, Look, Table, empty, table
-from tracker.results import EXPLAIN_COLUMNS, GRAINS, Cluster, Diff, ExplainedIncident, Shown, Status
-from tracker.results.sections import SECTION
+from tracker.reports.document import Column, Group, Table, empty, table
 
 Row = dict[str, Any]
 _UNITS: Final[Mapping[str, str]] = {
@@ -108,20 +105,6 @@ def table_of(
     return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
 
 
-def pruned(tree: Columns, limit: int | None) -> Columns:
-    """A tree with at most `limit` rows below each row and on level 0, those that come first; None for all."""
-    if limit is None:
-        return tree
-    kept, above = {-1}, Counter[tuple[Any, ...]]()
-    chosen = []
-    grains = [name for name in GRAINS if name in tree]
-    for node, place in zip(tree.listed("node"), tree.rows(*grains, "parent"), strict=True):
-        chosen.append(above[place] < limit and place[-1] in kept)
-        above[place] += 1
-        kept.update([node] if chosen[-1] else ())
-    return tree.taken(np.array(chosen, dtype=bool))
-
-
 def no_formula(text: str) -> str:
     """`text` such that no spreadsheet takes it for a formula: a leading `= + - @`, tab or line end gets a `'` before
     it.
@@ -132,40 +115,14 @@ def no_formula(text: str) -> str:
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 
-def tables_of(result: Any, look: Look) -> dict[str, Any]:
-    """The chosen tables of a result by name, those of a diff, a run or its ranks cut to the limit: columns, or lists of
-    rows.
-    """
-    limit = look.rows(None)
-    if isinstance(result, Diff | Shown):  # a tree comes first, cut at each level
-        tables: dict[str, Any] = {} if result.tree_table is None else {"tree": pruned(result.tree_table, limit)}
-        chosen = (name for section in chosen_sections(result, look) for name in SECTION[section].tables)
-        return tables | {name: result.tables[name].head(limit) for name in chosen if name in result.tables}
-    if isinstance(result, Cluster):  # changes where there are two runs
-        names = look.only or [name for name in result.tables if name != "changes" or result.baseline is not None]
-        return {name: rows.head(limit) for name, rows in result.tables.items() if name in names}
-    if isinstance(result, ExplainedIncident):  # each row with the number of its finding
-        tables = {"findings": [plain(dict(one.finding)) for one in result.explained]}
-        for name in EXPLAIN_COLUMNS:
-            tables[name] = [
-                {"finding_id": one.finding["finding_id"]} | row
-                for one in result.explained for row in records(one.tables[name])
-            ]  # fmt: skip
-        return tables
-    if isinstance(result, Status):  # what it says of the whole, then its lists, that of what is expected the last
-        values = plain(result)
-        lists = {name: rows for name, rows in values.items() if isinstance(rows, list)}
-        for row in lists["folders"]:
-            del row["expected"]
-            row |= {key: str(row[key]) for key in ("profiles", "not_taken")}
-        expected = [{"path": one.path} | plain(each) for one in result.folders for each in one.expected]
-        whole = {name: value for name, value in values.items() if name not in lists}
-        return {"status": [whole]} | lists | {"expected": expected}
-    return dict(result.tables)
+def list_notes(sentences: Iterable[str]) -> list[Row]:
+    """Return sentences as the rows of a table."""
+    return [{"note": sentence} for sentence in sentences]
 
 
-def chosen_sections(result: Diff | Shown, look: Look) -> tuple[str, ...]:
-    """The sections to show, in reading order; a tree stands alone, unless `only` names sections."""
-    if isinstance(result, Diff) and result.is_refused:
-        return ()
-    return () if result.tree_table is not None and not look.only else look.sections()
+def list_options(chosen: Struct) -> Row:
+    """Return how a result was chosen, by the names of the Python interface, without what no user says."""
+    options = asdict(chosen)
+    for name in ("on_progress", "with_advice", "with_flame"):
+        options.pop(name, None)
+    return {name: plain(value) for name, value in options.items()}

@@ -7,9 +7,9 @@ not add up: where the rows below have more time than their row, each of them giv
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.errors import UsageError
 from tracker.reports.document import Look
@@ -17,16 +17,19 @@ from tracker.reports.rows import Row, records
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import printable
 
+if TYPE_CHECKING:
+    from tracker.results.screens import Result
+
 TITLE = "a flame graph for speedscope.app, of the tree of --by"
 SUFFIX = ".speedscope.json"
 
 
-def render(result: Shown | Diff, look: Look) -> str:
-    """The tree of a run, one profile for each rank and step that are kept apart; of two sides a profile each."""
-    return _diff(result) if isinstance(result, Diff) else _show(result)
+def render(result: Result, look: Look) -> str:
+    """Return the tree of a run, one profile for each rank and step that are kept apart; of two sides a profile each."""
+    return OF[result.word](result)
 
 
-def _show(shown: Shown) -> str:
+def _write_run(shown: Shown) -> str:
     rows = _rows(shown)
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
     trees = [list(tree) for _, tree in groupby(rows, lambda row: [row.get(grain) for grain in GRAINS])]
@@ -35,7 +38,7 @@ def _show(shown: Shown) -> str:
     return _file(shown.headline, [(f"{name} {place} time".strip(), tree, f"{place}_total_ns") for name, tree in named])
 
 
-def _diff(diff: Diff) -> str:
+def _write_diff(diff: Diff) -> str:
     """In ns per step."""
     rows = _rows(diff)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
@@ -92,3 +95,7 @@ def _samples(rows: Sequence[Row], totals: Sequence[int]) -> Iterator[tuple[list[
                 spent += given[child]
         if own > 0:
             yield [rows[at] for at in paths[place]], own
+
+
+OF: Final[Mapping[str, Callable[[Any], str]]] = {"diff": _write_diff, "show": _write_run}
+"""Word of a result -> what writes its tree."""

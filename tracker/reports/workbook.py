@@ -95,6 +95,11 @@ def both(header: str, name: str) -> list[Field]:
     return [field(f"{side} {header}", f"{prefix}_{name}") for side, prefix in SIDES]
 
 
+def coloured_change(tone: str, value: float | None) -> tuple[str, float | None]:
+    """Return the cell of a change, green where it is better and red where it is worse."""
+    return f"percent {tone}".strip(), value
+
+
 class Book:
     """A workbook under construction. `tell` gets a sentence for each sheet that had to be cut, and one for texts."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 
@@ -13,6 +13,8 @@ from tracker.units import counted, format_bytes, format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+
+__all__ = ["ADVICE_COLUMNS", "Advice", "AdviseOptions", "Advised", "Claimed", "Number"]
 
 FAMILIES: Final = ("input", "host", "kernels", "communication", "pipeline", "memory", "environment")
 """Words of `tracker advise --only`: what rules are about."""
@@ -151,6 +153,9 @@ class Advised(Result, frozen=True, eq=False):
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
       and efficiency, floor by time; NA where no ceiling is known
     """
+
+    word: ClassVar[str] = "advice"
+    printed_by: ClassVar[str] = "tracker advise SIDE"
 
     run: Mapping[str, Any]
     step_ns: float

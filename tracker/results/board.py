@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from msgspec import field
 
@@ -13,6 +13,8 @@ from tracker.units import counted
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+
+__all__ = ["BOARD_COLUMNS", "Board", "BoardOptions"]
 
 BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
@@ -58,6 +60,10 @@ class Board(Result, frozen=True, eq=False):
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
     """
+
+    word: ClassVar[str] = "board"
+    printed_by: ClassVar[str] = "tracker board"
+    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options")
 
     tables: Mapping[str, Columns]
     options: BoardOptions = field(default_factory=BoardOptions)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import field
 
 from tracker.results.options import WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, Rows, frames
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+
+__all__ = ["CLUSTER_COLUMNS", "CLUSTER_SECTIONS", "SLOW", "SUSPECT", "UNEVEN", "Cluster", "ClusterOptions"]
 
 SLOW: Final = "SLOW"
 SUSPECT: Final = "SUSPECT"
@@ -106,6 +108,10 @@ class Cluster(Result, frozen=True, eq=False):
     - changes: of two runs, rank by rank and section by section, where the second run is the candidate
     """
 
+    word: ClassVar[str] = "cluster"
+    printed_by: ClassVar[str] = "tracker cluster RUN"
+    json_fields: ClassVar[tuple[str, ...]] = ("headline", "run", "baseline", "verdict", "remarks", "missing", "notes")
+
     run: Mapping[str, Any]
     tables: Mapping[str, Columns]
     answer: str
@@ -117,6 +123,15 @@ class Cluster(Result, frozen=True, eq=False):
     options: ClusterOptions = field(default_factory=ClusterOptions)
 
     ranks, steps, hosts, stages, pipeline, roles, peers, groups, calls, links, operators, balance, changes = frames(13)
+
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return the chosen tables; changes where there are two runs."""
+        chosen: dict[str, Rows] = {}
+        for name, rows in self.tables.items():
+            is_left_out = name not in only if only else name == "changes" and self.baseline is None
+            if not is_left_out:
+                chosen[name] = rows.head(limit)
+        return chosen
 
     @property
     def headline(self) -> str:

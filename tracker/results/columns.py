@@ -7,8 +7,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.verdicts import VERDICT_COLUMNS
+
+__all__ = [
+    "ADDED", "API_KEY", "BASELINES", "BOTH", "COMMUNICATION_KEY", "CORE_TIME", "COUNTER_KEY", "CYCLES",
+    "DIFF_COLUMNS", "GRAINS", "IDLE_KEY", "KERNEL_TYPE_KEY", "LINK", "LINK_KEY", "LOG_COLUMNS", "LOG_TITLES",
+    "MODULE_KEY", "NODE", "ONE_BY_ONE", "OP_KEY", "OTHER_METRIC", "PACKET", "PIPE_TIME", "PROFILERS", "RATIO",
+    "REMOVED", "REPEATED_COUNTERS", "SHOWN_COLUMNS", "TRANSPORT", "TREES", "TREE_COLUMNS", "TREE_DIFF_COLUMNS",
+    "UNMATCHED",
+]  # fmt: skip
 
 GRAINS: Final = ("rank", "step")
 TREES: Final = ("module", "phase", "op", "kernel")
@@ -63,6 +73,100 @@ def _sides(*names: str) -> tuple[str, ...]:
     return tuple(f"{side}_{name}" for name in names for side in ("baseline", "candidate"))
 
 
+class Measure(Struct, frozen=True):
+    """A number that a row of a diff has of both sides.
+
+    `name`: of its columns, behind `baseline_` and `candidate_`.
+    `header`: of its columns in a workbook. `word`: of its column in text, empty where it has none of its own.
+    `adds_up`: it is summed per step; an average and the extremes of a call are made of other numbers.
+    """
+
+    name: str
+    header: str
+    word: str = ""
+    adds_up: bool = True
+
+
+CALLS: Final = Measure("calls", "Calls")
+TIME: Final = Measure("ns", "Total Duration")
+AVERAGE: Final = Measure("average_ns", "Avg Duration", adds_up=False)
+SHORTEST: Final = Measure("min_ns", "Min Duration", adds_up=False)
+LONGEST: Final = Measure("max_ns", "Max Duration", adds_up=False)
+
+
+class DiffTable(Struct, frozen=True):
+    """The columns of a table of a diff whose rows are matched by a key.
+
+    `key`: the columns by which rows are matched. `texts`: what else a row says in front of its numbers.
+    `measures`: its numbers of both sides; `measures_behind`: those behind the change.
+    `texts_behind`: what a row says behind all numbers.
+    `has_status`: whether it says which side has the row. `has_verdicts`: whether its rows are series.
+    `level`: of a table whose rows are those of a level of the profile as they are: nothing else has to be declared.
+    """
+
+    key: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    texts: tuple[str, ...] = ()
+    measures_behind: tuple[Measure, ...] = ()
+    texts_behind: tuple[str, ...] = ()
+    has_status: bool = True
+    has_verdicts: bool = False
+    level: str = ""
+
+    @property
+    def all_measures(self) -> tuple[Measure, ...]:
+        """Its numbers of both sides, those behind the change the last."""
+        return (*self.measures, *self.measures_behind)
+
+    @property
+    def sums(self) -> tuple[str, ...]:
+        """The names of the numbers that add up."""
+        return tuple(one.name for one in self.all_measures if one.adds_up)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Its columns, in order."""
+        status = ("status",) if self.has_status else ()
+        verdicts = VERDICT_COLUMNS if self.has_verdicts else ()
+        return (
+            *self.key, *self.texts, *status, *_sides(*(one.name for one in self.measures)), "delta_ns", "diff",
+            *_sides(*(one.name for one in self.measures_behind)), *self.texts_behind, *verdicts,
+        )  # fmt: skip
+
+
+MATCHED_COLUMNS: Final[Mapping[str, DiffTable]] = {
+    "kernels": DiffTable(
+        KERNEL_KEY[:-1],
+        (CALLS, TIME, AVERAGE, SHORTEST, LONGEST), texts=("op", "type"), texts_behind=("why", "more_ops"),
+        has_verdicts=True,
+    ),
+    "kernel_types": DiffTable(KERNEL_TYPE_KEY, (CALLS, TIME, AVERAGE, LONGEST, SHORTEST)),
+    "communication": DiffTable(
+        COMMUNICATION_KEY,
+        (
+            CALLS, Measure("bytes", "Payload"), TIME, AVERAGE, LONGEST, SHORTEST, Measure("exposed_ns", "Exposed"),
+            Measure("wait_ns", "Wait"), Measure("transit_ns", "Transit"),
+        ),
+        measures_behind=(
+            Measure("exposed_wait_ns", "Exposed Wait"), Measure("synchronization_ns", "Synchronization, of Wait"),
+            Measure("idle_ns", "Idle"),
+        ),
+        texts_behind=_sides("split_by"),
+        has_verdicts=True,
+    ),
+    "communication_details": DiffTable(
+        (*COMMUNICATION_KEY, "name", "plane"), (CALLS, TIME, AVERAGE, LONGEST, SHORTEST), has_status=False
+    ),
+    "modules": DiffTable(
+        MODULE_KEY, (Measure("calls", "Operator Calls"), Measure("ns", "{place} Self Time")), has_verdicts=True
+    ),
+    "api": DiffTable(
+        API_KEY, (CALLS, TIME, Measure("self_ns", "Self Time"), AVERAGE), has_verdicts=True,
+    ),
+    "idle": DiffTable(IDLE_KEY, (Measure("ns", "Idle Time"), Measure("gaps", "Gaps"))),
+}  # fmt: skip
+"""The tables of `Diff` whose rows are matched by a key, by name."""
+
 DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "environment": ("kind", "key", "baseline", "candidate"),
     "overall": (
@@ -77,25 +181,13 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
-    "kernels": (
-        *KERNEL_KEY, "type", "status", *_sides("calls", "ns", "average_ns", "min_ns", "max_ns"), "delta_ns", "diff",
-        "why", "more_ops", *VERDICT_COLUMNS,
-    ),
-    "kernel_types": (
-        *KERNEL_TYPE_KEY, "status", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"), "delta_ns", "diff",
-    ),
+    "kernels": MATCHED_COLUMNS["kernels"].columns,
+    "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
     "kernel_metrics": (
         *METRIC_KEY, "kind", *_sides("average_ns", "mean"), "delta", "diff", "share", "moved",
     ),
-    "communication": (
-        *COMMUNICATION_KEY, "status",
-        *_sides("calls", "bytes", "ns", "average_ns", "max_ns", "min_ns", "exposed_ns", "wait_ns", "transit_ns"),
-        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns", "split_by"), *VERDICT_COLUMNS,
-    ),
-    "communication_details": (
-        *COMMUNICATION_KEY, "name", "plane", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"),
-        "delta_ns", "diff",
-    ),
+    "communication": MATCHED_COLUMNS["communication"].columns,
+    "communication_details": MATCHED_COLUMNS["communication_details"].columns,
     "communication_links": (
         *LINK_KEY, "level", "status",
         *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
@@ -120,12 +212,11 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *_sides("bytes", "held_ns", "time_ns", "step", "is_released"), "delta_bytes", "diff",
         *_sides("code_line", "call_stack"),
     ),
-    "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff", *VERDICT_COLUMNS),
-    "api": (
-        *API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff", *VERDICT_COLUMNS,
-    ),
-    "idle": (*IDLE_KEY, "status", *_sides("ns", "gaps"), "delta_ns", "diff"),
+    "modules": MATCHED_COLUMNS["modules"].columns,
+    "api": MATCHED_COLUMNS["api"].columns,
+    "idle": MATCHED_COLUMNS["idle"].columns,
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
+    **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
 SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
+from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.options import DiffOptions, check_words
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, Rows, frames
 from tracker.results.verdicts import INCOMPARABLE, GateResult, Judgement
 from tracker.units import counted
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tracker.columns import F64, Columns
+
+__all__ = [
+    "MATRIX_COLUMNS", "MATRIX_ROWS", "OTHER_SHAPES", "REPLACED_BY", "TOP_LEVEL", "Bottleneck", "Cause",
+    "Contribution", "Diff", "Explanation", "Matrix", "Part", "Rename", "Side", "check_matrix",
+]  # fmt: skip
 
 
 class Side(Struct, frozen=True):
@@ -343,6 +349,9 @@ class Diff(Result, frozen=True, eq=False):
       row is no sum of those below it
     """
 
+    word: ClassVar[str] = "diff"
+    printed_by: ClassVar[str] = "tracker diff BASELINE CANDIDATE"
+
     baseline: Side
     candidate: Side
     metric: str
@@ -366,6 +375,14 @@ class Diff(Result, frozen=True, eq=False):
     def headline(self) -> str:
         """The sentence that answers the question."""
         return self.explanation.headline
+
+    def chosen_sections(self, only: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the sections to show, in reading order; see `choose_sections`. A diff that is refused has none."""
+        return () if self.is_refused else choose_sections(only, has_tree=self.tree_table is not None)
+
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return the tree, cut on each level, and the tables of the chosen sections."""
+        return choose_tables(self.tables, self.tree_table, self.chosen_sections(only), limit)
 
     @property
     def is_refused(self) -> bool:
@@ -401,6 +418,9 @@ class Matrix(Result, frozen=True, eq=False):
       first one and where nothing was judged
     - judged: one sentence per side but the first, what its runs can tell against those of the side before
     """
+
+    word: ClassVar[str] = "matrix"
+    printed_by: ClassVar[str] = "tracker diff SIDE SIDE SIDE..."
 
     sides: tuple[Side, ...]
     metric: str

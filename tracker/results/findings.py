@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -11,8 +11,14 @@ from tracker.columns import Columns
 from tracker.results.advice import Advice
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Options
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, Rows, frames
 from tracker.units import counted
+
+__all__ = [
+    "CONFIRMED_STATES", "ENDED_STATES", "EXPLAIN_COLUMNS", "FINDINGS_COLUMNS", "NOBODY", "OPEN_STATES", "STATES",
+    "ExplainedFinding", "ExplainedIncident", "Findings", "FindingsOptions", "Message", "ToldFinding",
+    "ToldIncident",
+]  # fmt: skip
 
 NOBODY: Final = "tracker"
 """Who stands behind a state that follows from the runs, and that no user said."""
@@ -145,6 +151,10 @@ class Findings(Result, frozen=True, eq=False):
       before it, would decide its step, 0 where it is decided
     """
 
+    word: ClassVar[str] = "findings"
+    printed_by: ClassVar[str] = "tracker findings"
+    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "notes")
+
     tables: Mapping[str, Columns]
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)
@@ -175,6 +185,10 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     - advice: what could undo a regression: advice that came or grew with it and is about the same rows
     """
 
+    word: ClassVar[str] = "explained"
+    printed_by: ClassVar[str] = "tracker explain ID"
+    json_fields: ClassVar[tuple[str, ...]] = ("finding", "notes", "advice")
+
     finding: Mapping[str, object]
     tables: Mapping[str, Columns]
     notes: tuple[str, ...] = ()
@@ -192,7 +206,20 @@ class ExplainedFinding(Result, frozen=True, eq=False):
 class ExplainedIncident(Result, frozen=True, eq=False):
     """The findings of an incident that no other one covers, the step first; at least one."""
 
+    word: ClassVar[str] = "explained"
+
     explained: tuple[ExplainedFinding, ...]
+
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return the findings, and the tables of all of them, each row with the number of its finding."""
+        chosen: dict[str, Rows] = {"findings": [dict(one.finding) for one in self.explained]}
+        for name in EXPLAIN_COLUMNS:
+            rows = []
+            for one in self.explained:
+                number = {"finding_id": one.finding["finding_id"]}
+                rows += [number | row for row in one.tables[name].records()]
+            chosen[name] = rows
+        return chosen
 
     @property
     def incident_id(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import field
 
@@ -11,6 +11,8 @@ from tracker.columns import Columns
 from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
+
+__all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"]
 
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": (
@@ -122,6 +124,10 @@ class History(Result, frozen=True, eq=False):
     - earlier: points before the versions that `options` choose, from which the changes of the first ones are read
     """
 
+    word: ClassVar[str] = "history"
+    printed_by: ClassVar[str] = "tracker history KEY"
+    json_fields: ClassVar[tuple[str, ...]] = ("pinned", "options", "notes")
+
     tables: Mapping[str, Columns]
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
@@ -160,6 +166,10 @@ class Log(Result, frozen=True, eq=False):
     - advice: advice that came with a version (`status` new or grown), or was taken by it: gone, with a shorter step.
       expected_ns: of a step at most; realised_ns: what the step won, by all that the version changed
     """
+
+    word: ClassVar[str] = "log"
+    printed_by: ClassVar[str] = "tracker log"
+    json_fields: ClassVar[tuple[str, ...]] = ("workload", "baseline", "options")
 
     workload: str
     baseline: str | None

@@ -22,6 +22,8 @@ from tracker.results.columns import GRAINS, LOG_METRICS, TREES
 from tracker.results.sections import SECTIONS
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
+__all__ = ["DiffOptions", "LogOptions", "Selection", "ShowOptions"]
+
 _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _NUMBER: Final = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _MOST_STEPS: Final = 10_000  # each is a parameter of a database query

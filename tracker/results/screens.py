@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -46,13 +46,34 @@ def draw_with(drawing: Drawing) -> None:
     _drawn_with[:] = [drawing]
 
 
+Rows = Columns | list[dict[str, Any]]
+"""The rows of a table: columns, or a dict for each."""
+
+
 class Result(Struct, frozen=True, eq=False):
-    """Base of all results: short in a session, its first screen in a notebook, `to_pandas` for its tables."""
+    """Base of all results: short in a session, its first screen in a notebook, `to_pandas` for its tables.
+
+    `word`: what reports call it: its view is `reports/views/<word>.py`, where it needs one; empty: no report shows it.
+    `printed_by`: the command that docs/json.md says it is of; empty where the page has another result of it.
+    `json_fields`: what its JSON document has in front of its tables.
+    """
+
+    word: ClassVar[str] = ""
+    printed_by: ClassVar[str] = ""
+    json_fields: ClassVar[tuple[str, ...]] = ("headline",)
 
     @property
     def headline(self) -> str:
         """One sentence that says what the result is, or what it answers."""
         return ""
+
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return the tables that formats for programs write, by name.
+
+        `only`: words of sections, of results that have some; empty: all tables. `limit`: rows of each table, of results
+        whose tables are as long as what was measured; None: all.
+        """
+        return dict(getattr(self, "tables", {}))
 
     def __repr__(self) -> str:
         line = printable(self.headline)
@@ -120,7 +141,7 @@ class Result(Struct, frozen=True, eq=False):
             elif isinstance(value, Mapping) and value and all(isinstance(rows, Columns) for rows in value.values()):
                 found.update(value)
             elif kind := self._kind_of_rows(name, value):
-                found[name] = _Rows(kind, value)
+                found[name] = _StructRows(kind, value)
         return found
 
     def _kind_of_rows(self, name: str, value: Any) -> type[Struct] | None:
@@ -160,7 +181,7 @@ def frames(count: int) -> Iterator[Frame]:
     return (Frame() for _ in range(count))
 
 
-class _Rows(Struct, frozen=True):
+class _StructRows(Struct, frozen=True):
     kind: type[Struct]
     rows: tuple[Struct, ...]
 
@@ -169,7 +190,7 @@ def _short(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
 
 
-def _frame(rows: Columns | _Rows) -> pandas_of_types.DataFrame:
+def _frame(rows: Columns | _StructRows) -> pandas_of_types.DataFrame:
     if isinstance(rows, Columns):
         return rows.frame.copy()
     return pd.DataFrame([asdict(row) for row in rows.rows], columns=list(rows.kind.__struct_fields__))

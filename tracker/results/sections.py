@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+__all__ = ["SECTIONS"]
+
 
 class Section(Struct, frozen=True):
     """A part of a diff or a run that a reader may choose.
@@ -19,6 +21,11 @@ class Section(Struct, frozen=True):
     tables: tuple[str, ...]
     title: str
     why_empty: str
+
+    @property
+    def title_of_run(self) -> str:
+        """The title of its first table in a report of one run."""
+        return self.title.partition(" by change of ")[0]
 
 
 SECTION: Final[Mapping[str, Section]] = {

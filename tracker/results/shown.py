@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import field
 
 from tracker.results.advice import Advice
+from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, Rows, frames
 from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tracker.columns import Columns
+
+__all__ = ["Shown"]
 
 
 class Shown(Result, frozen=True, eq=False):
@@ -78,6 +81,9 @@ class Shown(Result, frozen=True, eq=False):
       on the host; `step_share`: of the time of the steps
     """
 
+    word: ClassVar[str] = "show"
+    printed_by: ClassVar[str] = "tracker show RUN"
+
     run: Mapping[str, Any]
     tables: Mapping[str, Columns]
     options: ShowOptions = field(default_factory=ShowOptions)
@@ -98,6 +104,14 @@ class Shown(Result, frozen=True, eq=False):
     def tree(self) -> pd.DataFrame | None:
         """The frame of `tree_table`, as the others are those of `tables`."""
         return None if self.tree_table is None else self.tree_table.frame.copy()
+
+    def chosen_sections(self, only: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the sections to show, in reading order; see `choose_sections`."""
+        return choose_sections(only, has_tree=self.tree_table is not None)
+
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return the tree, cut on each level, and the tables of the chosen sections."""
+        return choose_tables(self.tables, self.tree_table, self.chosen_sections(only), limit)
 
     @property
     def headline(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from tracker.results.screens import Result
+from tracker.results.screens import Result, Rows
 from tracker.units import counted
+
+__all__ = ["Status"]
 
 
 class WatcherStatus(Struct, frozen=True):
@@ -141,6 +145,9 @@ class Status(Result, frozen=True):
     that were named, of this machine; `shut`: folders of those that this user cannot take from.
     """
 
+    word: ClassVar[str] = "status"
+    printed_by: ClassVar[str] = "tracker status"
+
     database: str
     now_ns: int
     watchers: tuple[WatcherStatus, ...] = ()
@@ -152,8 +159,30 @@ class Status(Result, frozen=True):
     spooled: tuple[SpooledStatus, ...] = ()
     shut: tuple[ShutStatus, ...] = ()
 
+    def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
+        """Return what it says of the whole, then its lists, that of what is expected the last."""
+        whole: dict[str, Any] = {}
+        lists: dict[str, Rows] = {}
+        for name, value in asdict(self).items():
+            if isinstance(value, tuple):
+                lists[name] = [asdict(row) for row in value]
+            else:
+                whole[name] = value
+        lists["folders"] = [_folder_row(folder) for folder in self.folders]
+        expected = [{"path": folder.path} | asdict(one) for folder in self.folders for one in folder.expected]
+        return {"status": [whole], **lists, "expected": expected}
+
     @property
     def headline(self) -> str:
         """The database, and how much watches and waits."""
         watching = sum(one.state in ("alive", "late") for one in self.watchers)
         return f"{self.database}: {counted(watching, 'watcher')}, {counted(len(self.profiles), 'profile')} waiting"
+
+
+def _folder_row(folder: FolderStatus) -> dict[str, Any]:
+    """Return a watched folder as a row, what it lists as text; what is expected of it has a table of its own."""
+    row = asdict(folder)
+    del row["expected"]
+    row["profiles"] = str(dict(folder.profiles))
+    row["not_taken"] = str([list(pair) for pair in folder.not_taken])
+    return row

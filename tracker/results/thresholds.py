@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, ClassVar, Final, NamedTuple
 
 from msgspec import Struct, field
 
@@ -11,6 +11,8 @@ from tracker.columns import Columns
 from tracker.results.options import DEVICE, WORKLOAD, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.units import counted
+
+__all__ = ["CALIBRATION_COLUMNS", "THRESHOLDS", "CalibrateOptions", "Calibration", "TriedThresholds"]
 
 
 class Bounds(NamedTuple):
@@ -123,6 +125,13 @@ class Calibration(Result, frozen=True, eq=False):
       for what is no time; spread: standard deviation of the logs without what all operators of a run share
     - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
     """
+
+    word: ClassVar[str] = "calibration"
+    printed_by: ClassVar[str] = "tracker calibrate VERSION"
+    json_fields: ClassVar[tuple[str, ...]] = (
+        "workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows", "splits",
+        "options", "notes",
+    )  # fmt: skip
 
     tables: Mapping[str, Columns]
     workload: str

@@ -11,6 +11,8 @@ from msgspec import Struct
 
 from tracker.units import format_bytes, format_diff, format_ns
 
+__all__ = ["VERDICT_COLUMNS", "Judgement"]
+
 VERDICT_COLUMNS: Final = ("verdict", "judged_diff", "q", "detectable", "reason")
 """verdict: of the time (of overall rows: the number); judged_diff: the change that it rests on, a ratio without the
 common-mode shift (of overall rows with it), against the runs that it was judged against; q: the false discovery rate of

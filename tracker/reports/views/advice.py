@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -11,8 +11,9 @@ from tracker.compare.headline import short_labels
 from tracker.reports.cells import col, readable, share
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import ROWS
+from tracker.reports.view import View
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import Advice, Advised
 from tracker.results.advice import GONE, NEW
@@ -20,6 +21,7 @@ from tracker.units import MISSING_TEXT, counted, format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+    from tracker.results.screens import Rows
 
 _FIRST: Final = 5
 _FEW: Final = 3
@@ -139,3 +141,24 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
         )
     else:
         yield command_of(("tracker", "diff"), sides, words_of(("--workload", chosen.workload)))
+
+
+def list_json(found: Advised, look: Look) -> dict[str, Any]:
+    """Return the sides, what can be won together, the advice with its evidence, and the efficiency of operators."""
+    names = ("headline", "run", "baseline", "step_ns", "together_ns", "bottleneck", "missing", "notes", "options")
+    document = {name: plain(getattr(found, name)) for name in names}
+    limit = look.rows(None)
+    advice = [plain(item) for item in found.items[:limit]]
+    for item in advice:
+        del item["is_shown"]
+    document["advice"] = advice
+    document["efficiency"] = plain(found.use) | {"rows": records(found.tables["efficiency"].head(limit))}
+    return document
+
+
+def list_csv(found: Advised, look: Look) -> dict[str, Rows]:
+    """Return the advice, a row per item."""
+    return {"advice": found.tables["advice"].head(look.rows(None))}
+
+
+VIEW = View(document, json=list_json, csv=list_csv)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from tracker.errors import FIRST_INGEST
 from tracker.reports.cells import TONES, col, of, pairs, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
+from tracker.reports.view import View
 from tracker.results import Board
 from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _ROWS = 20
 _LATE = 5
@@ -199,3 +204,11 @@ def _next(board: Board, lines: Sequence[Row]) -> Iterator[str]:
     if worst:
         yield command("tracker", "history", "step", "--workload", worst["workload"])
     yield command("tracker", "status")
+
+
+def list_csv(board: Board, look: Look) -> dict[str, Rows]:
+    """Return the tracks, without the points of their charts."""
+    return {"lines": board.tables["lines"].head(look.rows(None))}
+
+
+VIEW = View(document, csv=list_csv)

@@ -12,6 +12,7 @@ from tracker.reports.cells import col, of, percent
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, group
 from tracker.reports.rows import Row, records, table_of
+from tracker.reports.view import View
 from tracker.results import Calibration
 from tracker.units import MISSING_TEXT, counted, format_diff
 
@@ -146,3 +147,9 @@ def _false(calibration: Calibration, look: Look) -> Table:
 def _is_loud(row: Row) -> bool:
     """Whether the threshold in use lets too many false verdicts through for a kind of series."""
     return row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]
+
+
+VIEW = View(
+    document,
+    sheet_titles={"ratios": "False verdicts", "power": "Smallest change found", "series": "Noisy series"},
+)

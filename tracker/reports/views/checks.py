@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from tracker.compare.gates import gate_of_diff
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
@@ -22,25 +23,36 @@ _SMALL: Final = 0.001
 """Part of the whole below which what is as it should be, or cannot be judged, is not worth a line."""
 
 
-def of(result: Diff | Findings, look: Look) -> Checks:
-    """The checks of a diff or of findings, by `look.gate`; without one by whether anything regressed."""
-    gate = look.gate or (gate_of_diff(result) if isinstance(result, Diff) else gate_of_findings(result))
-    if isinstance(result, Diff):
-        headline = ". ".join([result.explanation.headline, *result.explanation.remarks]).rstrip(".")
-        where = words_of(("--workload", result.options.workload), ("--config", result.options.config))
-        title = command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
-        step = result.explanation.total_metric.replace("step_ns", "duration_ns")
-        alone = []
-        if not any(row.key[:2] == ("run", step) for row in gate.rows):  # the step was not judged
-            outcome, why = _OUTCOMES.get(gate.code, "passed"), printable(gate.because)
-            alone.append(Check("overall", "step", outcome, "NOT_COMPARABLE", why, "", None, "overall:step"))
-        totals = (result.explanation.baseline_ns, result.explanation.candidate_ns)
-        whole = max((value for value in totals if value is not None), default=None)
-        rows = _worth_a_line(gate, whole)
-    else:
-        title = command("tracker", "findings", *words_of(("--workload", result.options.workload)))
-        headline = view_of_findings.document(result, look).headline
-        alone, rows = _tracks(result, gate), list(gate.rows)
+def of(result: Any, look: Look) -> Checks:
+    """Return the checks of a diff or of findings, by `look.gate`; without one by whether anything regressed."""
+    return OF[result.word](result, look)
+
+
+def _checks_of_diff(diff: Diff, look: Look) -> Checks:
+    gate = look.gate or gate_of_diff(diff)
+    explanation = diff.explanation
+    headline = ". ".join([explanation.headline, *explanation.remarks]).rstrip(".")
+    where = words_of(("--workload", diff.options.workload), ("--config", diff.options.config))
+    title = command_of(("tracker", "diff"), [diff.baseline.label, diff.candidate.label], where)
+    step = explanation.total_metric.replace("step_ns", "duration_ns")
+    alone = []
+    if not any(row.key[:2] == ("run", step) for row in gate.rows):  # the step was not judged
+        outcome, why = _OUTCOMES.get(gate.code, "passed"), printable(gate.because)
+        alone.append(Check("overall", "step", outcome, "NOT_COMPARABLE", why, "", None, "overall:step"))
+    totals = (explanation.baseline_ns, explanation.candidate_ns)
+    whole = max((value for value in totals if value is not None), default=None)
+    return _checks(title, headline, gate, alone, _worth_a_line(gate, whole))
+
+
+def _checks_of_findings(found: Findings, look: Look) -> Checks:
+    gate = look.gate or gate_of_findings(found)
+    title = command("tracker", "findings", *words_of(("--workload", found.options.workload)))
+    headline = view_of_findings.document(found, look).headline
+    return _checks(title, headline, gate, _tracks(found, gate), gate.rows)
+
+
+def _checks(title: str, headline: str, gate: Gate, alone: Sequence[Check], rows: Sequence[GatedRow]) -> Checks:
+    """Return the checks of a gate: those of what was not judged, `alone`, then one for each row."""
     failed, warned = map(_check, gate.of("failed")), map(_check, gate.of("suspect", "known"))
     return Checks(title, headline, gate, (*alone, *map(_check, rows)), tuple(failed), tuple(warned))
 
@@ -101,3 +113,7 @@ def _tracks(found: Findings, gate: Gate) -> list[Check]:
             )
         )  # fmt: skip
     return checks
+
+
+OF: Final[Mapping[str, Callable[[Any, Look], Checks]]] = {"diff": _checks_of_diff, "findings": _checks_of_findings}
+"""Word of a result -> what makes its checks."""

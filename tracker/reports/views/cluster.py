@@ -24,14 +24,16 @@ from tracker.reports.document import (
     Table,
     Target,
 )
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import Row, list_notes, records, table_of
 from tracker.reports.text import ROWS
+from tracker.reports.view import View, choose_tables
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import SLOW, Cluster
 from tracker.units import MISSING_TEXT, counted, format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+    from tracker.results.screens import Rows
 
 _TITLES: Final = {
     "ranks": "Ranks by own time, as a ratio to the median of their peers", "steps": "Own time of each rank and step",
@@ -354,3 +356,14 @@ def _next(found: Cluster, look: Look) -> Iterator[str]:
     if slow and peer is not None and run.startswith("run:"):
         yield command_of(("tracker", "diff"), [f"{run}:rank{peer}", f"{run}:rank{slow['rank']}"], [])
     yield command_of(("tracker", "cluster"), sides, [*options, "-o", "cluster.xlsx"])
+
+
+def list_csv(found: Cluster, look: Look) -> dict[str, Rows]:
+    """Return the chosen tables; where a reader chose none, with the sentences."""
+    tables = choose_tables(found, look)
+    if not look.only:
+        tables["notes"] = list_notes((found.headline, *found.remarks, *found.missing))
+    return tables
+
+
+VIEW = View(document, csv=list_csv, workbook="cluster")

@@ -6,9 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import fsum
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tracker.compare.headline import CUT_OUTS, FACTS, short_labels
 from tracker.reports import cells
@@ -28,13 +28,17 @@ from tracker.reports.document import (
     few,
     group,
 )
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import Row, list_notes, list_options, plain, records, table_of
 from tracker.reports.text import ROWS, shorten
+from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _LABEL: Final = 16
 _ENVIRONMENT_ROWS: Final = 4
@@ -128,7 +132,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             whole = sum(row["baseline_bytes"] or 0 for row in rows)
             if not any(row["delta_bytes"] and whole and not cells.is_small(row["delta_bytes"] / whole) for row in rows):
                 continue
-        tables = in_section(diff_tables.SECTIONS[section](diff, limit), section, look.only, diff.options, False)
+        tables = in_section(
+            diff_tables.tables_of_section(section, diff, limit), section, look.only, diff.options, False
+        )
         if section == "operator" and tables and diff_tables.filters(diff):
             # who names operators wants to see these
             tables[0] = replace(tables[0], is_first=True)
@@ -405,3 +411,49 @@ def _next(diff: Diff, look: Look) -> Iterator[str]:
         if names_modules(diff.tables["modules"]):
             yield command_of(("tracker", "diff"), sides, (*options, "--by", "module"))
     yield command_of(("tracker", "diff"), sides, (*options, "-o", "diff.xlsx"))
+
+
+def list_json(diff: Diff, look: Look) -> dict[str, Any]:
+    """Return both sides, what else changed, a list of rows per chosen section, and the explanation."""
+    sides = None
+    if diff.bottlenecks is not None:
+        before, after = map(bottleneck.record, diff.bottlenecks)
+        sides = {"baseline": before, "candidate": after, "changed": bottleneck.changed(diff)}
+    judgement = None
+    if diff.judgement is not None:
+        judgement = {**plain(diff.judgement), "counts": dict(diff.judgement.counts)}
+    tables = {name: records(rows) for name, rows in choose_tables(diff, look).items()}
+    return {
+        "baseline": plain(diff.baseline),
+        "candidate": plain(diff.candidate),
+        "metric": diff.metric,
+        "options": list_options(diff.options),
+        "notes": plain(diff.notes),
+        "environment": records(diff.tables["environment"]),
+        "bottleneck": sides,
+        **tables,
+        "explanation": plain(diff.explanation),
+        "judgement": judgement,
+    }
+
+
+def list_csv(diff: Diff, look: Look) -> dict[str, Rows]:
+    """Return the chosen tables; where a reader chose none, with what explains the change and its sentences."""
+    tables = choose_tables(diff, look)
+    if look.only or diff.tree_table is not None:
+        return tables
+    explanation = diff.explanation
+    explained: dict[str, Rows] = {}
+    for name in ("contributions", "parts", "causes"):
+        explained[name] = [asdict(row) for row in getattr(explanation, name)]
+    return {
+        "environment": diff.tables["environment"],
+        "bottleneck": bottleneck.rows(*diff.bottlenecks or ()),
+        **tables,
+        **explained,
+        "judgement": list_notes(diff.judgement.sentences if diff.judgement else ()),
+        "notes": list_notes((explanation.headline, *explanation.remarks, *diff.notes)),
+    }
+
+
+VIEW = View(document, json=list_json, csv=list_csv, workbook="diff")

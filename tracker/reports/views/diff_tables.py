@@ -14,10 +14,11 @@ from tracker.reports.cells import col, diff_text, number, of, pair, readable, sh
 from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
 from tracker.reports.plot import drawn_as_plot
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import Row, records, table_of, unit_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
 from tracker.results import BOTH, Cause, Diff
+from tracker.results.columns import CALLS, MATCHED_COLUMNS, Measure
 from tracker.results.sections import SECTION
 from tracker.results.verdicts import REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
@@ -66,6 +67,23 @@ def filters(diff: Diff) -> str:
     if chosen.minimum_ns is not None:
         words.append(("--min-us", f"{chosen.minimum_ns / NS_PER_US:g}"))
     return command(*(part for name, value in words if value for part in (name, value)))
+
+
+def _measures_with_words(table: str) -> list[Column]:
+    """Return a column for each number of a table that has one of its own in text: that of both sides."""
+    return [_column_of(measure) for measure in MATCHED_COLUMNS[table].all_measures if measure.word]
+
+
+def _column_of(measure: Measure) -> Column:
+    unit = unit_of(measure.name)
+
+    def both_sides(row: Row) -> str:
+        before, after = (row[f"{side}_{measure.name}"] for side in SIDES)
+        if unit == "count":
+            return cells.calls(before, after)
+        return pair(*values(unit, before, after, None)[:2])
+
+    return Column(measure.word, both_sides)
 
 
 def _compared(
@@ -216,7 +234,8 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
         Column("category", lambda row: str(row["category"] or MISSING_TEXT), left=True, drop=2),
     ]  # fmt: skip
     links = _series(diff, "name", "kernel")
-    found = _compared(SECTION["kernel"].title, keys, rows, limit, below=below, links=links)
+    extra = _measures_with_words("kernels")
+    found = _compared(SECTION["kernel"].title, keys, rows, limit, *extra, below=below, links=links)
     return [replace(found, note=_too_small(rows.head(limit)))]
 
 
@@ -248,7 +267,8 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     """Collectives by change of their total time; then the parts of that time, as far as they are known."""
     rows = diff.tables["communication"]
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
-    found = [_compared(SECTION["communication"].title, COLLECTIVE, rows, limit, exposed, links=links)]
+    extra = (exposed, *_measures_with_words("communication"))
+    found = [_compared(SECTION["communication"].title, COLLECTIVE, rows, limit, *extra, links=links)]
     parts = [name for name in COLLECTIVE_PARTS if any(rows.has(f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
@@ -380,11 +400,9 @@ def modules(diff: Diff, limit: int | None) -> list[Table]:
         return Target("history", (("--module", str(row["module"])), ("--workload", diff.candidate.workload)))
 
     keys = [col("module", **NAME), col("phase")]
-    return [
-        _compared(
-            SECTION["module"].title.format(time=metric_words(diff)), keys, diff.tables["modules"], limit, links=link
-        )
-    ]
+    title = SECTION["module"].title.format(time=metric_words(diff))
+    extra = _measures_with_words("modules")
+    return [_compared(title, keys, diff.tables["modules"], limit, *extra, links=link)]
 
 
 def _by_change(word: str, *keys: Column, kind: str = "") -> Callable[[Diff, int | None], list[Table]]:
@@ -396,24 +414,30 @@ def _by_change(word: str, *keys: Column, kind: str = "") -> Callable[[Diff, int 
 
     def made(diff: Diff, limit: int | None) -> list[Table]:
         links = _series(diff, "name", kind) if kind else ()
-        return [_compared(section.title, keys, diff.tables[section.tables[0]], limit, links=links)]
+        table = section.tables[0]
+        calls = "calls" if CALLS in MATCHED_COLUMNS[table].measures else ""
+        extra = _measures_with_words(table)
+        return [_compared(section.title, keys, diff.tables[table], limit, *extra, calls=calls, links=links)]
 
     return made
+
+
+def _idle(diff: Diff, limit: int | None) -> list[Table]:
+    rows, extra = diff.tables["idle"], _measures_with_words("idle")
+    return [_compared(SECTION["idle"].title, sections.WHY_IDLE, rows, limit, *extra, calls="")]
 
 
 _COUNTER: Final = (
     col("source"), col("name", **NAME), col("measurement", "attribute", **NAME), *_MEANS,
 )  # fmt: skip
-SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
+_DRAWN_SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "module": modules,
     "api": _by_change(
         "api", col("API call", "name", **NAME), col("level", drop=2),
         kind="api",
     ),
-    "idle": lambda diff, limit: [
-        _compared(SECTION["idle"].title, sections.WHY_IDLE, diff.tables["idle"], limit, calls="")
-    ],
+    "idle": _idle,
     "kernel_type": _by_change(
         "kernel_type", col("kernel type", "type", **NAME),
         col("core type", "core_type", drop=2),
@@ -423,4 +447,12 @@ SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] = {
     ],
     "efficiency": lambda diff, limit: [table_of(SECTION["efficiency"].title, [], [])],
 }  # fmt: skip
-"""Section -> its tables."""
+"""Section -> its tables, of those that are drawn in their own way."""
+
+
+def tables_of_section(word: str, diff: Diff, limit: int | None) -> list[Table]:
+    """Return the tables of a section; one that is not drawn in its own way has a column for each part of its key."""
+    if word in _DRAWN_SECTIONS:
+        return _DRAWN_SECTIONS[word](diff, limit)
+    key = MATCHED_COLUMNS[SECTION[word].tables[0]].key
+    return _by_change(word, *(col(name.replace("_", " "), name) for name in key))(diff, limit)

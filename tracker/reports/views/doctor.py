@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.cells import number
 from tracker.reports.commands import command
 from tracker.reports.document import WORDS, Block, Column, Document, Lines, Look, Table, few, table
+from tracker.reports.rows import plain
+from tracker.reports.view import View
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges, some_of
 
 if TYPE_CHECKING:
@@ -176,3 +178,20 @@ def _name(paths: Sequence[str], home: Path, most: int = 1) -> str:
     place = folder.parent if folder.name == "ASCEND_PROFILER_OUTPUT" and folder != home else folder
     name = place.name if place == home else str(place.relative_to(home))
     return f"{name}/ ({counted(len(paths), 'file')})"
+
+
+def list_json(findings: Findings, look: Look) -> dict[str, Any]:
+    """Return all that was found.
+
+    `command`: a line for a shell that ingests all, None where there is nothing to ingest. `commands`: those that are
+    proposed, one for each folder that holds runs of a version of its own.
+    """
+    document: dict[str, Any] = plain(findings)
+    words = document.pop("command")
+    words_of_folders = document.pop("commands") or ([words] if words else [])
+    document["command"] = command(*words) if words else None
+    document["commands"] = [command(*each) for each in words_of_folders]
+    return document
+
+
+VIEW = View(document, json=list_json, hides=("csv", "markdown", "xlsx"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -29,11 +29,16 @@ from tracker.reports.document import (
     few,
     group,
 )
+from tracker.reports.json import SCHEMA
 from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import shorten
+from tracker.reports.view import View, choose_tables, list_fields_and_tables
 from tracker.reports.views import findings
 from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding, ExplainedIncident
 from tracker.units import counted, format_diff, format_moment, format_numbers
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _RUNS: Final = 2
 _SHAPES: Final = 60
@@ -290,3 +295,21 @@ def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tupl
 def _delta(found: ExplainedFinding) -> float:
     delta = found.finding["delta"]
     return float(delta) if isinstance(delta, int | float) else 0.0
+
+
+def list_json(found: ExplainedFinding | ExplainedIncident, look: Look) -> dict[str, Any]:
+    """Return one finding with its tests, runs, events and facts, and what else changed; of an incident all findings."""
+    if not isinstance(found, ExplainedIncident):
+        return list_fields_and_tables(found, look)
+    explained = [{"schema": SCHEMA, **list_fields_and_tables(one, look)} for one in found.explained]
+    return {"incident_id": found.incident_id, "explained": explained}
+
+
+def list_sheets(found: ExplainedFinding | ExplainedIncident, look: Look) -> dict[str, Rows]:
+    """Return the tables; of one finding, first the finding itself."""
+    if isinstance(found, ExplainedIncident):
+        return choose_tables(found, look)
+    return {"finding": [plain(dict(found.finding))], **choose_tables(found, look)}
+
+
+VIEW = View(document, json=list_json, sheets=list_sheets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -25,8 +25,12 @@ from tracker.reports.commands import command, option_words
 from tracker.reports.document import NAME, SENTENCE, Block, Column, Document, Lines, Look, Table, Target, few, group
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
+from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
@@ -360,3 +364,11 @@ def _once(rows: Sequence[Row]) -> list[Row]:
     alike = [row for row in others if all(abs((row[end] or 0) / (step[end] or 1) - 1) < _ALIKE for end in ends)]
     named = step | {"name": ", ".join(["step", *(row["name"] for row in alike)])}
     return [named if row is step else row for row in rows if row not in alike]
+
+
+def list_csv(found: Findings, look: Look) -> dict[str, Rows]:
+    """Return the findings, without the incidents that they belong to."""
+    return {"findings": found.tables["findings"]}
+
+
+VIEW = View(document, csv=list_csv)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -31,9 +31,13 @@ from tracker.reports.document import (
 from tracker.reports.plot import MOST_SERIES
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
+from tracker.reports.view import View
 from tracker.results import History
 from tracker.results.verdicts import CHANGED, NOT_CONFIRMED
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
@@ -550,3 +554,17 @@ def _overview(
         made = _overview(history, series, points, differing, look, is_joined=True)
         return replace(made, lead=f"configuration: {' '.join(titles)}")
     return made
+
+
+def list_csv(history: History, look: Look) -> dict[str, Rows]:
+    """Return the points, each with what is known of its series."""
+    points: dict[int, list[Row]] = {}
+    for point in records(history.tables["points"]):
+        points.setdefault(point["series_id"], []).append(point)
+    rows = []
+    for series in records(history.tables["series"].without("runs", "versions")):
+        rows += [series | point for point in points[series["series_id"]]]
+    return {"points": rows}
+
+
+VIEW = View(document, csv=list_csv, workbook="history")

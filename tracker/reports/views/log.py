@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +18,14 @@ from tracker.reports.commands import command, option_words
 from tracker.reports.document import WORDS, Block, Column, Document, Look, Table, Target, Trend, level, table
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import ROWS, fits
+from tracker.reports.view import View
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _WIDTH: Final = 120  # of a pipe, a file or a page
 _LABEL: Final = 10  # a longer label of the baseline stands only in the title
@@ -311,3 +315,14 @@ def _advice(log: Log, look: Look) -> Table:
         is_first=True,
         tone=lambda row: "better" if row["realised_ns"] is not None else "",
     )  # fmt: skip
+
+
+def list_csv(log: Log, look: Look) -> dict[str, Rows]:
+    """Return the cells, each with what is known of its version and its column."""
+    versions = {row["version"]: row for row in records(log.tables["versions"].without("runs"))}
+    columns = {row["column"]: row for row in records(log.tables["columns"])}
+    cells = records(log.tables["cells"])
+    return {"cells": [cell | versions[cell["version"]] | columns[cell["column"]] for cell in cells]}
+
+
+VIEW = View(document, csv=list_csv, workbook="log")

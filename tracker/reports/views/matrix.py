@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
@@ -12,12 +12,16 @@ from tracker.compare.headline import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, table
-from tracker.reports.rows import Row, records
+from tracker.reports.rows import Row, list_options, plain, records
 from tracker.reports.text import GAP, ROWS, shorten
+from tracker.reports.view import View
 from tracker.reports.views.sections import SERIES_OF_RUN, history_of
-from tracker.results import Matrix
+from tracker.results import MATRIX_COLUMNS, Matrix
 from tracker.results.verdicts import CHANGED
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
+
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
 
 _TITLES: Final = {"op": "Operators", "kernel": "Kernels", "communication": "Collectives", "module": "Modules"}
 _LABEL: Final = 16
@@ -213,3 +217,35 @@ def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
         if words:
             lines.append(f"{heads[at]}: {'; '.join(words)}")
     return tuple(lines)
+
+
+def list_json(matrix: Matrix, look: Look) -> dict[str, Any]:
+    """Return the sides, what their runs can tell, and a list of rows, each with a cell per side."""
+    names = MATRIX_COLUMNS["cells"][1:]
+    rows = []
+    for row in rows_of(matrix, look.rows(None)):
+        cells = [{name: cell[name] for name in names} for cell in row["cells"]]
+        rows.append({**row, "cells": cells})
+    return {
+        "headline": headline(matrix),
+        "sides": plain(matrix.sides),
+        "metric": matrix.metric,
+        "by": matrix.by,
+        "options": list_options(matrix.options),
+        "notes": plain(matrix.notes),
+        "judged": list(matrix.judged),
+        "rows": rows,
+    }
+
+
+def list_csv(matrix: Matrix, look: Look) -> dict[str, Rows]:
+    """Return the cells, each with its row and the name of its side."""
+    names_of_sides = numbered([side.label for side in matrix.sides])
+    cells = []
+    for row in rows_of(matrix, look.rows(None)):
+        of_row = row.pop("cells")
+        cells += [row | cell | {"side": names_of_sides[cell["side"]]} for cell in of_row]
+    return {"cells": cells}
+
+
+VIEW = View(document, json=list_json, csv=list_csv, workbook="matrix")

@@ -5,16 +5,14 @@ section as details, over its whole capture, the largest rows first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from statistics import median
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare.references import FILES
 from tracker.profile import (
-    IDLE_CAUSES,
     IDLE_REASONS,
     LOG_COUNTERS,
     UNLINKED_OP,
@@ -41,13 +39,36 @@ from tracker.reports.document import (
     few,
     group,
 )  # fmt: skip
-from tracker.reports.rows import Row, names, records, table_of, unit_of
+from tracker.reports.rows import Row, list_notes, list_options, names, plain, records, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
+from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
-from tracker.table import AddUp, add_up_rows, sort_largest_first
+from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results.run_summary import (
+    GRAIN,
+    PARTS_OF_STEP,
+    RANKS_BESIDE,
+    MemoryCourse,
+    find_highest_peak,
+    find_idle_reason,
+    find_memory_course,
+    group_pipes,
+    has_device,
+    list_step_ends,
+    list_step_times,
+    list_usual_idle_causes,
+    mean_e2e_ns,
+    order_counters,
+    order_metrics,
+    self_time_column,
+    sum_largest_rows,
+    sum_operators,
+    whole_step_ns,
+)
+from tracker.results.sections import SECTION
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
@@ -63,13 +84,13 @@ from tracker.units import (
     time_unit,
 )  # fmt: skip
 
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
+
 _FACTS: Final = 12
-_GRAIN: Final = ("stage", "rank", "step")
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _FAR_AWAY: Final = 10
 """A step that took so many times as long as others does not choose their unit."""
-_RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
-_KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BREAKDOWN: Final = {
     "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
     "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies",
@@ -82,11 +103,9 @@ _BREAKDOWN: Final = {
 }  # fmt: skip
 """Row of the overall table -> its words."""
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _WORTH_A_LINE: Final = 0.02
-_WORTH_A_SENTENCE: Final = 0.05
-"""Of the step: a cause of idle time, and all idle time."""
+"""A cause of idle time, of the step."""
 _CAUSES: Final = 4
 _PLACE_LETTERS: Final = 60
 _ALL: Final = 0.995
@@ -101,60 +120,102 @@ _OP: Final = replace(OPERATOR, cell=of("op"))
 
 def document(shown: Shown, look: Look) -> Document:
     """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
-    run, rows = shown.run, records(shown.tables["overall"])
-    name = f"run {run.get('run_id')}"
-    if run.get("workload") == FILES or not run.get("run_id"):
-        paths = list(dict.fromkeys(str(row["path"]) for row in records(shown.tables["sources"])))
-        name = str(run.get("reference") or "") or some_of(paths, most=2) or "run"
-    device = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name)) or "unknown device"
-    expected, ranks = run.get("ranks_expected"), run.get("ranks")
-    size = f"rank {number(rows[0].get('rank'))}" if ranks == 1 else counted(ranks or 0, "rank")
-    if expected and expected != ranks:
-        size = f"{ranks} of {expected} ranks"
-    steps = steps_words(shown.options.steps) if shown.options.steps else counted(run.get("steps") or 0, "step")
-    what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name))
-    what = "" if run.get("workload") == FILES else what
-    words = [what, device, str(run.get("configuration") or ""), size, steps if run.get("steps") else "no step markers"]
-    state = "" if run.get("state", "active") == "active" else f" [{run['state']}: {run.get('state_reason') or '-'}]"
-    remarks = [f"tags: {run['tags']}"] if run.get("tags") else []
-    unlike: dict[str, list[int]] = {}
-    for row in rows:
-        if row.get("quality", "ok") != "ok":
-            unlike.setdefault(f"{row['quality']}: {row.get('quality_reason')}", []).append(row.get("rank") or 0)
-    for why, own in unlike.items():
-        remarks.append(f"rank {own[0]} is {why}" if len(own) == 1 else f"ranks {ranges(sorted(own))} are {why}")
-    notes = [] if shown.bottleneck is None else [f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}"]
-    notes += list(_idle_sentence(shown))
-    notes += few([note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)], look)
-    started = run.get("started_at_ns")
-    when = f"started {format_moment(started)} UTC, " if started else ""
-    world = f", world size {run['world_size']}" if run.get("world_size") else ""
+    remarks = _remarks(shown)
+    notes = []
+    if shown.bottleneck is not None:
+        notes.append(f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}")
+    notes += _idle_sentence(shown)
+    # a remark may end with what a note says, too
+    more_notes = [note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)]
     return Document(
-        title=f"{name}: {', '.join(filter(None, words))}{state}",
+        title=_title(shown),
         headline=_headline(shown),
         remarks=tuple(remarks),
         blocks=tuple(_blocks(shown, look)),
-        notes=(*notes, f"{when}format {run.get('format') or MISSING_TEXT}{world}"),
+        notes=(*notes, *few(more_notes, look), _origin(shown)),
         next_commands=tuple(_next(shown, look)),
     )
 
 
+def _title(shown: Shown) -> str:
+    """Say which run it is: its number or its files, workload, version, device, configuration, ranks and steps."""
+    run = shown.run
+    is_of_files = run.get("workload") == FILES
+    name = f"run {run.get('run_id')}"
+    if is_of_files or not run.get("run_id"):
+        paths = list(dict.fromkeys(shown.tables["sources"].listed("path")))
+        name = str(run.get("reference") or "") or some_of(paths, most=2) or "run"
+    what = "" if is_of_files else _joined(run, "workload", "version")
+    device = _joined(run, "vendor", "device") or "unknown device"
+    words = [what, device, str(run.get("configuration") or ""), _size(shown), _steps_chosen(shown)]
+    state = ""
+    if run.get("state", "active") != "active":
+        state = f" [{run['state']}: {run.get('state_reason') or '-'}]"
+    return f"{name}: {', '.join(filter(None, words))}{state}"
+
+
+def _joined(run: Mapping[str, Any], *names: str) -> str:
+    return " ".join(str(run[name]) for name in names if run.get(name))
+
+
+def _size(shown: Shown) -> str:
+    """Say how many ranks the run has, and of how many; of one rank, which."""
+    expected, ranks = shown.run.get("ranks_expected"), shown.run.get("ranks")
+    if expected and expected != ranks:
+        return f"{ranks} of {expected} ranks"
+    if ranks == 1:
+        rank = next(iter(shown.tables["overall"].listed("rank")), None)
+        return f"rank {number(rank)}"
+    return counted(ranks or 0, "rank")
+
+
+def _steps_chosen(shown: Shown) -> str:
+    steps = shown.run.get("steps")
+    if not steps:
+        return "no step markers"
+    return steps_words(shown.options.steps) if shown.options.steps else counted(steps, "step")
+
+
+def _remarks(shown: Shown) -> list[str]:
+    """Return the tags of the run, and which ranks are not like the others, and why."""
+    tags = shown.run.get("tags")
+    remarks = [f"tags: {tags}"] if tags else []
+    ranks_of_reason: dict[str, list[int]] = {}
+    for row in records(shown.tables["overall"]):
+        if row.get("quality", "ok") != "ok":
+            reason = f"{row['quality']}: {row.get('quality_reason')}"
+            ranks_of_reason.setdefault(reason, []).append(row.get("rank") or 0)
+    for reason, ranks in ranks_of_reason.items():
+        if len(ranks) == 1:
+            remarks.append(f"rank {ranks[0]} is {reason}")
+        else:
+            remarks.append(f"ranks {ranges(sorted(ranks))} are {reason}")
+    return remarks
+
+
+def _origin(shown: Shown) -> str:
+    """Say when the run started, and in which format it was recorded."""
+    run = shown.run
+    started_at_ns, world_size = run.get("started_at_ns"), run.get("world_size")
+    started = f"started {format_moment(started_at_ns)} UTC, " if started_at_ns else ""
+    world = f", world size {world_size}" if world_size else ""
+    return f"{started}format {run.get('format') or MISSING_TEXT}{world}"
+
+
 def _headline(shown: Shown) -> str:
     """Say how long a step takes, of how long to how long; without step markers how long the device works."""
-    run, ranks = shown.run, records(shown.tables["overall"])
+    run, ranks = shown.run, len(shown.tables["overall"])
     step = run.get("step_ns")
     if step is not None and run["measured_by"] == "step_ns":
-        rows = records(shown.tables["steps"])
-        ends = [row[name] for row in rows for name in ("shortest_ns", "longest_ns") if row.get(name) is not None]
+        ends = list_step_ends(shown)
         is_spread = len(ends) > 2 and min(ends) != max(ends)
         spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
         unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
         return f"{format_ns(step, unit)} per step{spread}"
-    known = [row["e2e_ns"] for row in ranks if row.get("e2e_ns") is not None]
-    e2e = sum(known) / len(known) if known else run.get("e2e_ns")
+    e2e = mean_e2e_ns(shown)
     if e2e is None:
         return "The source states neither a step time nor how long the capture is"
-    mean = f" (mean of {counted(len(ranks), 'rank')})" if len(ranks) > 1 else ""
+    mean = f" (mean of {counted(ranks, 'rank')})" if ranks > 1 else ""
     whole = f"a capture of {format_ns(step)}" if step is not None and round(step) > round(e2e) else "the whole capture"
     return f"E2E {cell(e2e, 'ns')}{mean} of {whole}"
 
@@ -178,7 +239,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     if look.has_drawings and not look.only and "step" not in shown.options.grains and len(shown.tables["steps"]) > 1:
         yield replace(_each_step(shown, look.rows(ROWS)), chart=_course_of_steps(shown), is_first=False)
     for section in look.sections():
-        found = SECTIONS[section](shown, limit)
+        found = tables_of_section(section, shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
             yield from _memory_over_time(shown, limit)
@@ -201,8 +262,7 @@ def _step(shown: Shown) -> Table:
     """Show the parts of a step, or of the capture without step markers, with their share; memory below."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
-    # the parts of a run that an earlier step definition cut can be longer than its step
-    whole_ns = max(step_ns or 0, numbers.get("whole_ns") or 0)
+    whole_ns = whole_step_ns(shown)
     parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
@@ -234,18 +294,9 @@ def _step(shown: Shown) -> Table:
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
 
 
-def _usual_causes(shown: Shown) -> list[Row]:
-    """Return the causes of idle time that half of the steps have, the largest first: what the first one loads or
-    allocates is no part of a usual one.
-    """
-    steps = len(shown.tables["steps"])
-    causes = [row for row in records(shown.tables["idle_causes"]) if row["per_step_ns"] and 2 * row["steps"] >= steps]
-    return sorted(causes, key=lambda row: -row["per_step_ns"])
-
-
 def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
     """Return the largest causes of the idle time, where they are a part of the step worth a line."""
-    causes = [row for row in _usual_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
+    causes = [row for row in list_usual_idle_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
     worth = [row for row in causes if row["per_step_ns"] >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
     unit = time_unit(*(row["per_step_ns"] for row in worth))
     return [
@@ -261,24 +312,15 @@ def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
 
 def _idle_sentence(shown: Shown) -> Iterator[str]:
     """Say why the device idles most, and where, of a step that idles for a part worth saying."""
-    causes = _usual_causes(shown)
-    numbers = shown.run.get("per_step") or {}
-    whole_ns, idle_ns = numbers.get("whole_ns") or 0, numbers.get("idle_ns") or 0
-    if not causes or not whole_ns or idle_ns < _WORTH_A_SENTENCE * whole_ns:
+    reason = find_idle_reason(shown)
+    if reason is None:
         return
-    cause = IdleCause(IDLE_CAUSES.index(causes[0]["cause"]))
-    by_place: Counter[str] = Counter()
-    for row in records(shown.tables["idle"]):
-        if row["cause"] == cause.word and row["place"]:
-            by_place[row["place"]] += row["ns"]
-    part_of_idle = causes[0]["per_step_ns"] / idle_ns
-    text = f"Idle: {share(part_of_idle)} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
-    if by_place:
-        place, ns = by_place.most_common(1)[0]
+    cause = reason.cause
+    text = f"Idle: {share(reason.share_of_idle)} of the idle time is {cause.word}: {IDLE_REASONS[cause]}"
+    if reason.place:
         before = "before" if cause is IdleCause.DEPENDENCY else "in"
-        part = ns / causes[0]["ns"]
-        text += "," if part > _ALL else f"; {share(part)} of that"
-        text += f" {before} {shorten(place, _PLACE_LETTERS)}"
+        text += "," if reason.share_of_cause > _ALL else f"; {share(reason.share_of_cause)} of that"
+        text += f" {before} {shorten(reason.place, _PLACE_LETTERS)}"
     yield f"{text}."
 
 
@@ -309,26 +351,18 @@ def _each_step(shown: Shown, limit: int | None) -> Table:
 
 def _course_of_steps(shown: Shown) -> Plot | None:
     """Return the time of each step: a series per rank, of many ranks the fastest, the median and the slowest one."""
-    times: dict[int, dict[int, float]] = {}
-    for row in records(shown.tables["steps"]):
-        if row["duration_ns"] is not None:
-            times.setdefault(row["step"], {})[row["rank"]] = row["duration_ns"]
-    if len(times) < 2:
+    times = list_step_times(shown)
+    steps = times.steps
+    if len(steps) < 2:
         return None
-    steps = sorted(times)
-    ranks = sorted({rank for own in times.values() for rank in own})
-    if len(ranks) <= _RANKS_BESIDE:
-        series = [PlotSeries(f"rank {rank}", "ns", tuple(times[step].get(rank) for step in steps)) for rank in ranks]
-    else:
-        ends: dict[str, Callable[[Iterable[float]], float]] = {
-            "slowest rank": max,
-            f"median of {counted(len(ranks), 'rank')}": median,
-            "fastest rank": min,
+    series = [PlotSeries(f"rank {rank}", "ns", tuple(own)) for rank, own in times.by_rank.items()]
+    if not times.by_rank:
+        labelled = {
+            "slowest rank": times.slowest,
+            f"median of {counted(times.ranks, 'rank')}": times.middle,
+            "fastest rank": times.fastest,
         }
-        series = [
-            PlotSeries(label, "ns", tuple(choose(times[step].values()) for step in steps))
-            for label, choose in ends.items()
-        ]
+        series = [PlotSeries(label, "ns", tuple(own)) for label, own in labelled.items()]
     number_of_run = shown.run.get("run_id")
     links: list[Target | None] = []
     if number_of_run is not None:
@@ -346,30 +380,36 @@ def _largest(shown: Shown, look: Look) -> Table:
     """Show the operators with the most time per step, all shapes of a name together; kernels where no operator is
     known; the time of the whole capture where no step is marked.
     """
-    rows, workload = records(shown.tables["largest"]), shown.run.get("workload")
+    rows = records(shown.tables["largest"])
     word = rows[0]["kind"] if rows else "operator"
+    place = self_time_column(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
+    what = f"{place} self time" if word == "operator" else f"{place} time"
     is_per_step = any(row["per_step_ns"] is not None for row in rows)
     time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
-    kept = rows[: look.rows(ROWS)]
-    if more := rows[len(kept) :]:
-        rest: Row = {"name": f"{len(more):,} other {word}s", "is_rest": True}
-        for column in (time, "share"):
-            rest[column] = sum(row[column] or 0 for row in more)
-        kept.append(rest)
-    place = _self_time(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
-    what = "self time" if word == "operator" else "time"
     columns = [
         col(word, "name", **NAME),
-        col(f"{place} {what}", time),
+        col(what, time),
         Column("of all steps" if is_per_step else "share", lambda row: share(row["share"])),
         Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
     ]
-    note = "" if rows else sections.PRUNED if shown.is_pruned else f"no {word} has {place} {what}"
-    kind = "op_name" if word == "operator" else "kernel"
+    shown_rows = rows[: look.rows(ROWS)]
+    other_rows = rows[len(shown_rows) :]
+    if other_rows:
+        sums = sum_largest_rows(other_rows, (time, "share"))
+        shown_rows.append({"name": f"{len(other_rows):,} other {word}s", "is_rest": True, **sums})
+    note = ""
+    if not rows:
+        note = sections.PRUNED if shown.is_pruned else f"no {word} has {what}"
+
+    def link(row: Row) -> Target | None:
+        if "is_rest" in row:
+            return None
+        kind = "op_name" if word == "operator" else "kernel"
+        return history_of(shown.run.get("workload"), row["name"], ("--kind", kind))
+
     return table_of(
-        f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, kept, note=note, is_first=True,
-        tone=lambda row: "sum" * ("is_rest" in row),
-        links=lambda row: None if "is_rest" in row else history_of(workload, row["name"], ("--kind", kind)),
+        f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, shown_rows, note=note, is_first=True,
+        tone=lambda row: "sum" if "is_rest" in row else "", links=link,
     )  # fmt: skip
 
 
@@ -414,29 +454,19 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
     """The first rows; where the table is split by stage, rank or step, a first column names them."""
-    of = [Column("of", _grain, left=True)] if len(rows) and set(_GRAIN) & {*names(rows)} else []
+    of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
     return table_of(title, [*of, *columns], rows, limit, **parts)
 
 
 def _grain(row: Row) -> str:
-    return ", ".join(f"{name} {number(row[name])}" for name in _GRAIN if name in row)
-
-
-def _on_device(shown: Shown) -> bool:
-    """Whether the device timeline was measured on any rank; else the host timeline stands in."""
-    return "device" in shown.tables["overall"].listed("timeline")
-
-
-def _self_time(shown: Shown) -> str:
-    """The column that orders ops: device self time, or host self time without a device."""
-    return "device_self_ns" if _on_device(shown) else "host_self_ns"
+    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
 
 
 def overall(shown: Shown, limit: int | None) -> list[Table]:
     """Where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
     ranks = records(shown.tables["overall"])
     spread = {row["metric"]: row for row in records(shown.tables["rank_summary"])}
-    beside = len(ranks) <= _RANKS_BESIDE
+    beside = len(ranks) <= RANKS_BESIDE
     heads = [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at"]
 
     def numbers(name: str) -> list[str]:
@@ -455,7 +485,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
         value = row.get("mean") if row.get("median") is None else row["median"]
         return cell(value, unit_of(name), value)
 
-    hidden = () if _on_device(shown) else _DEVICE_ONLY
+    hidden = () if has_device(shown) else _DEVICE_ONLY
     rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
     what = steps_words(shown.options.steps) if shown.options.steps else "the whole capture"
@@ -467,7 +497,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
         *([Column("per step", per_step)] if has_steps else []),
         group(map(Column, heads), numbers), Column("share", part),
     ]  # fmt: skip
-    return [table_of(title, columns, rows, note=_SPAN if _on_device(shown) else ""), _steps(shown)]
+    return [table_of(title, columns, rows, note=_SPAN if has_device(shown) else ""), _steps(shown)]
 
 
 def _spread(name: str, row: Row | None) -> list[str]:
@@ -508,29 +538,13 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
     """
     times: dict[str, Column] = {}
-    for place in ("device", "host") if _on_device(shown) else ("host",):
+    for place in ("device", "host") if has_device(shown) else ("host",):
         total = Column(f"{place} total", drop=3 if times else 2)
         times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
     columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
-    columns.append(per_call(_self_time(shown).replace("self", "total"), 1, 4, 4))
+    columns.append(per_call(self_time_column(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
-    return [_table(f"Operators{_over_all(shown)}", columns, _ops_by(shown), limit, links=links)]
-
-
-def _ops_by(shown: Shown, *keys: str) -> Columns:
-    """Times, calls and share of ops under `keys` (default: name and shapes, within the grain), most self time first.
-
-    A sum of nothing but missing values is missing; where self times are, totals say which op is the largest.
-    """
-    ops = shown.tables["ops"]
-    names = list(keys) or [*(name for name in _GRAIN if name in ops), "name", "input_shapes"]
-    numbers: dict[str, AddUp] = dict.fromkeys(
-        ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share"), "known"
-    )
-    found = add_up_rows(ops, names, numbers | {"min_ns": "min", "max_ns": "max", "per_step_ns": "max"})
-    own = _self_time(shown)
-    sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
-    return sort_largest_first(found, sizes, names)
+    return [_table(f"Operators{_over_all(shown)}", columns, sum_operators(shown), limit, links=links)]
 
 
 def kernels(shown: Shown, limit: int | None) -> list[Table]:
@@ -582,33 +596,24 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
     of each kernel those that are nothing but zeros last.
     """
 
-    def key(row: Row) -> tuple[str, ...]:
-        return (_grain(row), *(str(row[name]) for name in _KERNEL))
-
     def pipe(row: Row) -> str:
         value = format_ns(row["mean"] * NS_PER_US) if row["kind"] == PIPE_TIME else measured(row["mean"])
         return f"{row['metric'].partition('(')[0].removesuffix('_time')} {value}"
 
-    pipes: dict[tuple[str, ...], list[Row]] = {}
-    for row in records(shown.tables["kernel_pipes"]):
-        pipes.setdefault(key(row), []).append(row)
+    pipes = group_pipes(shown)
+    # the first pipe of a kernel stands for it
+    busiest_kernels = [{**own[0], "pipes": own} for own in pipes]
     kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
     # torch.profiler states occupancy of a kernel and no time of its cores
-    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes.values()) else []
+    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes) else []
     busiest = _table(
         "Kernel metrics, means of a call", [*kernel, *core_time],
-        [own[0] for own in pipes.values()], limit,
-        below=lambda row: ", ".join(pipe(own) for own in pipes[key(row)] if own["metric"]),
+        busiest_kernels, limit,
+        below=lambda row: ", ".join(pipe(own) for own in row["pipes"] if own["metric"]),
     )  # fmt: skip
-    rows = records(shown.tables["kernel_metrics"])
-    place = {one: at for at, one in enumerate(dict.fromkeys(map(key, rows)))}
-    rows.sort(key=lambda row: (place[key(row)], _is_zero(row)))
+    rows = order_metrics(shown)
     kernel[2:2] = [col("metric", **NAME)]
     return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
-
-
-def _is_zero(row: Row) -> bool:
-    return not (row["mean"] or row["min"] or row["max"])
 
 
 def communication(shown: Shown, limit: int | None) -> list[Table]:
@@ -650,13 +655,10 @@ def links(shown: Shown, limit: int | None) -> list[Table]:
 
 def memory(shown: Shown, limit: int | None) -> list[Table]:
     """Ops that allocate most, with the course of memory, of the rank and the component that held most."""
-    curves: dict[tuple[int, str], list[tuple[float, float]]] = {}
-    for row in records(shown.tables["memory_curve"]):
-        if row["allocated_bytes"] is not None:
-            point = (row["time_ns"] / NS_PER_S, row["allocated_bytes"])
-            curves.setdefault((row["rank"], row["component"]), []).append(point)
-    most = max(curves, key=lambda key: max(size for _, size in curves[key]), default=None)
-    chart = most and Curves("bytes", ((f"rank {number(most[0])}, {most[1]}", tuple(curves[most])),))
+    course = find_memory_course(shown)
+    chart = None
+    if course is not None:
+        chart = Curves("bytes", ((_name_course(course), course.points),))
     sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
     columns = [
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
@@ -667,29 +669,27 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
 
 def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
     """Return the numbers of the curve of memory, which stands above the operators that allocate."""
-    (made,) = memory(shown, 1)
-    if not isinstance(made.chart, Curves):
+    course = find_memory_course(shown)
+    if course is None:
         return
-    (label, points), *_ = made.chart.curves
-    text = cells.form("bytes", [size for _, size in points])
+    text = cells.form("bytes", [size for _, size in course.points])
+    last = course.points[-1][0] * NS_PER_S
     columns = [
-        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(points[-1][0] * NS_PER_S))),
+        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(last))),
         Column("allocated", lambda point: text(point[1])),
     ]
-    yield table_of(f"Memory over time, {label}", columns, points, limit, section="memory")
+    title = f"Memory over time, {_name_course(course)}"
+    yield table_of(title, columns, course.points, limit, section="memory")
+
+
+def _name_course(course: MemoryCourse) -> str:
+    return f"rank {number(course.rank)}, {course.component}"
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
     """Who held the memory when it was most, of the rank with the highest peak; with a line per component."""
-    totals = records(shown.tables["memory_peak_totals"])
-    sizes: Counter[int] = Counter()
-    for row in totals:
-        sizes[row["rank"]] += row["bytes"] or 0
-    rank = max(sizes, key=lambda one: (sizes[one], -one), default=None)
-    peaks = {row["component"]: row for row in totals if row["rank"] == rank}
-    order = list(peaks)
-    own = [row for row in records(shown.tables["memory_peak"]) if row["rank"] == rank]
-    own.sort(key=lambda row: (order.index(row["component"]), -(row["bytes"] or 0)))
+    peak = find_highest_peak(shown)
+    peaks, own, rank = peak.totals, peak.owners, peak.rank
     several = len(peaks) > 1
     columns = [
         _OP, SHAPES, MODULE, sections.ALLOCATOR, *[_COMPONENT] * several, Column("blocks", _CALLS.cell, drop=1), _BYTES,
@@ -697,11 +697,11 @@ def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
     ]  # fmt: skip
     first = next(iter(peaks.values()), None)
     when = f" (rank {number(rank)}, {_since(first['peak_ns'], first['peak_step'])})" if first and own else ""
-    note = f"The rank with the highest peak of {len(sizes)}." if len(sizes) > 1 and own else ""
+    note = f"The rank with the highest peak of {peak.ranks}." if peak.ranks > 1 and own else ""
     found = table_of(f"Memory at the peak, by owner{when}", columns, own, limit, note=note)
     sums = [
-        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(peak["bytes"], "bytes")]
-        for component, peak in peaks.items()
+        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(row["bytes"], "bytes")]
+        for component, row in peaks.items()
     ]
     return [sections.with_sums(found, sums)]
 
@@ -739,7 +739,7 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     columns.append(col("largest of", "max_name", **NAME))
     source_word = "log" if _is_log(shown) else "profiler"
     overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
-    every = sorted(records(shown.tables["counters"]), key=_is_zero)
+    every = order_counters(shown)
     columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 
@@ -764,7 +764,7 @@ def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | N
     return lambda shown, limit: [_table(f"{title}{_over_all(shown)}", columns, shown.tables[name], limit)]
 
 
-SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
+_DRAWN_SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
     "kernel_type": _simple(
@@ -784,4 +784,53 @@ SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     ),
     "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
 }  # fmt: skip
-"""Section -> its tables."""
+"""Section -> its tables, of those that are drawn in their own way."""
+
+
+def tables_of_section(word: str, shown: Shown, limit: int | None) -> list[Table]:
+    """Return the tables of a section; one that is not drawn in its own way has a column for each part of its key, the
+    calls, the time and its share.
+    """
+    if word in _DRAWN_SECTIONS:
+        return _DRAWN_SECTIONS[word](shown, limit)
+    section = SECTION[word]
+    table = section.tables[0]
+    keys = [col(name.replace("_", " "), name) for name in MATCHED_COLUMNS[table].key]
+    return _simple(section.title_of_run, table, *keys, _CALLS, _TOTAL, _SHARE)(shown, limit)
+
+
+def list_json(shown: Shown, look: Look) -> dict[str, Any]:
+    """Return the run with its facts and sources, then a list of rows per chosen section; memory with its course."""
+    run = plain(shown.run)
+    run.setdefault("facts", records(shown.tables["facts"]))
+    run.setdefault("sources", records(shown.tables["sources"]))
+    document = {"run": run, "options": list_options(shown.options), "notes": plain(shown.notes)}
+    document["bottleneck"] = bottleneck.record(shown.bottleneck)
+    for name, rows in choose_tables(shown, look).items():
+        document[name] = records(rows)
+    chosen = shown.chosen_sections(look.only)
+    if "operator" in chosen:
+        # sums of ops and kernels, for who reads one list; rows of ops can be added up from a table of cells
+        document["largest"] = records(shown.tables["largest"].head(look.rows(None)))
+    if not look.only:
+        document["advice"] = plain(shown.advice)
+    if "memory" in chosen:
+        document["memory_curve"] = records(shown.tables["memory_curve"])
+    return document
+
+
+def list_csv(shown: Shown, look: Look) -> dict[str, Rows]:
+    """Return the chosen tables; where a reader chose none, with what limits the run, its facts and its advice."""
+    tables = choose_tables(shown, look)
+    if look.only or shown.tree_table is not None:
+        return tables
+    tables["bottleneck"] = [] if shown.bottleneck is None else bottleneck.rows(shown.bottleneck)
+    for name in ("facts", "sources"):
+        tables[name] = shown.tables[name]
+    tables["notes"] = list_notes(shown.notes)
+    if shown.advice:
+        tables["advice"] = shown.tables["advice"]
+    return tables
+
+
+VIEW = View(document, json=list_json, csv=list_csv, sheet_titles={"ops": "Operators"}, workbook="show")

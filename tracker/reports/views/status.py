@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from tracker.errors import without_place
 from tracker.reports.document import Document, Lines, Look
+from tracker.reports.rows import plain
+from tracker.reports.view import View
 from tracker.results.status import FolderStatus, MessageStatus, ProfileStatus, SpooledStatus, Status, WatcherStatus
 from tracker.units import counted, format_age, format_bytes, format_moment, some_of
 
@@ -162,3 +164,12 @@ def _moment(ns: int) -> str:
 
 def _ago(ns: int, now_ns: int) -> str:
     return f"{format_age(now_ns - ns)} ago"
+
+
+def list_json(status: Status, look: Look) -> dict[str, Any]:
+    """Return all that the status says, as it is."""
+    document: dict[str, Any] = plain(status)
+    return document
+
+
+VIEW = View(document, json=list_json, hides=("markdown",))

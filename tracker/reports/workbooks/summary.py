@@ -14,6 +14,7 @@ from tracker.reports.rows import Row, plain, records
 from tracker.reports.views import diff as diff_view
 from tracker.reports.views import show as show_view
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, field
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _blocks_of_run(shown: Shown, found: Document) -> Iterator[Block]:
     whole_ns = numbers.get("whole_ns")
     parts: list[Row] = [
         {"part": PARTS[name], "ns": numbers[name], "share": numbers[name] / whole_ns if whole_ns else None}
-        for name in show_view.PARTS_OF_STEP
+        for name in PARTS_OF_STEP
         if numbers.get(name)
     ]
     if parts:

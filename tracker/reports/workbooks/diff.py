@@ -13,16 +13,20 @@ from msgspec.structs import asdict
 
 from tracker.reports.cells import cost, is_small
 from tracker.reports.document import Look
-from tracker.reports.rows import Row, chosen_sections, plain, pruned, records
-from tracker.reports.summary_sheet import write_summary_of_diff
+from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, UNMATCHED, Diff
+from tracker.reports.workbooks.summary import write_summary_of_diff
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, SECTIONS, UNMATCHED, Diff
+from tracker.results.chosen_tables import cut_tree
+from tracker.results.columns import AVERAGE, CALLS, LONGEST, MATCHED_COLUMNS, SHORTEST, TIME
+from tracker.results.sections import SECTION
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
+    from tracker.reports.view import View
 
 _TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of Step"}
 """Titles that the layout of this workbook fixes; everywhere else this is idle time."""
@@ -35,29 +39,28 @@ _TASKS: Final = (
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
 
 
-def write(diff: Diff, look: Look) -> bytes:
-    """The workbook of a diff: it opens on what was found, then a sheet per chosen section with rows, Environment and
-    Explanation.
-    """
-    book = Book(look.tell)
+def write(book: Book, diff: Diff, view: View, look: Look) -> None:
+    """Write what was found, then a sheet per chosen section with rows, Environment and Explanation."""
     write_summary_of_diff(book, diff)
     limit = look.rows(None)
     if diff.tree_table is not None:
         tree = diff.tree_table
         fields = [*_fields(diff, _TREE, tree), field("Path", "path", 60)]
-        book.sheet("TreeCompare", fields, records(pruned(tree, limit)), tone=lambda row: "" if row["level"] else "main")
-    sections = chosen_sections(diff, look)
+        book.sheet(
+            "TreeCompare", fields, records(cut_tree(tree, limit)), tone=lambda row: "" if row["level"] else "main"
+        )
+    sections = diff.chosen_sections(look.only)
     if "overall" in sections:
         _overall(book, diff)
-    for section, sheet in _SHEETS.items():
-        if section in sections:
+    for section in (*_SHEETS, *(word for word in SECTIONS if word not in _SHEETS)):
+        sheet = _sheet_of(section)
+        if section in sections and sheet is not None:
             _write(book, diff, sheet, limit)
     texts = [field("Kind", "kind", 16), field("Key", "key", 36)]
     texts += [field(side, name, 48) for side, name in SIDES]
     if len(diff.tables["environment"]):
         book.sheet("Environment", texts, records(diff.tables["environment"]))
     book.blocks("Explanation", _explanation(diff))
-    return book.save()
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
@@ -78,6 +81,25 @@ def _sides(*columns: tuple[str, str]) -> list[Field]:
     """(header, name) of each column: all of the baseline, then all of the candidate."""
     pairs = [both(header, name) for header, name in columns]
     return [*chain(*zip(*pairs, strict=True))]
+
+
+def _all_measures(table: str) -> list[Field]:
+    """Return the numbers of a matched table: all of the baseline, then all of the candidate."""
+    return _sides(*((one.header, one.name) for one in MATCHED_COLUMNS[table].all_measures))
+
+
+def _spread() -> list[Field]:
+    """Return calls, total, average and extremes: all of the baseline, then all of the candidate."""
+    return _sides(*((one.header, one.name) for one in _SPREAD))
+
+
+def _other_measures(table: str, *order: str) -> list[Field]:
+    """Return the numbers of a matched table that are not in its spread, both sides of each; those in `order` first."""
+    others = {one.name: one for one in MATCHED_COLUMNS[table].all_measures if one not in _SPREAD}
+    fields: list[Field] = []
+    for name in dict.fromkeys((*order, *others)):
+        fields += both(others[name].header, name)
+    return fields
 
 
 def _diff_fields(delta: str) -> list[Field]:
@@ -102,10 +124,7 @@ _VERDICT: Final = (
     field("Reason", "reason", 40),
 )  # fmt: skip
 """The columns of what was judged; none where nothing was."""
-_SPREAD: Final = _sides(
-    ("Calls", "calls"), ("Total Duration", "ns"), ("Avg Duration", "average_ns"), ("Max Duration", "max_ns"),
-    ("Min Duration", "min_ns"),
-)  # fmt: skip
+_SPREAD: Final = (CALLS, TIME, AVERAGE, LONGEST, SHORTEST)
 _ROW: Final = field("Row", "row", 11)
 _HOST_SELF: Final = (
     *both("Host Self Time", "host_self_ns"), field("Host Self Delta", "host_delta_ns"),
@@ -146,10 +165,9 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         _ROW, field("Communication OP Name", "kind", 24), field("Group Role", "group_role", 12),
         field("Group Size", _known("group_size"), 11, "count"), field("Data Type", "data_type", 14),
         field("Size Class (KiB)", _known("size_class_bytes"), kind="kb"), field("Task Name", "name", 28),
-        field("Plane", "plane", 10), *_SPREAD, *_diff_fields("delta_ns"), *both("Payload", "bytes"),
-        *both("Exposed", "exposed_ns"), *both("Exposed Wait", "exposed_wait_ns"), *both("Wait", "wait_ns"),
-        *both("Transit", "transit_ns"), *both("Synchronization, of Wait", "synchronization_ns"),
-        *both("Idle", "idle_ns"), *both("Wait and Transit Split by", "split_by"),
+        field("Plane", "plane", 10), *_spread(), *_diff_fields("delta_ns"),
+        *_other_measures("communication", "bytes", "exposed_ns", "exposed_wait_ns"),
+        *both("Wait and Transit Split by", "split_by"),
     ), word="operator", key=COMMUNICATION_KEY, below={"task": "communication_details"}, note=_TASKS,
         note_of="communication_details"),
     "link": _Sheet("CommunicationLinkCompare", "communication_links", (
@@ -178,11 +196,12 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     "kernel": _Sheet("KernelCompare", "kernels", (
         field("Kernel", "name", 48), field("Kernel Type", "type", 22), field("Input Shape", "input_shapes"),
         field("Category", "category", 16), field("Core Type", "core_type", 16),
-        field("Launched by Operator", "op", 32), field("Other Operators", "more_ops"), *_SPREAD,
-        *_diff_fields("delta_ns"), field("Kernel Metrics", "why", 60),
+        field("Launched by Operator", "op", 32), field("Other Operators", "more_ops"), *_spread(),
+        *_diff_fields("delta_ns"), *_other_measures("kernels"), field("Kernel Metrics", "why", 60),
     )),
     "kernel_type": _Sheet("KernelTypeCompare", "kernel_types", (
-        field("Kernel Type", "type", 32), field("Core Type", "core_type", 18), *_SPREAD, *_diff_fields("delta_ns"),
+        field("Kernel Type", "type", 32), field("Core Type", "core_type", 18), *_spread(), *_diff_fields("delta_ns"),
+        *_other_measures("kernel_types"),
     )),
     "metric": _Sheet("KernelMetricCompare", "kernel_metrics", (
         field("Kernel", "name", 48), field("Input Shape", "input_shapes"), field("Core Type", "core_type", 16),
@@ -192,15 +211,14 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
     "module": _Sheet("ModuleCompare", "modules", (
         field("Module", "module", 56), field("Phase", "phase", 14),
-        *_sides(("Operator Calls", "calls"), ("{place} Self Time", "ns")), *_diff_fields("delta_ns"),
+        *_all_measures("modules"), *_diff_fields("delta_ns"),
     )),
     "api": _Sheet("ApiCompare", "api", (
         field("API Name", "name", 40), field("Level", "level", 12),
-        *_sides(("Calls", "calls"), ("Total Duration", "ns"), ("Self Time", "self_ns"),
-                ("Avg Duration", "average_ns")), *_diff_fields("delta_ns"),
+        *_all_measures("api"), *_diff_fields("delta_ns"),
     )),
     "idle": _Sheet("IdleCompare", "idle", (
-        field("Cause", "cause", 24), field("Place", "place", 56), *_sides(("Idle Time", "ns"), ("Gaps", "gaps")),
+        field("Cause", "cause", 24), field("Place", "place", 56), *_all_measures("idle"),
         *_diff_fields("delta_ns"),
     )),
     "counter": _Sheet("CounterCompare", "counters", (
@@ -210,6 +228,24 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
 }  # fmt: skip
 """Section -> its sheet, in their order."""
+
+
+def _sheet_of(section: str) -> _Sheet | None:
+    """Return the sheet of a section; None for one that is drawn in another way, or not in a diff.
+
+    A table whose rows are those of a level as they are has a column for each part of its key.
+    """
+    if section in _SHEETS:
+        return _SHEETS[section]
+    table = SECTION[section].tables[0]
+    columns = MATCHED_COLUMNS.get(table)
+    if columns is None or not columns.level:
+        return None
+    keys = [field(name.replace("_", " ").title(), name) for name in columns.key]
+    title = section.replace("_", " ").title().replace(" ", "")
+    return _Sheet(f"{title}Compare", table, (*keys, *_all_measures(table), *_diff_fields("delta_ns")))
+
+
 _TREE: Final = (
     field("Level", "level", 8, "count"), field("Kind", "kind", 10),
     field("Name", lambda row: "    " * row["level"] + row["name"], 48), field("Input Shape", "input_shapes", 36),

@@ -1,0 +1,83 @@
+"""The workbook of a history: a sheet with a chart per series, then its tables."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from openpyxl.chart import LineChart, Reference
+
+from tracker.reports.cells import readable
+from tracker.reports.rows import Row, records
+from tracker.reports.views.history import points_of, series_title
+from tracker.reports.workbook import UNITS, Book, Field, coloured_change, field
+from tracker.reports.workbooks.tables import write_summary, write_tables
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    from tracker.reports.document import Look
+    from tracker.reports.view import View
+    from tracker.results import History
+
+_MOST: Final = 20
+"""Series with a sheet and a chart of their own."""
+
+_SHEET_NAME: Final = 31  # characters: Excel specifications and limits
+_VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
+
+
+def write(book: Book, history: History, view: View, look: Look) -> None:
+    """Write a sheet with a chart per series, the first chart on the summary, too; then all points, runs and changes of
+    the environment as they are.
+    """
+    summary = write_summary(book, history, view)
+    points = points_of(history)
+    series = records(history.tables["series"])
+    for one in series[:_MOST]:
+        own = points[one["series_id"]]
+        name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
+        sheet = book.sheet(f"{one['series_id']} {name}"[:_SHEET_NAME].strip(), _list_fields(one, history), own)
+        sheet.add_chart(_make_chart(sheet, one, len(own)), f"A{len(own) + 4}")
+        if one is series[0]:
+            summary.add_chart(_make_chart(sheet, one, len(own)), "G2")
+    if len(series) > _MOST:
+        look.tell(f"only {_MOST} of {len(series)} series have a chart of their own")
+    write_tables(book, history, view, look)
+
+
+def _list_fields(series: Row, history: History) -> list[Field]:
+    kind, word = UNITS[series["unit"]]
+    unit = "" if kind == "percent" else f" ({word})"
+
+    def change(key: str) -> Any:
+        tones = {"REGRESSED": "worse", "IMPROVED": "better"}
+        return lambda row: coloured_change(tones.get(row["verdict"] or "", ""), row[key])
+
+    pinned = [field(f"Change since {history.pinned}", "pinned_change", 12, "percent")] if history.pinned else []
+    if pinned and history.options.against == "pinned":
+        pinned.append(field(f"Verdict against {history.pinned}", "pinned_verdict", 16))
+    return [
+        field("Version", "version", 18), *(field(f"{name}{unit}", key, kind=kind) for name, key in _VALUES),
+        field("Change", change("change"), 12, "percent"),
+        field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", "verdict", 16),
+        *pinned, field("Runs", "runs", 8), field("Calls", "calls", 8),
+        field("Lasting change", lambda row: "from here on" if row["change_point"] else None, 14),
+        field("Back to the level since", "back_to", 14), field("Facts", lambda row: row["facts"] or None, 24),
+        field("What else changed", lambda row: row["environment"] or None, 40),
+    ]  # fmt: skip
+
+
+def _make_chart(sheet: Any, series: Row, rows: int) -> LineChart:
+    chart = LineChart()
+    # a title is text, not a formula, but characters that XML has no word for would break the file
+    chart.title = printable(series_title(series))[:250]
+    chart.y_axis.title = UNITS[series["unit"]][1].replace("%", "")
+    chart.height, chart.width = 9, 26
+    chart.x_axis.delete = chart.y_axis.delete = False
+    chart.add_data(Reference(sheet, min_col=2, max_col=1 + len(_VALUES), min_row=1, max_row=rows + 1), True)
+    chart.set_categories(Reference(sheet, min_col=1, min_row=2, max_row=rows + 1))
+    for number, line in enumerate(chart.series):
+        line.smooth = False
+        if number:
+            line.graphicalProperties.line.dashStyle = "sysDot"
+    return chart
