@@ -11,6 +11,7 @@ from tests.factories import save
 from tests.page.browsing import Browser
 from tracker import config
 from tracker.config import Owner
+from tracker.profile import Device
 from tracker.store import open_store
 
 OWNERS = (
@@ -108,3 +109,20 @@ def test_more_workloads_than_links_are_written(tmp_path):
     found = page.get("/")
     assert "workload" not in filters_of(found) and '<input name="workload"' in found.text
     assert workloads(page.get("/?workload=w07")) == ["w07"]
+
+
+def test_no_choice_leads_to_a_workload_without_the_rest(tmp_path):
+    """bert has no v2, no MI300X and no attention: filters of those do not offer it, and what they offer answers."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        for workload in ("gpt", "moe"):
+            for version in ("v1", "v2"):
+                save(store, version, workload, ops=[("attention", 400_000)], device=Device("AMD", "MI300X"))
+        save(store, "v1", "bert", ops=[("mm", 400_000)])
+    page = Browser(path).logged_in()
+    for address in ("/runs?version=v2", "/?device=MI300X", "/history?key=attention", "/log?device=MI300X"):
+        found = page.get(address)
+        offered = [*filters_of(found).get("workload", {}).values(), *found.hrefs("article")]
+        assert not [link for link in offered if "bert" in link], address
+        assert any("workload=gpt" in link for link in offered), address
+        assert {link: page.get(link).status for link in offered} == dict.fromkeys(offered, 200), address

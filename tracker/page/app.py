@@ -218,7 +218,7 @@ class _Pages:
                 except UsageError as error:
                     if format or asked.about:
                         raise
-                    choices = filters.workloads_with(store, asked.sides) if _is_ambiguous(error, page) else []
+                    choices = filters.workloads_that_fit(store, asked) if _is_ambiguous(error, page) else []
                     if len(choices) > 1:
                         found = Answer((), document=choose_workload(asked, page.title, choices))
                     else:

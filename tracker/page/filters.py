@@ -15,6 +15,7 @@ from tracker.profile.branches import branch_of, main_of
 from tracker.reports.html import Choice, Form
 from tracker.results.options import BRANCH, Declared
 from tracker.store import Store, queries
+from tracker.store.names import workloads_of_series
 
 if TYPE_CHECKING:
     from tracker.config import Owner
@@ -75,7 +76,7 @@ def _values_of(store: Store, asked: Inquiry, field: str, owners: Sequence[Owner]
     if field == "owner":
         return list_owners(owners)
     if field == "workload":
-        known = workloads_with(store, asked.sides)
+        known = workloads_that_fit(store, asked)
         return list(dict.fromkeys(map(main_of, known))) if "branch" in PAGES[asked.page].choices else known
     tracks = queries.tracks(store, workload)
     return sorted({str(device) for device in tracks.listed("device") if device})
@@ -106,7 +107,7 @@ def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
     """Yield the main line and the branches of the chosen workload, or of all; nothing where there are none."""
     workload = asked.options.workload
     main = None if workload is None else main_of(workload)
-    known = [name for name in workloads_with(store, ()) if branch_of(name) and main in (None, main_of(name))]
+    known = [name for name in workloads_that_fit(store, asked) if branch_of(name) and main in (None, main_of(name))]
     if not 0 < len(known) <= MOST_CHOICES:
         return
     others = [pair for pair in links.texts_of(asked.options) if pair[0] != "--workload"]
@@ -116,6 +117,19 @@ def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
         words = branch_of(name) if main else f"{branch_of(name)} of {main_of(name)}"
         choices.append(Choice(words, _address(asked, [*others, ("--workload", name)]), name == workload))
     yield "branch", BRANCH.help, tuple(choices)
+
+
+def workloads_that_fit(store: Store, asked: Inquiry) -> list[str]:
+    """Return the workloads that have what else a page is narrowed to, so that no choice leads to an error."""
+    version, device, key = (getattr(asked.options, name, None) for name in ("version", "device", "key"))
+    known = workloads_with(store, [*asked.sides, *([version] if version else [])])
+    if device:
+        on_device = {*queries.on_device(queries.tracks(store), device).listed("workload")}
+        known = [name for name in known if name in on_device]
+    if key and key != "step" and not key.isdigit():
+        with_key = workloads_of_series(store, key)
+        known = [name for name in known if name in with_key]
+    return known
 
 
 def workloads_with(store: Store, sides: Sequence[str]) -> list[str]:
