@@ -205,7 +205,7 @@ def tally(top: Top = None, *, page: Page, db: Database = None) -> None:
     "tracker/api/results.py": [
         ('"runs", "show", "status",', ' "tally",'),
         (
-            """        return board_of(opened, options=options)
+            """        return board_of(opened, options=options, owners=owners)
 """,
             '''
 

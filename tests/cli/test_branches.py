@@ -59,6 +59,16 @@ def test_history_board_and_findings_show_the_main_line_unless_asked(tracker, db)
     assert "recovered" in tracker("findings", "--version", "push1", "--db", db).out
 
 
+def test_the_board_of_an_owner_is_that_of_the_settings(tracker, db, tmp_path, monkeypatch):
+    settings = tmp_path / "tracker.toml"
+    settings.write_text('[[alerts.owners]]\nop = "op0*"\nwho = "Li Wei"\n[[alerts.owners]]\nop = "x"\nwho = "Ann"\n')
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    assert tracker("board", "--owner", "Li Wei", "--db", db).out.startswith("all workloads of Li Wei\n1 workload")
+    assert "no workload fits these filters" in tracker("board", "--owner", "Ann", "--db", db).out
+    wrong = tracker("board", "--owner", "Bob", "--db", db)
+    assert wrong.code == 2 and "there is no owner 'Bob'; there are Ann, Li Wei" in wrong.err
+
+
 def test_lists_say_the_branch(tracker, db):
     versions = json.loads(tracker("versions", "--workload", "gpt", "--format", "json", "--db", db).out)["versions"]
     assert [(row["version"], row["branch"]) for row in versions] == [

@@ -119,7 +119,7 @@ def test_a_mark_is_taken_back_and_can_be_read(tracker, own):
     out = tracker("undo", "I-1", "--reason", "the wrong incident", "--by", "bob", "--db", own).out
     first, second = out.splitlines()
     assert first.startswith("expect of 9 findings taken back: ") and first.endswith("(now new)")
-    assert second.startswith("with what they cover: ")
+    assert second.startswith("with them 30 more: ")
     number = str(listed(tracker, own, "--new")["findings"][0]["finding_id"])
     events = tracker("explain", number, "--db", own).out
     assert "expect, taken back by ann on " in events and "undo of expect by bob on " in events
@@ -127,6 +127,37 @@ def test_a_mark_is_taken_back_and_can_be_read(tracker, own):
     again = tracker("undo", "I-1", "--reason", "once more", "--db", own)
     assert (again.code, again.out) == (2, "")
     assert again.err.startswith("tracker: no finding of I-1 has a mark to take back; tracker explain ")
+
+
+@pytest.mark.parametrize("mark", ["expect", "invalid", "ack"])
+def test_a_mark_counts_findings_as_the_list_does(tracker, own, mark):
+    """The list has 9 findings, and 30 below them; so have the mark and its undo."""
+    assert "9 findings (9 new); 30 more below these" in tracker("findings", "--db", own).out
+    for words in ((mark, "I-1"), ("undo", "I-1")):
+        first, second, *_ = tracker(*words, "--reason", "float64", "--db", own).out.splitlines()
+        assert "9 findings " in first and "gelu_backward, aten::gelu" not in first
+        assert second.startswith("with them 30 more: ")
+        for why in ("its shapes", "what was replaced with it", "the same time under another name"):
+            assert why in second
+
+
+@pytest.mark.parametrize("mark", ["expect", "invalid"])
+def test_what_was_replaced_comes_back_with_its_finding(tracker, own, mark):
+    """gelu became mul, add, pow and 3 more: one finding, which covers 26 others."""
+    rows = listed(tracker, own)["findings"]
+    (number,) = [str(row["finding_id"]) for row in rows if " -> " in row["name"]]
+    first, second, *_ = tracker(mark, number, "--reason", "float64", "--db", own).out.splitlines()
+    assert "aten::gelu_backward, gelu -> mul, add, pow and 3 more" in first
+    assert second.startswith("with it 26 more: ")
+    tracker(mark, "I-1", "--reason", "all of it", "--db", own)
+    assert tracker("undo", number, "--reason", "no", "--db", own).out.splitlines()[1].startswith("with it 26 more: ")
+
+
+def test_muted_findings_are_counted_as_they_are_listed(tracker, own):
+    tracker("mute", "I-1", "--until", "2w", "--reason", "later", "--db", own)
+    assert "9 findings: tracker findings " in tracker("status", "--db", own).out
+    assert "1 incident, 9 findings" in tracker("findings", "--state", "muted", "--db", own).out
+    assert "9 muted" in tracker("board", "--db", own).out
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import pytest
 
 from tests.notify.made import alerts
 from tracker.config import Owner, Rule
-from tracker.notify.routes import Route, Subject, alarm_channels, owner_of, routes
+from tracker.config.owners import owner_of
+from tracker.notify.routes import Route, Subject, alarm_channels, routes
 
 RULES = {
     "all": Rule(channels=("a",)),
@@ -75,9 +76,9 @@ def test_a_rule_goes_before_an_owner_on_the_same_channel():
 
 def test_an_operator_has_the_first_owner_that_fits():
     owners = (Owner(op="*norm*", who="Ann", workload="bert"), Owner(op="aten::*", who="Li Wei"))
-    assert owner_of(alerts(owners=owners), "gpt", "aten::layer_norm") == "Li Wei"
-    assert owner_of(alerts(owners=owners), "bert", "aten::layer_norm") == "Ann"
-    assert owner_of(alerts(owners=owners), "gpt", "gemm") == ""
+    assert owner_of(owners, "gpt", "aten::layer_norm") == "Li Wei"
+    assert owner_of(owners, "bert", "aten::layer_norm") == "Ann"
+    assert owner_of(owners, "gpt", "gemm") == ""
 
 
 @pytest.mark.parametrize(

@@ -51,13 +51,14 @@ class Reply(Struct):
 class Browser:
     """Requests to one server, with a cookie once it is logged in."""
 
-    def __init__(self, path, *, client="127.0.0.1", page=None, **policy) -> None:
+    def __init__(self, path, *, client="127.0.0.1", page=None, alerts=None, **policy) -> None:
         self.access = Access(Rules(**policy))
         self.client, self.cookie, self.last = client, "", None
+        own = {"page": page or config.PageRoles(), "alerts": alerts or config.Alerts()}
+        settings = replace(config.load(str(path)), **own)
         self.app = make(
-            Site(replace(config.load(str(path)), page=page or config.PageRoles()), self.access,
-                 lambda writes: open_store(str(path), create=False, read_only=not writes))
-        )  # fmt: skip
+            Site(settings, self.access, lambda writes: open_store(str(path), create=False, read_only=not writes))
+        )
 
     def logged_in(self) -> Browser:
         cookie = self.get(f"/login?token={self.access.once}").headers["set-cookie"]

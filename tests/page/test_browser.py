@@ -134,3 +134,63 @@ def test_page_that_is_slow_says_that_it_works(browser, served):
         page.wait_for_url("**/diff*")
         assert page.evaluate("sessionStorage.getItem('sign')") == "Working …"
         assert page.locator(".working").count() == 0
+
+
+PAGES = (
+    "", "findings", "incident/I-1", "finding/3", "diff", "diff?side=v2&side=v3", "diff?side=v1&side=v2&side=v3",
+    "history", "history?key=op05&workload=gpt", "history?key=*op0*", "run/9", "run/9?by=op", "run/9/ranks",
+    "run/9/advice", "runs", "runs?search=nothing", "log?workload=gpt", "status", "search?q=op05",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("width", "scheme", "pages"), [
+    (1400, "light", PAGES[::2]), (400, "dark", PAGES[1::2]),
+    pytest.param(1400, "dark", PAGES, marks=pytest.mark.slow),
+    pytest.param(400, "light", PAGES, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_axe_finds_nothing_on_any_page(browser, served, width, scheme, pages):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        base = page.url
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        for address in pages:
+            page.goto(base + address)
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            found = axe.run(page)
+            assert found.violations_count == 0, f"{address}: {found.generate_report()}"
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def tab_to(page, words, most=80):
+    """Press Tab until what has the focus is called so; fail after `most` times."""
+    name = ""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        name = page.evaluate("(document.activeElement.ariaLabel ?? document.activeElement.closest('label, a, button, "
+                             "summary')?.textContent ?? '').trim()")  # fmt: skip
+        if re.search(words, name):
+            return
+    pytest.fail(f"no way by Tab to {words!r}; the last one is {name!r}")
+
+
+def test_keys_alone_accept_a_finding_and_take_it_back(browser, served):
+    """From the board to the incident, to a finding of it; Expect with a reason, then Undo."""
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        tab_to(page, "^gpt$")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/incident/I-1")
+        tab_to(page, "^op05$")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/finding/*")
+        address = page.url
+        for action, state in (("Expect", "expected"), ("Undo", "new")):
+            tab_to(page, "^reason")
+            page.keyboard.type(f"{action} by keys")
+            tab_to(page, f"^{action}$")
+            page.keyboard.press("Enter")
+            page.get_by_text(f"{action} by keys").first.wait_for(state="attached")
+            assert page.url == address
+            assert f"; {state}, I-1" in page.locator("header").first.text_content()

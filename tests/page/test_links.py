@@ -22,7 +22,7 @@ from tracker.results import (
 )
 
 OPTIONS = [
-    ("board", BoardOptions(workload="gpt", device="H100", last=7)),
+    ("board", BoardOptions(workload="gpt", device="H100", owner="Li Wei", last=7)),
     ("findings", FindingsOptions(workload="a&b=c#?%", states=STATES, only_new=True, every=True, version="v1")),
     ("findings", FindingsOptions(states=OPEN_STATES, direction="regression", kind="op")),
     ("findings", FindingsOptions(states=("taken back", "new"), device="\u4e2d\u6587 H100")),
@@ -38,7 +38,7 @@ OPTIONS = [
     ("cluster", ClusterOptions(workload="w", ranks=(1,), stage=0, steps=(3,), microbatches=8, only=("ranks",))),
     ("log", LogOptions(workload="w", baseline="v1", metric="step", config={"a": "b"}, by=("lr",), last=5, device="d")),
     ("run_advice", AdviseOptions(workload="w", everything=True, rules=("K6", "I3"), only=("kernels",), microbatches=8)),
-    ("runs", RunsOptions(version="v1", workload="w", device="d", tag="a=b", state="all", limit=7)),
+    ("runs", RunsOptions(search="a b=1", version="v1", workload="w", device="d", tag="x", state="all", limit=7)),
 ]  # fmt: skip
 
 

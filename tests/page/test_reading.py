@@ -435,6 +435,18 @@ def test_a_page_is_made_once_until_the_database_changes(page, db, answers):
     assert answers == ["board", "board", "finding", "board"]
 
 
+def test_a_board_reads_no_names_of_operators(page, monkeypatch):
+    """A workload has thousands of them, and the board leads to histories of whole runs alone."""
+    from tracker.store import queries
+
+    asked, usual = [], queries.series_names
+    monkeypatch.setattr(queries, "series_names", lambda *words: asked.append(words[1:]) or usual(*words))
+    assert "/history?key=step&workload=gpt" in page.get("/").hrefs("article")
+    assert asked == [("gpt", "run")]
+    page.get("/run/9")
+    assert ("gpt", None) in asked
+
+
 def test_a_page_of_one_reader_is_not_that_of_another(db, answers):
     network = {"header": "x-forwarded-user", "proxies": (ip_network("10.0.0.0/8"),), "actors": frozenset(["li"])}
     page = Browser(db, client="10.0.0.1", **network)

@@ -7,6 +7,7 @@ import pytest
 import tracker
 from tests.factories import EPOCH_NS, save
 from tests.regressions.made import runs
+from tracker.config import Owner
 from tracker.errors import UsageError
 from tracker.regressions.board import board
 from tracker.regressions.judgement import tracks_of, update
@@ -145,6 +146,23 @@ def test_a_late_run_stands_on_top(store):
     assert "LATE: a run of bert was due " in text
     assert f"one is expected every {format_age(HOUR)}, and none ever came." in text
     assert "late" not in render(board(store, now_ns=began), "text", width=120).lower()
+
+
+def test_a_late_run_of_another_owner_is_left_out(store):
+    save(store, "v1", started_at_ns=EPOCH_NS)
+    began = EPOCH_NS + 100 * HOUR
+    folder = watchers.folder_id(store, "", "/profiles", "{workload}/{version}", now_ns=began)
+    watchers.note_folder(store, folder, "", {"bert": HOUR, "gpt": HOUR}, now_ns=began)
+    owners = (Owner(op="*", who="Ann", workload="bert"), Owner(op="*", who="Li", workload="*"))
+    late = {
+        who: list(
+            board(store, options=BoardOptions(owner=who), owners=owners, now_ns=began + 2 * HOUR)
+            .tables["late"]
+            .listed("workload")
+        )
+        for who in ("Ann", "Li")
+    }
+    assert late == {"Ann": ["bert"], "Li": ["gpt"]}
 
 
 def test_an_empty_board_names_the_first_command(store):

@@ -150,8 +150,12 @@ def test_a_file_of_a_diff_draws_its_tree_and_a_terminal_does_not():
     assert "aten::mm" in flame
     # what is on one side alone is framed or dashed
     assert "class=new" in flame and "class=gone" in flame
+    # the curves of memory have a table, with the peak of each side
+    memory = page.partition("<h2>Memory over time</h2>")[2].partition("</table>")[0]
+    assert 20 < memory.count("<tr>") < 60 and "45.81 MiB" in memory and "66.06 MiB" in memory
     # 11 kB of it are the script of the charts
     assert len(page.encode()) < 120_000
+    assert "Memory over time" not in str(reports.render(found, "text", details=True))
     plain = compare.diff(None, *trace_pair, options=DiffOptions())
     for format in ("text", "json"):
         assert reports.render(found, format) == reports.render(plain, format)

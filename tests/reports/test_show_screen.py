@@ -124,7 +124,16 @@ def test_next_commands_name_the_path_and_the_options():
 def test_many_ranks_are_summed_up_with_the_slowest_named():
     ranks = builders.nullable([builders.breakdown(rank, e2e_ns=(80 + rank) * MS) for rank in range(9)])
     text = render(builders.shown(overall=ranks), "text", only=["overall"], width=100)
-    assert cells_of(text, "E2E")[:5] == ["E2E", "80.00 ms", "84.00 ms", "88.00 ms", "rank 8"]
+    assert cells_of(text, "E2E")[:6] == ["E2E", "40.50 ms", "80.00 ms", "84.00 ms", "88.00 ms", "rank 8"]
+
+
+def test_the_overall_table_has_a_step_beside_the_capture():
+    """The 4 steps of 2 ranks took 90 ms each; with one step there is no other number than that of the capture."""
+    text = render(builders.shown(), "text", only=["overall"], width=100)
+    assert "Overall, per step and over the whole capture (device timeline, 2 ranks)" in text
+    assert cells_of(text, "idle")[:4] == ["idle", "18.00 ms", "8.00 ms", "8.00 ms"]
+    one = render(builders.shown(steps=builders.shown().steps.head(1)), "text", only=["overall"], width=100)
+    assert "Overall, the whole capture (" in one and cells_of(one, "idle")[:3] == ["idle", "8.00 ms", "8.00 ms"]
 
 
 def test_a_run_without_a_device_shows_host_times_only():

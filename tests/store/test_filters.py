@@ -62,3 +62,18 @@ def test_values_with_blanks_in_them_are_asked_for_whole(store):
     assert not len(queries.with_values(store, lines, {"opt": "adam"}))
     with pytest.raises(UsageError, match="no configuration 'opt=adam'; there are opt=adam w, opt=sgd"):
         queries.check_filters(store, workload="gpt", config={"opt": "adam"})
+
+
+@pytest.mark.parametrize(
+    ("words", "versions"),
+    [("", ["w1", "v2", "v1"]), ("GPT", ["v2", "v1"]), ("cpu gpt", ["v2"]), ("batch=?2", ["v1"]), ("bert h200", [])],
+)
+def test_a_search_of_runs_needs_all_words(filled, words, versions):
+    assert queries.runs(filled, search=words).listed("version") == versions
+
+
+def test_names_of_series_are_those_of_a_kind_or_all(filled):
+    every = [*queries.series_names(filled, "bert").rows("kind", "name")]
+    of_runs = [*queries.series_names(filled, "bert", "run").rows("kind", "name")]
+    assert of_runs == [pair for pair in every if pair[0] == "run"]
+    assert 0 < len(of_runs) < len(every)

@@ -299,16 +299,23 @@ def explain(
 
 
 def board(
-    *, store: Store | None = None, workload: str | None = None, device: str | None = None, last: int = 30
+    *,
+    store: Store | None = None,
+    workload: str | None = None,
+    device: str | None = None,
+    owner: str | None = None,
+    last: int = 30,
 ) -> results.Board:
     """Where every track stands, as `tracker board` shows it. The arguments are the fields of
     `tracker.results.BoardOptions`.
     """
+    from tracker import config
     from tracker.regressions.board import board as board_of
 
     options = chosen(results.BoardOptions, locals())
+    owners = config.load().alerts.owners if owner is not None else ()
     with reading(store) as opened:
-        return board_of(opened, options=options)
+        return board_of(opened, options=options, owners=owners)
 
 
 def calibrate(
@@ -340,13 +347,15 @@ def runs(
     workload: str | None = None,
     device: str | None = None,
     tag: str | None = None,
+    search: str | None = None,
     state: Literal["active", "excluded", "deleted", "all"] = "active",
     limit: int | None = None,
 ) -> pd.DataFrame:
     """Return the runs of a database, the newest first, one row each; the columns of `tracker runs --format json`.
 
-    `device`: part of vendor and model. `tag`: `key` or `key=value`. `limit`: at most so many, None for all. Without
-    `store`, the database of the command line. UsageError for a version, workload or device without runs.
+    `device`: part of vendor and model. `tag`: `key` or `key=value`. `search`: words that the run has in its labels,
+    tags or files. `limit`: at most so many, None for all. Without `store`, the database of the command line.
+    UsageError for a version, workload or device without runs.
     """
     from tracker.results.options import check_words
     from tracker.store import queries
@@ -355,7 +364,7 @@ def runs(
     with reading(store) as opened:
         queries.check_filters(opened, workload=workload, device=device, version=version)
         return queries.runs(
-            opened, version=version, workload=workload, device=device, tag=tag, state=state, limit=limit
+            opened, version=version, workload=workload, device=device, tag=tag, search=search, state=state, limit=limit
         ).frame
 
 

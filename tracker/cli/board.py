@@ -15,11 +15,14 @@ def board(chosen: BoardOptions, top: Top = None, *, page: Page, db: Database = N
     Example:
       tracker board
       tracker board --workload gpt --format json
+      tracker board --owner "Li Wei"
       tracker board -o board.html
     """
+    from tracker import config
     from tracker.regressions.board import board as board_of
 
     delivery = plan(page, "board", "board")
-    with opened(db, read_only=True) as store:
-        found = board_of(store, options=chosen)
+    settings = config.load(db)
+    with opened(settings, read_only=True) as store:
+        found = board_of(store, options=chosen, owners=settings.alerts.owners)
     delivery.deliver(found, limit=top)

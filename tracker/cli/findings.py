@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec.structs import replace
 
@@ -18,6 +18,9 @@ from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.options import Option
 from tracker.units import counted, format_moment, format_numbers, some_of
+
+if TYPE_CHECKING:
+    from tracker.store import Store
 
 
 def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: Top = None, db: Database = None) -> None:
@@ -229,47 +232,47 @@ def undo(targets: Targets, reason: Reason, by: By = None, db: Database = None) -
       tracker undo 12 --reason "the wrong finding"
       tracker undo I-3 --reason "it is not intended after all"
     """
-    from tracker.regressions.inbox import found_rows
+    from tracker.regressions.inbox import uncovered
 
     with opened(db) as store:
         done = api.edits.undone_marks(targets, reason=reason, by=by, store=store)
-        rows = {row["finding_id"]: row for row in found_rows(store)}
+        rows = {row["finding_id"]: row for row in _marked_rows(store, [number for number, _ in done])}
     lines = []
     for action in dict.fromkeys(action for _, action in done):
         own = [rows[number] for number, taken in done if taken == action]
-        all_numbers = {row["finding_id"] for row in own}
-        heads = [row for row in own if row["under"] not in all_numbers]
-        states = some_of(list(dict.fromkeys(state_text(row) for row in heads)))
-        listed = format_numbers(sorted(row["finding_id"] for row in heads))
-        lines.append(f"{action} of {counted(len(heads), 'finding')} taken back: {listed} (now {states})")
-        below = format_numbers(sorted(all_numbers - {row["finding_id"] for row in heads}))
-        lines += [f"with what {'it covers' if len(heads) == 1 else 'they cover'}: {below}"] if below else []
+        named = uncovered(own)
+        states = some_of(list(dict.fromkeys(state_text(row) for row in named)))
+        listed = format_numbers(sorted(row["finding_id"] for row in named))
+        lines.append(f"{action} of {counted(len(named), 'finding')} taken back: {listed} (now {states})")
+        lines += _lines_of_covered(own, named)
     emit("\n".join(lines))
 
 
 def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> None:
-    from tracker.regressions.inbox import found_rows
-
     with opened(db) as store:
         done = getattr(api, action)(targets, store=store, **given)
-        rows = found_rows(store) if done else []
+        rows = _marked_rows(store, done) if done else []
     silences = [target for target in targets if target.startswith("silence:")]
     lines = _done_lines(action, [row for row in rows if row["finding_id"] in done], rows) if done else []
     emit("\n".join([*lines, *(f"{silence} ended" for silence in silences)]))
 
 
-def _done_lines(action: str, done: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _marked_rows(store: Store, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    """All findings; what covers what is known in the incidents of those with these `numbers`, whatever their state."""
+    from tracker.regressions.inbox import found_rows
+
+    return found_rows(store, wanted=lambda row: row["finding_id"] in numbers, with_invalid=True)
+
+
+def _done_lines(action: str, done: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """What was marked, what came along with it and why, and whether the step still counts. `rows`: all findings."""
-    numbers = {row["finding_id"] for row in done}
-    named = [row for row in done if row["under"] not in numbers]
-    below = [row for row in done if row["under"] in numbers]
-    names = f" ({some_of([name_of(row) for row in named])})"
+    from tracker.regressions.causes import as_one
+    from tracker.regressions.inbox import uncovered
+
+    named = uncovered(done)
+    names = f" ({some_of([name_of(as_one(row)) for row in named])})"
     listed = format_numbers(sorted(row["finding_id"] for row in named))
-    lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}"]
-    if below:
-        why = some_of(list(dict.fromkeys(_why_below(row) for row in below)))
-        listed = format_numbers(sorted(row["finding_id"] for row in below))
-        lines.append(f"with {'it' if len(named) == 1 else 'them'} {len(below):,} more: {listed} ({why})")
+    lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}", *_lines_of_covered(done, named)]
     incidents = {row["incident_id"] for row in done}
     steps = [
         row for row in rows
@@ -283,6 +286,17 @@ def _done_lines(action: str, done: Sequence[Mapping[str, Any]], rows: Sequence[M
             f"tracker {action} I-{step['incident_id']} takes all of the incident"
         )
     return lines
+
+
+def _lines_of_covered(done: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line on the findings of `done` that the `named` ones cover, and why; none where they cover none."""
+    numbers = {row["finding_id"] for row in named}
+    below = [row for row in done if row["finding_id"] not in numbers]
+    if not below:
+        return []
+    why = some_of(list(dict.fromkeys(_why_below(row) for row in below)))
+    listed = format_numbers(sorted(row["finding_id"] for row in below))
+    return [f"with {'it' if len(named) == 1 else 'them'} {len(below):,} more: {listed} ({why})"]
 
 
 def _why_below(row: Mapping[str, Any]) -> str:

@@ -11,13 +11,14 @@ from tracker.api.edits import run_numbers
 from tracker.cli.options import Branch, Database, Device, ListFormat, Reason, Version, Workload, rows_of_branch
 from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines
 from tracker.errors import FIRST_INGEST, UsageError
-from tracker.results.options import Option
+from tracker.results.options import SEARCH_RUNS, Option
 from tracker.units import counted, format_moment, format_ns, format_numbers
 
 HELP = (
     "List runs; edit, tag, exclude, restore or delete them. Without a command: list them, newest first.\n\n"
     "\b\nExample:\n"
     "  tracker runs --version v2\n"
+    "  tracker runs --search 'h100 batch=32'\n"
     "  tracker runs exclude 41 --reason 'another job on the node'\n"
     "  tracker runs edit 41 --version v2.1"
 )
@@ -29,6 +30,7 @@ def find(
     branch: Branch = None,
     device: Device = None,
     tag: Annotated[str | None, Option("Only runs with this tag. Default: any.", "KEY[=VALUE]")] = None,
+    search: Annotated[str | None, SEARCH_RUNS] = None,
     state: Annotated[
         Literal["active", "excluded", "deleted", "all"],
         Option("Only active runs count in comparisons.", words=("active", "excluded", "deleted", "all")),
@@ -47,7 +49,7 @@ def find(
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
         found = queries.runs(
-            store, version=label, workload=workload, device=device, tag=tag, state=state,
+            store, version=label, workload=workload, device=device, tag=tag, search=search, state=state,
             limit=None if branch else limit or None,
         )  # fmt: skip
         found = rows_of_branch(found, branch, db)
@@ -56,7 +58,7 @@ def find(
         newest = f"tracker show run:{found.listed('run_id')[0]}"
         last = f"{counted(len(found), 'run')}.{next_lines(newest)}"
     else:
-        filters = {"version": version, "workload": workload, "device": device, "tag": tag}
+        filters = {"version": version, "workload": workload, "device": device, "tag": tag, "words": search}
         wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
         last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}."
         last += next_lines("tracker runs --state all", FIRST_INGEST)

@@ -1,5 +1,5 @@
 from .at_once import ahead
-from .cutting import Cut, cut, traces_of
+from .cutting import Cut, cut, find_trace
 from .devices import parse_device
 from .forming import form_runs, formats_beside, why_apart
 from .ingesting import IngestResult, Read, ingest, ingest_of_job
@@ -12,6 +12,6 @@ from .touching import Toucher
 
 __all__ = [
     "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Reread", "Sidecar", "Spooled",
-    "Toucher", "Waiting", "ahead", "cut", "form_runs", "formats_beside", "ingest", "ingest_again", "ingest_of_job",
-    "is_pack", "pack", "parse_device", "read_pieces", "take_spooled", "traces_of", "waiting", "why_apart",
+    "Toucher", "Waiting", "ahead", "cut", "find_trace", "form_runs", "formats_beside", "ingest", "ingest_again",
+    "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces", "take_spooled", "waiting", "why_apart",
 ]  # fmt: skip

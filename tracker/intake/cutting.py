@@ -86,6 +86,23 @@ def cut(
 
     UsageError for a run, rank or step without a trace; SourceError for a file that is gone, or another one by now.
     """
+    of_rank, number, trace = find_trace(store, run_id, step=step, rank=rank)
+    with touch(trace.path):
+        is_there = trace.path.is_file()
+    if not is_there:
+        raise SourceError(trace.path, "", "no such file any more", remedy="put the file back")
+    # what passed at the ingest passes here: the content is the same
+    lenient = replace(options or ReadOptions(), allow_partial=True, skip_bad_rows=True)
+    return Cut(run_id, of_rank, number, trace, lenient)
+
+
+def find_trace(
+    store: Store, run_id: int, *, step: int | None = None, rank: int | None = None
+) -> tuple[int, int, TraceFile]:
+    """Return the rank and number of the step that `cut` takes, and the trace that it is in, there or not.
+
+    UsageError for a run, rank or step without a trace.
+    """
     with store.reading():
         queries.require_run(store, run_id)
         steps = queries.steps(store, [run_id]).rows("rank", "step", "duration_ns")
@@ -109,14 +126,7 @@ def cut(
         there = ranges(sorted({number for _, number, _ in known}))
         raise UsageError(f"run:{run_id} has no step {step}", remedy=f"its steps: {there}")
     of_rank, number, _ = max(chosen, key=lambda row: (row[2] or 0, -row[0], -row[1]))
-    path = traces[of_rank].path
-    with touch(path):
-        is_there = path.is_file()
-    if not is_there:
-        raise SourceError(path, "", "no such file any more", remedy="put the file back")
-    # what passed at the ingest passes here: the content is the same
-    lenient = replace(options or ReadOptions(), allow_partial=True, skip_bad_rows=True)
-    return Cut(run_id, of_rank, number, traces[of_rank], lenient)
+    return of_rank, number, traces[of_rank]
 
 
 def traces_of(sources: Iterable[tuple[Any, ...]]) -> Mapping[int, TraceFile]:

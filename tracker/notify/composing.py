@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from tracker.advice.versions import on_findings
 from tracker.config import Alerts
-from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
+from tracker.config.owners import matches, owner_of
+from tracker.notify.routes import SEVERITIES, Route, Subject
 from tracker.notify.seen import Incident, Seen
 from tracker.regressions.causes import as_one
 from tracker.regressions.inbox import explained, share_of
@@ -158,7 +159,7 @@ class Composer:
         return ToldFinding(
             **{name: plain(row[name]) for name in _FINDING},
             share_of_change=plain(share_of(row, incident)),
-            owner=owner_of(self.alerts, row["workload"], finding.row["name"]),
+            owner=owner_of(self.alerts.owners, row["workload"], finding.row["name"]),
             is_news=not finding.events.isdisjoint(wish.covers),
         )
 

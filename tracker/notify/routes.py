@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from msgspec import Struct
 
 from tracker.config import Alerts, Rule
+from tracker.config.owners import matches
 from tracker.units import device_part
 
 When = Literal["at once", "grouped"]
@@ -33,15 +33,6 @@ class Route(Struct, frozen=True):
 
     when: When
     narrowed_to: tuple[str, ...] = ()
-
-
-def matches(pattern: str, text: str) -> bool:
-    """Whether the glob `pattern` fits the whole of `text`, without regard to case.
-
-    >>> matches("*Attention*", "flash_attention_fwd"), matches("aten::mm", "aten::mm_out")
-    (True, False)
-    """
-    return fnmatchcase(text.lower(), pattern.lower())
 
 
 def fits_device(pattern: str, device: str) -> bool:
@@ -73,14 +64,6 @@ def routes(alerts: Alerts, subject: Subject) -> dict[str, Route]:
 def default_when(severity: str) -> When:
     """Critical incidents at once, others with what else comes."""
     return "at once" if severity == "critical" else "grouped"
-
-
-def owner_of(alerts: Alerts, workload: str, name: str) -> str:
-    """Who answers for the operator `name`; empty: nobody said."""
-    for owner in alerts.owners:
-        if owner.who and matches(owner.op, name) and matches(owner.workload, workload):
-            return owner.who
-    return ""
 
 
 def alarm_channels(alerts: Alerts, workload: str) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tracker.notify.routes import fits_device, matches
+from tracker.config.owners import matches
+from tracker.notify.routes import fits_device
 from tracker.regressions.inbox import STEP, found_rows
 from tracker.store import Store, notifications, queries
 from tracker.store.notifications import Silence

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -13,20 +15,22 @@ from msgspec.structs import replace
 
 from tracker import reports
 from tracker.errors import UsageError
-from tracker.page import links
+from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
-from tracker.reports.cells import blank, col, of, words
+from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
-from tracker.results import ExplainedIncident
+from tracker.results import ExplainedIncident, ShowOptions
 from tracker.store import Store, queries
-from tracker.units import MISSING_TEXT, counted, format_moment
+from tracker.units import counted
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.config import Settings
 
 
+_DISK_S: Final = 0.5
+"""How long the disk of a trace may take to say whether the file is there."""
 _MOST_BESIDE: Final = 20
 _MOST_PAIRS: Final = 50
 """Versions beside the one before that a diff without sides offers."""
@@ -44,8 +48,8 @@ class Inquiry(Struct, frozen=True):
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
-    what they lead to; `has_trace`: whether steps can be cut out of a trace; `versions`: a workload and two versions of
-    it, between which the commits may be linked.
+    what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`: a
+    workload and two versions of it, between which the commits may be linked.
     """
 
     results: tuple[Any, ...]
@@ -54,6 +58,7 @@ class Answer(Struct, frozen=True):
     state: str = ""
     beside: tuple[tuple[str, Target], ...] = ()
     versions: tuple[str, str, str] | None = None
+    trace: Path | None = None
     has_trace: bool = False
     document: Document | None = None
     rows: Columns | None = None
@@ -67,7 +72,7 @@ class Answer(Struct, frozen=True):
     def written(self, format: str) -> str | bytes:
         """The same as a file."""
         if self.rows is not None:
-            return _list_written(self.rows, format)
+            return runs.written(self.rows, self.document, format)
         if not self.results:
             raise NotFoundError("there is nothing to write yet", remedy="name sides: ?side=v1&side=v2")
         pages = [reports.render(one, format, details=True, tell=lambda _: None) for one in self.results]
@@ -78,6 +83,8 @@ def answer(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     """What `asked` shows; UsageError for what cannot be, NotFoundError for an address that names nothing."""
     if asked.page == "status":
         return _status(store, settings)
+    if asked.page == "board":
+        return _board(store, asked, settings)
     if hasattr(asked.options, "max_bytes"):
         asked = replace(asked, options=replace(asked.options, max_bytes=settings.max_bytes))
     made: Answer = _ANSWERS[asked.page](store, asked)
@@ -105,10 +112,10 @@ def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Doc
     return Document(title=title, headline=f"Choose one of {counted(len(workloads), 'workload')}", blocks=(made,))
 
 
-def _board(store: Store, asked: Inquiry) -> Answer:
+def _board(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     from tracker.regressions.board import board
 
-    return Answer((board(store, options=asked.options),))
+    return Answer((board(store, options=asked.options, owners=settings.alerts.owners),))
 
 
 def _findings(store: Store, asked: Inquiry) -> Answer:
@@ -182,11 +189,11 @@ def _choices(store: Store, workload: str | None) -> Document:
     headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
     before: dict[str, str] = {}
     rows: list[Row] = []
-    for name, version, runs in queries.versions(store).rows("workload", "version", "runs"):
+    for name, version, count in queries.versions(store).rows("workload", "version", "runs"):
         # a version whose runs are all excluded has nothing to compare
-        if not runs or workload not in (None, name):
+        if not count or workload not in (None, name):
             continue
-        rows.append({"workload": name, "version": version, "before": before.get(name), "runs": runs})
+        rows.append({"workload": name, "version": version, "before": before.get(name), "runs": count})
         before[name] = version
     newest = [row for row in reversed(rows) if row["before"] is not None][:_MOST_PAIRS]
     columns = (
@@ -216,7 +223,6 @@ def _history(store: Store, asked: Inquiry) -> Answer:
 
 def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
-    from tracker.intake import traces_of
 
     run_id = known_run(store, asked.about)
     shown = compare.show(store, f"run:{run_id}", options=asked.options)
@@ -227,10 +233,34 @@ def _run(store: Store, asked: Inquiry) -> Answer:
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
         ("history of the step", Target("history", (("KEY", "step"), workload))),
     )
-    has_trace = bool(traces_of(shown.tables["sources"].rows("rank", "format", "path", "digest")))
-    return Answer(
-        (shown,), (f"run:{run_id}",), f"run:{run_id}", str(shown.run.get("state") or ""), beside, has_trace=has_trace
-    )
+    trace = _trace_of_step(store, run_id, asked.options)
+    name, state = f"run:{run_id}", str(shown.run.get("state") or "")
+    has_trace = trace is not None and _is_there(trace)
+    return Answer((shown,), (name,), name, state, beside, trace=trace, has_trace=has_trace)
+
+
+def _trace_of_step(store: Store, run_id: int, options: ShowOptions) -> Path | None:
+    """Return the trace with the step that a page of a run shows, else with its slowest one; None where none has it."""
+    from tracker.intake import find_trace
+
+    step = options.steps[0] if len(options.steps) == 1 else None
+    rank = options.ranks[0] if options.ranks else None
+    try:
+        _, _, trace = find_trace(store, run_id, step=step, rank=rank)
+    except UsageError:
+        return None
+    return trace.path
+
+
+def _is_there(path: Path) -> bool:
+    """Return whether a file is there; False where its disk does not answer at once."""
+    answers: SimpleQueue[bool] = SimpleQueue()
+    # a call to a disk that is gone never comes back: no page may wait for it
+    Thread(target=lambda: answers.put(path.is_file()), daemon=True).start()
+    try:
+        return answers.get(timeout=_DISK_S)
+    except Empty:
+        return False
 
 
 def _cluster(store: Store, asked: Inquiry) -> Answer:
@@ -299,70 +329,16 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
     queries.check_filters(store, workload=chosen.workload, device=chosen.device, version=chosen.version)
     found = queries.runs(
         store, version=chosen.version, workload=chosen.workload, device=chosen.device, tag=chosen.tag,
-        state=chosen.state, limit=chosen.limit + 1,
+        search=chosen.search, state=chosen.state, limit=chosen.limit + 1,
     )  # fmt: skip
-    more = len(found) > chosen.limit
     rows = found.head(chosen.limit)
-    return Answer((), document=_runs_document(records(rows), more=more), rows=rows)
+    facts = queries.facts(store, rows.listed("run_id"))
+    document = runs.document(records(rows), records(facts), chosen, has_more=len(found) > chosen.limit)
+    return Answer((), document=document, rows=rows)
 
 
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
-    "board": _board, "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
+    "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
     "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
     "run_advice": _advised, "advice": _advised, "search": _search,
 }  # fmt: skip
-_ALWAYS: Final = ("run", "version", "step time", "started (UTC)")
-"""Columns of runs that stand there even where all cells are the same."""
-_COLUMNS: Final = (
-    Column("run", lambda row: f"run:{row['run_id']}", **WORDS), Column("version", of("version", str), left=True),
-    Column("workload", of("workload", str), left=True),
-    Column("device", lambda row: f"{row['vendor'] or ''} {row['device'] or ''}".strip(), left=True),
-    Column("ranks", lambda row: "/".join(dict.fromkeys(str(row[name]) for name in ("ranks", "ranks_expected")
-                                                       if row[name] is not None))),
-    Column("steps", of("steps", words)), col("step time", "step_ns"),
-    Column("started (UTC)", lambda row: MISSING_TEXT if row["started_at_ns"] is None
-           else format_moment(row["started_at_ns"]), left=True),
-    Column("state", lambda row: ": ".join(filter(None, (row["state"], row["state_reason"]))), left=True),
-    col("tags", form=blank),
-)  # fmt: skip
-
-
-def _runs_document(rows: Sequence[Row], *, more: bool) -> Document:
-    """Return the list of runs; what is the same in all of them stands in its title and not in a column."""
-    columns, alike = [], []
-    for column in _COLUMNS:
-        cells = {column.cell(row) for row in rows}
-        if len(rows) > 1 and len(cells) == 1 and column.header not in _ALWAYS:
-            alike += [f"{column.header} {next(iter(cells))}"] if "".join(cells).strip(MISSING_TEXT) else []
-        else:
-            columns.append(column)
-    made = table_of(
-        "", columns, rows, is_first=True, note="older runs are left out: a larger limit shows them" if more else "",
-        links=lambda row: Target("run", (("RUN", str(row["run_id"])),)), checks=lambda row: f"run:{row['run_id']}",
-    )  # fmt: skip
-    commands = ("tracker runs --state all",) if not rows else (f"tracker show run:{rows[0]['run_id']}",)
-    shared = f"; all with {', '.join(alike)}" if alike else ""
-    return Document(
-        title=f"runs, the newest first{shared}",
-        headline=counted(len(rows), "run") if rows else "No run matches",
-        blocks=(made,) if rows else (), next_commands=commands,
-    )  # fmt: skip
-
-
-def _list_written(rows: Columns, format: str) -> str | bytes:
-    """Runs as a file: what `tracker runs --format` prints, and a workbook."""
-    if format == "csv":
-        from tracker.reports import csv
-
-        return csv.write_tables({"runs": rows})
-    if format == "xlsx":
-        from tracker.reports.workbook import Book
-
-        book = Book(lambda _: None)
-        book.table("Runs", rows)
-        return book.save()
-    if format == "json":
-        return json.dumps({"schema": 1, "runs": records(rows)}, indent=2, ensure_ascii=False)
-    from tracker.reports import html
-
-    return html.render(lambda _: _runs_document(records(rows), more=False), Look())

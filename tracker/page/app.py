@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote
 from weakref import WeakValueDictionary
 
-from msgspec import Struct, structs
+from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.applications import Starlette
@@ -29,11 +29,11 @@ from starlette.routing import Route
 from tracker import reports
 from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
-from tracker.page import links
+from tracker.page import filters, links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
 from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run
 from tracker.page.cache import Cache
-from tracker.page.links import PAGES, NotFoundError, Screen, Texts
+from tracker.page.links import PAGES, NotFoundError, Screen
 from tracker.reports import html
 from tracker.reports.document import COMMITS, HERE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
@@ -57,9 +57,6 @@ _CHOOSE_WORKLOAD: Final = "choose one with --workload"
 """The remedy where several workloads could be meant."""
 _LIVE: Final = ("board", "status")
 """Pages that are loaded again while they are open."""
-_MOST_VERSIONS: Final = 200
-"""Versions that a field proposes."""
-_MOST_CHOICES: Final = 40
 _MUTE: Final = "2w"
 """How long a mute lasts, unless the form says otherwise."""
 _ISSUE: Final = 2_000
@@ -221,7 +218,7 @@ class _Pages:
                 except UsageError as error:
                     if format or asked.about:
                         raise
-                    choices = _known(store, "workload", None, asked.sides) if _is_ambiguous(error, page) else []
+                    choices = filters.workloads_that_fit(store, asked) if _is_ambiguous(error, page) else []
                     if len(choices) > 1:
                         found = Answer((), document=choose_workload(asked, page.title, choices))
                     else:
@@ -272,6 +269,7 @@ class _Pages:
 
     def _page(self, asked: Inquiry, found: Answer, store: Store, reader: Visitor) -> str:
         page, texts = PAGES[asked.page], links.texts_of(asked.options)
+        values = filters.values_of_choices(store, asked, self._site.settings.alerts.owners)
         able = page.formats if found.results or found.rows is not None else ()
         endings = [
             links.suffix(format)
@@ -292,22 +290,24 @@ class _Pages:
             asked.page, reader, sought, formats=tuple(formats),
             link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
             command=printable(command),
-            filters=tuple(_filters(asked, page, texts, store)),
-            is_narrowed=not formats or any(name not in (links.OF_CHART | {"--workload"}) for name, _ in texts),
-            trace=self._trace(asked) if found.has_trace else None,
+            filters=tuple(filters.list_filters(store, asked, values)), narrowed_to=filters.narrowing(asked),
+            is_narrowed=_is_open(asked, texts) or not formats,
+            trace=self._trace(asked, found) if found.trace is not None else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
-            forms=(*_questions(asked, page, texts, store), *_actions(asked, found, read_only, reader)),
+            forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         return self._site.named(html.serve(found.makes(), Look(), around), escape)
 
-    def _trace(self, asked: Inquiry) -> StepTrace:
+    def _trace(self, asked: Inquiry, found: Answer) -> StepTrace:
         """The step that the page shows, else the slowest one."""
         chosen = asked.options.steps if len(asked.options.steps) == 1 else ()
         texts = [("--step", str(step)) for step in chosen] + [("--rank", str(one)) for one in asked.options.ranks[:1]]
         step = f"step {chosen[0]}" if chosen else "the slowest step"
+        if not found.has_trace:
+            return StepTrace(step, "", "", "", missing=str(found.trace))
         address = links.address(links.CUT, asked.about, (), texts)
         return StepTrace(step, address, f"run {asked.about}, {step}", self._site.settings.page.perfetto)
 
@@ -429,9 +429,16 @@ class _Live:
         self._store = store
         self._asked = asked
         self._commit_url = commit_url
-        self._names: dict[str, frozenset[tuple[str, ...]]] = {}
+        self._names: dict[tuple[str, str | None], frozenset[tuple[str, ...]]] = {}
+        self._addresses: dict[Target, str] = {}
 
     def address_of(self, link: Target) -> str:
+        """The address of a row, "" for nowhere. A point of a chart and the row of its table have one."""
+        if link not in self._addresses:
+            self._addresses[link] = self._new_address(link)
+        return self._addresses[link]
+
+    def _new_address(self, link: Target) -> str:
         query = dict(link.query)
         if link.page == HERE:
             page = PAGES[self._asked.page]
@@ -441,20 +448,35 @@ class _Live:
         if link.page == COMMITS:
             return links.commits_address(self._commit_url, query["good"], query["bad"])
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
-        if link.page == "history" and workload and name and not name.isdigit():
-            if workload not in self._names:
-                known = list(queries.series_names(self._store, workload).rows("kind", "name"))
-                self._names[workload] = frozenset([*known, *((name,) for _, name in known)])
-            kind = query.get("--kind")
-            if ((kind, name) if kind else (name,)) not in self._names[workload]:
-                return ""
+        is_named = link.page == "history" and workload and name and not name.isdigit()
+        if is_named and not self._has_history(str(workload), query.get("--kind"), name):
+            return ""
         if any(len(value) > links.LONGEST_NAME for _, value in link.query):
             return ""  # which no page would take
         return links.address_of(link)
 
+    def _has_history(self, workload: str, kind: str | None, name: str) -> bool:
+        # those of whole runs are few, and all that a board needs; of operators a workload has thousands
+        if kind in (None, "run") and ("run", name) in self._names_of(workload, "run"):
+            return True
+        return kind != "run" and ((kind, name) if kind else (name,)) in self._names_of(workload, None)
+
+    def _names_of(self, workload: str, kind: str | None) -> frozenset[tuple[str, ...]]:
+        """Return the series of a workload, of a kind or of all: by kind and name, and by name alone."""
+        if (workload, kind) not in self._names:
+            known = list(queries.series_names(self._store, workload, kind).rows("kind", "name"))
+            self._names[workload, kind] = frozenset([*known, *((name,) for _, name in known)])
+        return self._names[workload, kind]
+
 
 def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
+
+
+def _is_open(asked: Inquiry, texts: links.Texts) -> bool:
+    """Return whether the filters of a page are unfolded: of runs, which are searched there, and where one is on."""
+    folded = links.OF_CHART | {"--workload"}
+    return asked.page == "runs" or any(name not in folded for name, _ in texts)
 
 
 def _is_ambiguous(error: UsageError, page: Screen) -> bool:
@@ -492,91 +514,6 @@ def _back(action: str, targets: list[str]) -> str:
         return "/findings"
     number = targets[0].removeprefix("I-").removeprefix("incident:")
     return f"/finding/{int(number)}" if targets[0].isdigit() else f"/incident/I-{int(number)}"
-
-
-def _filters(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[tuple[str, str, tuple[Choice, ...]]]:
-    """The values to choose from, each a link: words of options, and what the database has."""
-    spelled = links.spelled(type(asked.options))
-    workload = getattr(asked.options, "workload", None)
-    for field in page.choices:
-        if field == "force" and len(asked.sides) > 2:
-            continue  # a matrix compares what it is given
-        if field == "against" and not any(queries.versions(store).listed("pinned")):
-            continue  # there is no pinned version to judge against
-        how = spelled[field]
-        others = [pair for pair in texts if pair[0] != how.name]
-        own = [value for name, value in texts if name == how.name]
-        words: list[str] = [""] if how.kind is bool else list(how.words) or _known(store, field, workload, asked.sides)
-        if field == "metric":
-            words = _measured(store, words, workload)
-        if not words or len(words) > _MOST_CHOICES or (len(words) == 1 and how.kind is not bool):
-            continue
-        usual = str(next(one.default for one in structs.fields(asked.options) if one.name == field))
-        # of two sides there is no such tree: their collectives are a table
-        is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
-        words = [word for word in words if word not in (usual, is_none)]
-        choices = [Choice("yes" if how.kind is bool else word, "", word in own) for word in words]
-        none = "default" if field == "states" else "none" if how.repeats else "any"
-        usual = "no" if how.kind is bool else usual if usual in how.words else none
-        found = [Choice(usual, _at(asked, page, others), not own)]
-        found += [
-            Choice(one.words, _at(asked, page, [*others, (how.name, word)]), one.is_chosen)
-            for word, one in zip(words, choices, strict=True)
-        ]
-        yield how.name.removeprefix("--"), how.option.help, tuple(found)
-
-
-def _known(store: Store, field: str, workload: str | None, sides: Sequence[str]) -> list[str]:
-    """The workloads that have all versions of `sides`; the devices of `workload`, or of all."""
-    if field == "workload":
-        known: dict[str, set[str]] = {}
-        for name, version in queries.versions(store).rows("workload", "version"):
-            known.setdefault(name, {"latest", "pinned"}).add(version)
-        return [name for name, versions in known.items() if versions.issuperset(sides)]
-    found = queries.runs(store, workload=workload, limit=200).listed("device")
-    return sorted({str(device) for device in found if device})
-
-
-def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:
-    """Return the metrics that the log of `workload`, or of the only one, can have: throughput where a run states it."""
-    workloads = {workload} if workload else {*queries.versions(store).listed("workload")}
-    if len(workloads) != 1:
-        return list(metrics)  # one of them is chosen first
-    known = {*queries.series_names(store, workloads.pop()).rows("kind", "name")}
-    return [metric for metric in metrics if metric != "throughput" or ("run", "throughput") in known]
-
-
-def _at(asked: Inquiry, page: Screen, texts: Texts) -> str:
-    return links.address(page, asked.about, asked.sides, texts)
-
-
-def _questions(asked: Inquiry, page: Screen, texts: Texts, store: Store) -> Iterator[Form]:
-    """The form for what is no choice: names and patterns; of runs also that which compares the checked ones."""
-    if asked.page == "runs":
-        yield Form(
-            "", PAGES["diff"].path, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side"
-        )
-    if not page.texts and not page.sides:
-        return
-    spelled = links.spelled(page.options)
-    own = [spelled[field].name for field in page.texts]
-    hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
-    fields = [(name, "", value, "hidden") for name, value in hidden]
-    shown = min(page.sides, max(3, len(asked.sides) + 1)) if page.sides > 1 else page.sides
-    sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
-    fields += [("side", "side" if page.sides > 1 else "against", value, "text") for value in sides]
-    for name in own:
-        value = next((value for known, value in texts if known == name), "")
-        ((bare, _),) = links.query_of((), [(name, value)])
-        fields.append((bare, bare, value, "text"))
-    offers = _versions(store, getattr(asked.options, "workload", None)) if page.sides > 1 else ()
-    yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True, offers=offers)
-
-
-def _versions(store: Store, workload: str | None) -> tuple[str, ...]:
-    """Return the versions of a workload, or of all, the newest first, which a side may be."""
-    known = [label for name, label in queries.versions(store).rows("workload", "version") if workload in (None, name)]
-    return ("latest", "pinned", *list(dict.fromkeys(known[::-1]))[:_MOST_VERSIONS])
 
 
 def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:

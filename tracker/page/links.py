@@ -7,6 +7,7 @@ reads a file of the server, such as an op map, is no option here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote, urlencode
 
@@ -30,7 +31,7 @@ from tracker.results import (
     ShowOptions,
     check_matrix,
 )
-from tracker.results.options import DEVICE, NO_OPTION, WORKLOAD, Declared, Option, declared, microseconds
+from tracker.results.options import DEVICE, NO_OPTION, SEARCH_RUNS, WORKLOAD, Declared, Option, declared, microseconds
 from tracker.store import Store
 from tracker.units import NS_PER_US, is_plain
 
@@ -64,6 +65,7 @@ class NoOptions(Struct, frozen=True):
 class RunsOptions(Struct, frozen=True):
     """Which runs are listed."""
 
+    search: Annotated[str | None, SEARCH_RUNS] = None
     version: Annotated[str | None, Option("Only this version.", "LABEL")] = None
     workload: Annotated[str | None, WORKLOAD] = None
     device: Annotated[str | None, DEVICE] = None
@@ -104,7 +106,8 @@ def without_rows(chosen: DiffOptions) -> DiffOptions:
 
 class Screen(Struct, frozen=True, kw_only=True):
     """A page. `path`: its address, `{}` for what it is about; `command`: the same in a terminal; `sides`: how many
-    names the query has at most, `side=`; `choices`: options whose values are links; `texts`: options with a field.
+    names the query has at most, `side=`; `choices`: options whose values are links, and `branch`, a part of the
+    workload; `texts`: options with a field.
     """
 
     path: str
@@ -120,7 +123,10 @@ class Screen(Struct, frozen=True, kw_only=True):
 
 _ROWS: Final = ("op", "module", "kind")
 PAGES: Final[Mapping[str, Screen]] = {
-    "board": Screen(path="/", title="Board", command="board", options=BoardOptions, choices=("workload", "device")),
+    "board": Screen(
+        path="/", title="Board", command="board", options=BoardOptions,
+        choices=("workload", "branch", "device", "owner"),
+    ),
     "findings": Screen(
         path="/findings", title="Findings", command="findings", options=FindingsOptions, texts=("version",),
         choices=("workload", "device", "states", "direction", "kind", "only_new", "every"),
@@ -136,7 +142,7 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "runs": Screen(
         path="/runs", title="Runs", command="runs", options=RunsOptions, choices=("workload", "device", "state"),
-        texts=("version", "tag", "limit"),
+        texts=("search", "version", "tag", "limit"),
     ),
     "log": Screen(
         path="/log", title="Log", command="log", options=LogOptions, choices=("workload", "device", "metric"),
@@ -230,10 +236,16 @@ def texts_of(options: Struct) -> Texts:
     return [pair for name, how in spelled(type(options)).items() for pair in _texts(name, how, options)]
 
 
+@cache
+def defaults_of(kind: type[Struct]) -> Mapping[str, Any]:
+    """Return the default of each field of an options struct: to look at all of them takes as long as a small page."""
+    fields = structs.fields(kind)
+    return {one.name: one.default if one.default is not NODEFAULT else one.default_factory() for one in fields}
+
+
 def _texts(name: str, how: Declared, options: Struct) -> Iterator[tuple[str, str]]:
-    value, field = getattr(options, name), next(one for one in structs.fields(options) if one.name == name)
-    default = field.default if field.default is not NODEFAULT else field.default_factory()
-    if value == default:
+    value = getattr(options, name)
+    if value == defaults_of(type(options))[name]:
         return
     if value is True:
         yield how.name, ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.reports.cells import KINDS, col, readable
 from tracker.reports.document import NAME, WORDS, Column, Document, Table, Target
 from tracker.reports.rows import Row, table_of
-from tracker.store.names import find_names
+from tracker.store.names import find_names, like_pattern
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -53,17 +53,13 @@ def _numbers(text: str) -> dict[str, int]:
 
 
 def _pattern(text: str) -> str:
-    """Return the pattern of LIKE, in lower case, with ! before %, _ and ! of the text.
+    """Return the pattern of LIKE of names that have `text` in them, or fit it where it has `*` or `?`.
 
     >>> _pattern("aten::*norm_?"), _pattern("mm")
     ('aten::%norm!__', '%mm%')
     """
-    # LOWER of both databases changes ASCII alone
-    lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
-    escaped = re.sub("([!%_])", r"!\1", lowered)
-    if re.search("[*?]", escaped):
-        return escaped.replace("*", "%").replace("?", "_")
-    return f"%{escaped}%"
+    pattern = like_pattern(text)
+    return pattern if re.search("[*?]", text) else f"%{pattern}%"
 
 
 def _tables(store: Store, parameters: dict[str, Any]) -> Iterator[Table]:

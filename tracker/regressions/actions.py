@@ -63,7 +63,7 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
     check_reason(wish.reason)
     if wish.action == "mute" and wish.until_ns is not None and wish.until_ns <= wish.when_ns:
         raise UsageError("a mute needs an end that lies ahead", remedy="give a later one")
-    rows = {row["finding_id"]: row for row in found_rows(store, now_ns=wish.when_ns) if row["finding_id"] is not None}
+    rows = _read_findings(store, wish, finding_ids, incident_ids)
     chosen: dict[int, dict[str, Any]] = {}
     for number in dict.fromkeys(finding_ids):
         if number not in rows:
@@ -108,7 +108,7 @@ def undo(
     is not, that has no mark, or of whose track a version was judged since: that one was shown, alerted and gated by it.
     """
     check_reason(wish.reason)
-    rows = {row["finding_id"]: row for row in found_rows(store, now_ns=wish.when_ns) if row["finding_id"] is not None}
+    rows = _read_findings(store, wish, finding_ids, incident_ids)
     last_marks = {number: own[-1] for number, own in _marks_of(store).items() if number in rows}
     chosen: dict[int, dict[str, Any]] = {}
     for number in dict.fromkeys(finding_ids):
@@ -146,6 +146,21 @@ def undo(
 
     store.transact(write)
     return sorted((number, str(mark["action"])) for number, mark in chosen.items())
+
+
+def _read_findings(
+    store: Store, wish: Word, finding_ids: Sequence[int], incident_ids: Sequence[int]
+) -> dict[int, dict[str, Any]]:
+    """Return all findings by number; what covers what is known in the incidents that are named, whatever their state.
+
+    A finding that is marked as invalid covers what it covered before, so that an undo takes all of it back.
+    """
+
+    def is_named(row: dict[str, Any]) -> bool:
+        return row["finding_id"] in finding_ids or row["incident_id"] in incident_ids
+
+    rows = found_rows(store, now_ns=wish.when_ns, wanted=is_named, with_invalid=wish.action == "undo")
+    return {row["finding_id"]: row for row in rows if row["finding_id"] is not None}
 
 
 def _marks_of(store: Store) -> dict[int, list[dict[str, Any]]]:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
 from tracker.columns import Columns
+from tracker.config import Owner
+from tracker.config.owners import list_owners, matches, owner_of
+from tracker.errors import UsageError
+from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.track import named_tracks
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
@@ -20,15 +25,21 @@ Row = dict[str, Any]
 _STEP: Final = ("step", "e2e")
 
 
-def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | None = None) -> Board:
+def board(
+    store: Store, *, options: BoardOptions | None = None, owners: Sequence[Owner] = (), now_ns: int | None = None
+) -> Board:
     """Every track with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
-    the largest change since a good version. `now_ns`: the moment at which runs are late, None: now.
+    the largest change since a good version. `owners`: those of the settings; `now_ns`: the moment at which runs are
+    late, None: now.
 
-    UsageError for a workload or device that is not there.
+    UsageError for a workload, device or owner that is not there.
     """
     options = options or BoardOptions()
+    if options.owner is not None and options.owner not in list_owners(owners):
+        raise _unknown_owner(options.owner, list_owners(owners))
+    is_shown = _filter_by_owner(store, options.owner, owners)
     queries.check_filters(store, workload=options.workload, device=options.device)
-    courses = _courses(store, options.workload)
+    courses = _courses(store, options.workload, options.last)
     names_of = named_tracks(store, options.workload, options.device) if courses else {}
     course_of = {tuple(names.values()): courses[key] for key, names in names_of.items() if key in courses}
     chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "expected"))
@@ -48,18 +59,42 @@ def board(store: Store, *, options: BoardOptions | None = None, now_ns: int | No
             course,
         )
         for standing in (found.tables["lines"].records() if found else ())
-        if (course := course_of.get(_names(standing)))
+        if (course := course_of.get(_names(standing))) and is_shown(standing["workload"])
     ]
     incidents = [row["incident_id"] for row in found.tables["incidents"].records()] if found else []
     made.sort(key=lambda one: _worst_first(one[0], incidents))
     points = [{"line": at, **version} for at, (_, course) in enumerate(made) for version in course[-options.last :]]
-    tables = {"lines": [line for line, _ in made], "points": points, "late": _late_runs(store, options, now_ns)}
+    late = _late_runs(store, options, is_shown, now_ns)
+    tables = {"lines": [line for line, _ in made], "points": points, "late": late}
     return Board(
         {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()}, options=options
     )
 
 
-def _late_runs(store: Store, options: BoardOptions, now_ns: int | None) -> list[Row]:
+def _unknown_owner(name: str, known: Sequence[str]) -> UsageError:
+    """Return the error for an owner that the settings do not have."""
+    remedy = f"there are {', '.join(known)}" if known else "the settings file has no [[alerts.owners]] with a who"
+    return UsageError(f"there is no owner {name!r}", remedy=remedy)
+
+
+def _filter_by_owner(store: Store, who: str | None, owners: Sequence[Owner]) -> Callable[[str], bool]:
+    """Return what says whether `who` answers for a workload: for any operator that has a series in it; None: always."""
+
+    @cache
+    def is_shown(workload: str) -> bool:
+        if who is None:
+            return True
+        main = main_of(workload)
+        if not any(owner.who == who and matches(owner.workload, main) for owner in owners):
+            return False
+        # without a series it is theirs who answer for all operators
+        names = {"", *queries.series_names(store, workload).listed("name")}
+        return any(owner_of(owners, main, name) == who for name in names)
+
+    return is_shown
+
+
+def _late_runs(store: Store, options: BoardOptions, is_shown: Callable[[str], bool], now_ns: int | None) -> list[Row]:
     """Return what watchers wait for in vain, of the workload of the options and of any, the longest late first."""
     now_ns = time.time_ns() if now_ns is None else now_ns
     late = [one for one in watchers.expectations(store, now_ns=now_ns) if one.is_late(now_ns)]
@@ -69,25 +104,31 @@ def _late_runs(store: Store, options: BoardOptions, now_ns: int | None) -> list[
             "due_ns": one.since_ns + one.every_ns,
         }
         for one in late
-        if options.workload in (None, one.workload) or not one.workload
+        if not one.workload or (options.workload in (None, one.workload) and is_shown(one.workload))
     ]  # fmt: skip
     return sorted(rows, key=lambda row: (row["due_ns"], row["workload"], row["folder"]))
 
 
-def _courses(store: Store, workload: str | None) -> dict[TrackKey, list[Row]]:
-    """Line -> its versions in order, with how many runs they have and their step."""
+def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, list[Row]]:
+    """Return track -> its versions in order, with how many runs they have; the `last` and pinned ones have a step."""
     courses: dict[TrackKey, list[Row]] = {}
+    numbers: dict[TrackKey, list[list[tuple[str, str, float | None]]]] = {}
     verdicts = _verdicts(store, workload)
     rows = queries.board(store, workload).records()
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
     for (*track, _), of_version in groupby(rows, which):
         own = list(of_version)
-        numbers = [(row["name"], row["part"], row["value"]) for row in own]
-        version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": number_of(numbers, _STEP)}
+        version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": None}
         key = TrackKey(*track)
+        numbers.setdefault(key, []).append([(row["name"], row["part"], row["value"]) for row in own])
         version["runs"] = len({row["run_id"] for row in own})
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
         courses.setdefault(key, []).append(version)
+    for key, course in courses.items():
+        for at, version in enumerate(course):
+            # of thousands of versions only these are shown
+            if at >= len(course) - last or version["pinned"]:
+                version["step_ns"] = number_of(numbers[key][at], _STEP)
     return courses
 
 

@@ -218,19 +218,20 @@ def _is_mover(name: str) -> bool:
     return plain in _MOVERS
 
 
-def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int]) -> None:
+def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int], *, with_invalid: bool = False) -> None:
     """Give the findings of each replacement the key `replaced`: `head`, the finding that stands for it, and the columns
     that this has as the `whole` of it; None for others.
 
     `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
-    to read.
+    to read. `with_invalid`: also false positives.
     """
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
         row["replaced"] = None
         before, after = _calls(row)
         has_moved = abs(after - before) > MOVED * max(before, after)
-        if has_moved and row["incident_id"] in incidents and row["kind"] == "op_name" and row["state"] != "invalid":
+        counts = with_invalid or row["state"] != "invalid"
+        if has_moved and counts and row["incident_id"] in incidents and row["kind"] == "op_name":
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
     for moved in groups.values():
         if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) < 2:

@@ -121,7 +121,7 @@ def _urgency(incident: Row) -> tuple[Any, ...]:
 def found_rows(
     store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
-    branches: bool = True,
+    branches: bool = True, with_invalid: bool = False,
 ) -> list[Row]:  # fmt: skip
     """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
@@ -129,7 +129,8 @@ def found_rows(
     and `found_again`: the last version of a branch that has it. `finding_ids`: only these, without suspects; to come
     out the same, whole incidents. `tracks`: those that the options name, where they were read before. `wanted`: which
     are shown, so that it is looked up what replaced what in their incidents; None: those that the options leave, and of
-    `finding_ids` all. `branches`: of branches, too, where no workload is named.
+    `finding_ids` all. `branches`: of branches, too, where no workload is named. `with_invalid`: false positives can be
+    a part of what replaced what.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -171,7 +172,7 @@ def found_rows(
     causes.mark_renamed(rows)
     add_current(store, rows, tracks)
     shown = [row for row in rows if (wanted(row) if wanted else finding_ids is not None or is_wanted(row, options))]
-    causes.mark_replaced(store, rows, {row["incident_id"] for row in shown})
+    causes.mark_replaced(store, rows, {row["incident_id"] for row in shown}, with_invalid=with_invalid)
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
@@ -356,6 +357,12 @@ def roll_up(rows: Sequence[Row]) -> None:
     covers = Counter(row["under"] for row in rows)
     for row in rows:
         row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
+
+
+def uncovered(rows: Sequence[Row]) -> list[Row]:
+    """Return the findings that no other one of `rows` covers: those that are listed and counted."""
+    numbers = {row["finding_id"] for row in rows}
+    return [row for row in rows if row["under"] is None or row["under"] not in numbers]
 
 
 def explained(store: Store, own: Sequence[Row]) -> tuple[Row, list[Row]]:

@@ -93,12 +93,15 @@ class Form(Struct, frozen=True):
 
 
 class StepTrace(Struct, frozen=True):
-    """A step as a trace: its words and address; `perfetto`: where it can be shown under `title`, "" for nowhere."""
+    """A step as a trace: its words and address; `perfetto`: where it can be shown under `title`, "" for nowhere;
+    `missing`: the file with the step that is not there, and then there is no address.
+    """
 
     words: str
     address: str
     title: str
     perfetto: str
+    missing: str = ""
 
 
 class Around(Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ class Around(Struct, frozen=True, kw_only=True):
     the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
     where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
     `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
-    again while it is open, else "".
+    again while it is open, else ""; `narrowed_to`: the filters that are on in words, and the address without them.
     """
 
     pages: tuple[Choice, ...]
@@ -127,6 +130,7 @@ class Around(Struct, frozen=True, kw_only=True):
     trace: StepTrace | None = None
     markdown: str = ""
     updated: str = ""
+    narrowed_to: tuple[str, str] = ("", "")
 
     @property
     def chooser(self) -> Form | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from msgspec import field
 
-from tracker.results.options import DEVICE, WORKLOAD, Option, Options
+from tracker.results.options import DEVICE, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result
 from tracker.units import counted
 
@@ -33,6 +33,15 @@ class BoardOptions(Options, frozen=True, kw_only=True):
 
     workload: Annotated[str | None, WORKLOAD] = None
     device: Annotated[str | None, DEVICE] = None
+    owner: Annotated[
+        str | None,
+        Option(
+            "Only workloads with operators of this owner, a `who` of [[alerts.owners]] of the settings file. Default: "
+            "any.",
+            "NAME",
+            group=SIDES,
+        ),
+    ] = None
     last: Annotated[int, Option("Versions in the course of the step.", "N", least=2)] = 30
 
 
@@ -74,7 +83,8 @@ class Board(Result, frozen=True, eq=False):
             if count
         ]
         if not len(lines):
-            return "no runs yet"
+            is_narrowed = self.options.device is not None or self.options.owner is not None
+            return "no workload fits these filters" if is_narrowed else "no runs yet"
         workloads = len({*lines.listed("workload")})
         total = counted(workloads, "workload")
         if len(lines) > workloads:

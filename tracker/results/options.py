@@ -272,6 +272,13 @@ CONFIG: Final = Option(
 DEVICE: Final = Option("Only runs on this hardware model. Default: any.", "MODEL", group=SIDES, offers="device")
 
 
+SEARCH_RUNS: Final = Option(
+    "Only runs with all of these words, in any case, in their version, workload, device, configuration, commit, note, "
+    "tags or files. Default: any.",
+    "WORDS",
+)
+
+
 class Options(Struct, frozen=True):
     """Options of a command and a function; UsageError for a word or number that the option of its field excludes."""
 

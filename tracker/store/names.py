@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 if TYPE_CHECKING:
     from tracker.store.connect import Store
+
+_MOST_SERIES: Final = 1_000_000
+"""Series that are looked at, which is all."""
+
+
+def like_pattern(text: str) -> str:
+    """Return the pattern of LIKE, in lower case, with ! before %, _ and ! of the text; `*` and `?` are any characters.
+
+    >>> like_pattern("aten::*norm_?")
+    'aten::%norm!__'
+    """
+    # LOWER of both databases changes ASCII alone
+    lowered = "".join(letter.lower() if letter.isascii() else letter for letter in text)
+    return re.sub("([!%_])", r"!\1", lowered).replace("*", "%").replace("?", "_")
 
 
 def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
@@ -19,6 +34,13 @@ def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
     asked = {"kind": kind, **asked}
     with store.connect() as connection:
         return [dict(row) for row in connection.execute(statement("search"), asked).mappings()]
+
+
+def workloads_of_series(store: Store, name: str) -> set[str]:
+    """Return the workloads that have a series of this name, or one that fits it where it has `*` or `?`."""
+    pattern = like_pattern(name)
+    found = find_names(store, "series", pattern=pattern, run=-1, finding=-1, incident=-1, most=_MOST_SERIES)
+    return {str(row["workload"]) for row in found}
 
 
 def names_beginning_with(store: Store, kind: str, start: str, workload: str | None = None) -> list[str]:

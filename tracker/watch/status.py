@@ -8,7 +8,7 @@ from typing import Final
 
 from tracker import intake
 from tracker.config import Folder
-from tracker.regressions.inbox import found_rows
+from tracker.regressions.inbox import found_rows, uncovered
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -41,11 +41,8 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
-    muted = (
-        sum(row["state"] == "muted" for row in found_rows(store, now_ns=now_ns, branches=False))
-        if len(queries.tracks(store))
-        else 0
-    )
+    rows = found_rows(store, now_ns=now_ns, branches=False) if len(queries.tracks(store)) else []
+    muted = len(uncovered([row for row in rows if row["state"] == "muted"]))
     return Status(
         database=store.url,
         now_ns=now_ns,

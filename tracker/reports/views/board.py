@@ -28,13 +28,22 @@ def document(board: Board, look: Look) -> Document:
     """The report of `tracker board`."""
     lines = records(board.tables["lines"])
     return Document(
-        title="all workloads" if board.options.workload is None else board.options.workload,
+        title=_title(board),
         headline=board.headline,
         tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
         remarks=tuple(_late_words(records(board.tables["late"]))),
         blocks=(_lines(board, lines, look),) if lines else (),
-        next_commands=tuple(_next(lines)),
+        next_commands=tuple(_next(board, lines)),
     )
+
+
+def _title(board: Board) -> str:
+    """What the board is of: its workload, or all, and its other filters."""
+    chosen = board.options
+    parts = [chosen.workload or "all workloads"]
+    parts += [f"on {chosen.device}"] if chosen.device else []
+    parts += [f"of {chosen.owner}"] if chosen.owner else []
+    return " ".join(parts)
 
 
 def _late_words(late: Sequence[Row]) -> Iterator[str]:
@@ -183,8 +192,10 @@ def _counts(line: Row) -> str:
     return ", ".join(f"{line[name]} {word}" for name, word in names if line[name])
 
 
-def _next(lines: Sequence[Row]) -> Iterator[str]:
-    if not lines:
+def _next(board: Board, lines: Sequence[Row]) -> Iterator[str]:
+    if not lines and (board.options.device or board.options.owner):
+        yield command("tracker", "board")
+    elif not lines:
         yield FIRST_INGEST
         yield command("tracker", "demo")
     worst = lines[0] if lines else None

@@ -139,6 +139,8 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
             # who names operators wants to see these
             tables[0] = replace(tables[0], is_first=True)
         yield from tables
+        if section == "memory" and look.has_drawings:
+            yield from diff_tables.memory_over_time(diff)
     yield Lines("Replaced", tuple(_replaced(diff)), section="operator", is_first=False, is_wrapped=True)
     sides = zip(SIDES, diff.bottlenecks or (), strict=False)
     lines = tuple(f"{side}: {bottleneck.sentence(found)}" for side, found in sides)

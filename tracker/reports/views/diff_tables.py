@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -11,7 +12,8 @@ from tracker.detect import DEFAULTS
 from tracker.reports import cells
 from tracker.reports.cells import col, diff_text, number, of, pair, readable, share, tone, values
 from tracker.reports.commands import command
-from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group
+from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
+from tracker.reports.plot import drawn_as_plot
 from tracker.reports.rows import Row, records, table_of, unit_of
 from tracker.reports.views import sections
 from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
@@ -24,6 +26,8 @@ from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+_MOMENTS: Final = 40
+"""Rows of a curve of memory, about."""
 _DRAWN: Final = 30
 """Rows whose runs are drawn."""
 _MEANS: Final = (
@@ -316,6 +320,26 @@ def memory(diff: Diff, limit: int | None) -> list[Table]:
             chart=Curves("bytes", curves) if any(points for _, points in curves) else None,
         )
     ]  # fmt: skip
+
+
+def memory_over_time(diff: Diff) -> Iterator[Table]:
+    """Yield the numbers of the curves of memory that stand above the operators that allocate: their peaks, and moments
+    between.
+    """
+    (made,) = memory(diff, 1)
+    drawn = drawn_as_plot(made.chart) if isinstance(made.chart, Curves) else None
+    if drawn is None or not isinstance(made.chart, Curves):
+        return
+    labels = [label for label, points in made.chart.curves if points]
+    peaks = {max(range(len(own)), key=lambda at: own[at] or 0.0) for own in (one.values for one in drawn.series)}
+    apart = math.ceil(len(drawn.names) / _MOMENTS)
+    chosen = sorted({*range(0, len(drawn.names), apart), *peaks})
+    # no side has a value before its first one
+    chosen = [at for at in chosen if any(one.values[at] is not None for one in drawn.series)]
+    text = cells.form("bytes", [value for one in drawn.series for value in one.values])
+    rows = [[drawn.names[at], *(text(one.values[at]) for one in drawn.series)] for at in chosen]
+    columns = [Column("moment", **WORDS), *map(Column, labels)]
+    yield table("Memory over time", columns, [("", row) for row in rows], section="memory", is_first=False)
 
 
 def memory_peak(diff: Diff, limit: int | None) -> list[Table]:

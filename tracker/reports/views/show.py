@@ -477,13 +477,24 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
         value = (spread.get(name) or {}).get("share")
         return "" if value is None else share(value)
 
+    of_steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}
+
+    def per_step(name: str) -> str:
+        row = of_steps.get(name, {})
+        # where rows are means of several steps, no median is known
+        value = row.get("mean") if row.get("median") is None else row["median"]
+        return cell(value, unit_of(name), value)
+
     hidden = () if has_device(shown) else _DEVICE_ONLY
     rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
-    what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
+    what = steps_words(shown.options.steps) if shown.options.steps else "the whole capture"
+    has_steps = len(shown.tables["steps"]) > 1
+    what = f"per step and over {what}" if has_steps else what
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
     columns = [
         Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
+        *([Column("per step", per_step)] if has_steps else []),
         group(map(Column, heads), numbers), Column("share", part),
     ]  # fmt: skip
     return [table_of(title, columns, rows, note=_SPAN if has_device(shown) else ""), _steps(shown)]

@@ -56,9 +56,9 @@ def run_verdicts(store: Store, workload: str) -> Columns:
     return answer(store, "run_verdicts", {"workload": workload})
 
 
-def series_names(store: Store, workload: str) -> Columns:
-    """Return which names the series of a workload have, by kind. Columns: see sql/series_names.sql."""
-    return answer(store, "series_names", {"workload": workload})
+def series_names(store: Store, workload: str, kind: str | None = None) -> Columns:
+    """Return which names the series of a workload have, of a kind or of all. Columns: see sql/series_names.sql."""
+    return answer(store, "series_names", {"workload": workload, "kind": kind})
 
 
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun]) -> Columns:

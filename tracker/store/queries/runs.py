@@ -15,6 +15,7 @@ from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
 from tracker.store.levels import list_filled_levels
+from tracker.store.names import like_pattern
 from tracker.units import device_part
 
 State = Literal["active", "excluded", "deleted", "all"]
@@ -27,12 +28,15 @@ def runs(
     workload: str | None = None,
     device: str | None = None,
     tag: str | None = None,
+    search: str | None = None,
     state: State = "active",
     limit: int | None = None,
 ) -> Columns:
     """Return runs, the newest first, one row each; None lets all through.
 
-    `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
+    `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. `search`: words, in any case, each of
+    which is in the number, version, workload, device, configuration, commit, note, a tag or a file of the run; `*` and
+    `?` stand for any characters. Columns: run_id, workload, version,
     device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
     e2e_ns (mean of the ranks), step_ns (per step), tags (`key=value, key`), paths (separated by `, `),
     commit (of the version), note, rules_version (of the rules that made names and categories).
@@ -48,10 +52,20 @@ def runs(
             "device": device_pattern(device),
             "tag_key": key or None,
             "tag_value": value or None,
+            "words": _word_patterns(search or ""),
             "state": None if state == "all" else state,
             "row_limit": -1 if limit is None else min(limit, LARGEST),
         },
     )
+
+
+def _word_patterns(search: str) -> str:
+    """Return the words of a search as the keys of a JSON object, each a LIKE pattern of a text that has it.
+
+    >>> _word_patterns("H100 batch_8"), _word_patterns("")
+    ('{"%h100%": 0, "%batch!_8%": 0}', '{}')
+    """
+    return json.dumps({f"%{like_pattern(word)}%": 0 for word in search.split()}, ensure_ascii=False)
 
 
 def device_pattern(device: str | None) -> str | None:
@@ -69,7 +83,8 @@ def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = 
     these runs.
     """
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
-    return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1}, known)
+    parameters = {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "words": "{}", "row_limit": -1}
+    return _with_texts(store, parameters, known)
 
 
 def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]]:

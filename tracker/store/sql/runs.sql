@@ -2,7 +2,8 @@
 -- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0); version; workload: its name, with its branches
 --   (both NULL = all);
 --   device (pattern of vendor and model in lower case without blanks, - and _, NULL = all);
---   tag_key, tag_value (NULL = all); state (NULL = all); row_limit (-1 = all)
+--   tag_key, tag_value (NULL = all); words (a JSON object whose keys are patterns of LIKE in lower case, ! escapes:
+--   each fits the number, a label, a tag or a file of the run); state (NULL = all); row_limit (-1 = all)
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
 --   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, NULL: unknown;
@@ -53,6 +54,26 @@ WITH picked AS (
                     AND f.key = :tag_key
                     AND (CAST(:tag_value AS TEXT) IS NULL OR f.value = :tag_value)
             )
+        )
+        AND NOT EXISTS (
+            SELECT 1
+            -- the linter takes the parameter for a column
+            FROM JSON_EACH(:words) AS e  -- noqa: RF02
+            WHERE
+                LOWER(
+                    'run:' || CAST(r.id AS TEXT) || ' ' || w.name || ' ' || v.label || ' ' || d.vendor || ' ' || d.model
+                    || ' ' || g.title || ' ' || COALESCE(v.commit_id, '') || ' ' || COALESCE(r.note, '')
+                ) NOT LIKE e.key ESCAPE '!'
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM run_fact AS t
+                    WHERE t.run_id = r.id AND t.kind = 'tag' AND LOWER(t.key || '=' || t.value) LIKE e.key ESCAPE '!'
+                )
+                AND NOT EXISTS (
+                    SELECT 1
+                    FROM source AS s
+                    WHERE s.run_id = r.id AND LOWER(s.path) LIKE e.key ESCAPE '!'
+                )
         )
     ORDER BY r.id DESC
     LIMIT CASE WHEN :row_limit >= 0 THEN :row_limit ELSE 9223372036854775807 END
