@@ -26,8 +26,9 @@ from tracker.compare.tree import (
     ordered,
 )
 from tracker.compare.tree_series import series_of
-from tracker.compare.verdicts import NO_SERIES, Judged
+from tracker.compare.verdicts import Judged
 from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
+from tracker.schema.series import NO_SERIES
 from tracker.store import queries
 from tracker.table import Numbered
 

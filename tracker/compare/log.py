@@ -11,12 +11,13 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
-from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
+from tracker.compare.log_verdicts import RunSeries, Said, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
+from tracker.schema.series import way_of
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
@@ -251,7 +252,7 @@ def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, 
             line = int(run.row["configuration_id"]), int(run.row["device_id"])
             promise = "" if measure.name == "memory" else promises.get((version, *line), "")
             expected = run.tags.get(EXPECTED, "") or promise
-            series = RunSeries(version, *line, _FIELDS[measure.name], part_of(key.profiler))
+            series = RunSeries(version, *line, _FIELDS[measure.name], way_of(key.profiler))
             yield _Value(version, key, number, expected, series, run.recording.sign(rests))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracker.store import queries
-from tracker.store.samples import SUMMARY, UNPROFILED
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -47,8 +46,3 @@ def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:
     """
     series = set(runs)
     return found.get(series.pop(), NOTHING) if len(series) == 1 else NOTHING
-
-
-def part_of(profiler: str) -> str:
-    """Return the part of the series by the profiler of a column."""
-    return {"off": UNPROFILED, "summary": SUMMARY}.get(profiler, "")

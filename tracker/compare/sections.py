@@ -28,8 +28,8 @@ from tracker.compare.collectives import (
 from tracker.compare.filters import matching
 from tracker.compare.kernels import pair_cores, pair_planes, with_canonical_names
 from tracker.compare.operators import own_time
-from tracker.results import API_KEY, BOTH, COMMUNICATION_KEY, IDLE_KEY, KERNEL_TYPE_KEY, MODULE_KEY, recording
-from tracker.results.recording import API_NAMES, NAMES
+from tracker.results import API_KEY, BOTH, COMMUNICATION_KEY, IDLE_KEY, KERNEL_TYPE_KEY, MODULE_KEY
+from tracker.schema.series import API_NAMES, MODULE_NAMES, NAMES
 from tracker.store import queries
 from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
 
@@ -308,7 +308,7 @@ MODULES: Final = MatchedTable(
     needs=coverage.OPS,
     rows=_module_rows,
     key=MODULE_KEY,
-    key_rests_on=frozenset({NAMES, recording.MODULES}),
+    key_rests_on=frozenset({NAMES, MODULE_NAMES}),
     has_calls=False,
     has_extremes=False,
 )

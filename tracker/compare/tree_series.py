@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tracker.compare.leaves import OTHER
+from tracker.schema.series import KERNEL_TIME, KIND, SeriesKey
 
 if TYPE_CHECKING:
     from tracker.compare.tree import Tree
     from tracker.compare.verdicts import Judged
-    from tracker.detect import Key
     from tracker.results import DiffOptions
 
-Found = Iterator[tuple[int, "Key"]]
+Found = Iterator[tuple[int, SeriesKey]]
 
 
-def series_of(tree: Tree, options: DiffOptions, judged: Judged) -> dict[int, Key]:
+def series_of(tree: Tree, options: DiffOptions, judged: Judged) -> dict[int, SeriesKey]:
     """Number of a row -> its series. A row that sums up several series, or is a part of one, has none.
 
     An op is its series where it stands in one place of the tree alone and no other ops are in its time; a kernel is at
@@ -26,7 +26,7 @@ def series_of(tree: Tree, options: DiffOptions, judged: Judged) -> dict[int, Key
     """
     if judged.found is None or options.module:
         return {}
-    found: dict[int, Key] = {}
+    found: dict[int, SeriesKey] = {}
     if options.tree != "kernel" and judged.of_ops:
         found |= _ops(tree, judged)
     if not options.op:
@@ -45,19 +45,19 @@ def _ops(tree: Tree, judged: Judged) -> Found:
 def _kernels(tree: Tree, judged: Judged) -> Found:
     for node in tree.roots:
         _, name, shapes = tree.names[node]
-        yield node, ("kernel", "total_ns", name, shapes, "")
+        yield node, KIND["kernel"].make_key(KERNEL_TIME.name, (name, shapes))
 
 
 def _phases(tree: Tree, judged: Judged) -> Found:
     for node in tree.roots:
         phase = tree.names[node][1]
         if phase != OTHER:  # the ops of no phase, which are no series
-            yield node, ("phase", judged.metric, phase, "", "")
+            yield node, SeriesKey("phase", judged.metric, phase)
 
 
 def _modules(tree: Tree, judged: Judged) -> Found:
     assert judged.found is not None
-    phases: dict[str, list[Key]] = {}
+    phases: dict[str, list[SeriesKey]] = {}
     for key in judged.found.said:
         if key[:2] == ("module", judged.metric):
             phases.setdefault(key[2], []).append(key)

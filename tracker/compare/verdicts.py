@@ -6,7 +6,7 @@ Each row of a table is one series; its verdict may rest on other runs than the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 from tracker.columns import Columns, objects
 from tracker.compare.comparable import INSTEAD, find_refusal
 from tracker.compare.operators import own_time
-from tracker.detect import Key, Verdict, traits_of, words_of_limits
+from tracker.detect import Verdict, traits_of, words_of_limits
 from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import (
     STEP,
@@ -26,11 +26,21 @@ from tracker.regressions.sides import (
     stored_or_history,
     verdicts_of_sides,
 )
-from tracker.regressions.track import WAYS
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.recording import STEP as STEP_CUT
 from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.units import counted, format_bytes, format_diff, format_numbers, some_of
+from tracker.schema.series import (
+    KIND,
+    KIND_OF_TABLE,
+    NO_SERIES,
+    OWN_TIMES,
+    RUN,
+    STEP_BOUNDS,
+    STEP_KEY,
+    WAYS,
+    SeriesKey,
+    metric_of_column,
+)
+from tracker.units import counted, format_diff, format_numbers, some_of
 
 if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
@@ -38,16 +48,11 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 _FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
-FIELD_OF: Final = {"step_ns": "duration_ns"}
-"""Metric of an overall row -> metric of its series, where they differ."""
-_RUN: Final = "run"
 _MARKS: Final = 2
 """Words of users that a headline names."""
 _NO_REASON: Final = "acknowledged"
 """What stands for the reason of an ack that gives none."""
-_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 Row = Mapping[str, Any]
-NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
 class Judged(Struct, frozen=True, eq=False):
@@ -118,22 +123,27 @@ class Judged(Struct, frozen=True, eq=False):
         """Return the rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others
         is not judged.
         """
-        if name not in _SERIES or self.found is None or name in self.left_out or not len(table):
+        is_judged = name == "overall" or name in KIND_OF_TABLE
+        if not is_judged or self.found is None or name in self.left_out or not len(table):
             return table
-        found = self.filled(table, _SERIES[name](self, table))
+        if name == "overall":
+            keys = _list_keys_of_run(self.found, table)
+        else:
+            keys = list_keys(name, table, self.metric, by_name=self.by_name)
+        found = self.filled(table, keys)
         if name != "overall" or self.recorded is None or not self.recorded.found:
             return found
         verdicts, reasons = [], []
         for metric, verdict, reason in found.rows("metric", "verdict", "reason"):
-            field = FIELD_OF.get(metric, metric)
+            field = metric_of_column(metric)
             # a stored verdict rests on runs whose steps were cut alike: it says nothing of these two numbers
-            stands = all(one.aspect.disturbs != {STEP_CUT} for one in self.recorded.of(_RUN, field))
+            stands = all(one.aspect.disturbs != {STEP_BOUNDS} for one in self.recorded.of(RUN, field))
             verdicts.append(verdict if stands else None)
             has_words = stands and (verdict or reason)
-            reasons.append(reason if has_words else self.recorded.why_not(_RUN, field) or None)
+            reasons.append(reason if has_words else self.recorded.why_not(RUN, field) or None)
         return found.having(verdict=objects(verdicts), reason=objects(reasons))
 
-    def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
+    def filled(self, table: Columns, keys: Sequence[SeriesKey]) -> Columns:
         """Return the rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none,
         and a row that shares its series with others is not judged.
         """
@@ -164,9 +174,9 @@ class Judged(Struct, frozen=True, eq=False):
             filled["reason"] = objects([own if word or not other else other for word, own, other in words])
         return table.having(**filled)
 
-    def op_key(self, name: str, input_shapes: str) -> Key:
+    def op_key(self, name: str, input_shapes: str) -> SeriesKey:
         """Return the series of an op with shapes, or without ("op_name")."""
-        return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
+        return SeriesKey("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes)
 
     def of_op(self, name: str, input_shapes: str) -> Row | None:
         """Return what is said of an op with shapes, or without ("op_name"), None for nothing."""
@@ -174,7 +184,7 @@ class Judged(Struct, frozen=True, eq=False):
 
     def of_name(self, name: str) -> Row | None:
         """Return what is said of all shapes of an op together."""
-        return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
+        return self._row(SeriesKey("op_name", self.metric, name)) if self.of_ops else None
 
     def of_cause(self, name: str, input_shapes: str) -> Row | None:
         """Return what is said of an op: of the shapes `input_shapes`, of all together without any."""
@@ -183,12 +193,12 @@ class Judged(Struct, frozen=True, eq=False):
     def of_total(self, total_metric: str) -> Row | None:
         """Return what is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
         name = total_metric.removesuffix("_ns").replace("_", " ")
-        rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
+        rows = (self._row(SeriesKey(RUN, metric_of_column(total_metric), name, part=way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
     def of_part(self, metric: str) -> Row | None:
         """Return what is said of a part of the step, by its metric."""
-        keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (_RUN, metric)]
+        keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (RUN, metric)]
         return next((row for key in keys if (row := self._row(key)) is not None), None)
 
     def findings(self) -> dict[str, Row]:
@@ -201,7 +211,7 @@ class Judged(Struct, frozen=True, eq=False):
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
         rows = [
-            {**dict(zip(_KEY, key, strict=True)), **own}
+            {**dict(zip(SeriesKey._fields, key, strict=True)), **own}
             for key, own in sorted(self.found.said.items(), key=itemgetter(0))
             if own["verdict"] in _FINDINGS and key[0] in kinds and key[1] == self.metric
         ]
@@ -211,7 +221,7 @@ class Judged(Struct, frozen=True, eq=False):
             of_name.setdefault(row["name"], row)
         return {row["name"]: row for row in sorted(of_name.values(), key=_by_contribution)}
 
-    def _row(self, key: Key) -> Row | None:
+    def _row(self, key: SeriesKey) -> Row | None:
         row = None if self.found is None else self.found.said.get(key)
         return None if row is None or row["verdict"] is None else row
 
@@ -252,7 +262,7 @@ def judge(
             judgement, None, own_time(candidate), by_name, left_out, whole_ops, recorded=recorded, history=history
         )
     counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
-    step = recorded.why_not(_RUN, "duration_ns")
+    step = recorded.why_not(RUN, "duration_ns")
     not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
     limits = words_of_limits(found.rows)
     sentences = (
@@ -265,8 +275,7 @@ def judge(
         *_without_verdicts(left_out, options),
     )
     judgement = Judgement(True, sentences, found.shift, tuple(counts.items()), stored=found.base_runs is not None)
-    key: Key = (_RUN, "duration_ns", "step", "", "")
-    traits = traits_of([key], found.rows, device_timed=candidate.side.timeline == "device")
+    traits = traits_of([STEP_KEY], found.rows, device_timed=candidate.side.timeline == "device")
     step_ratio = float(np.expm1(traits.ratio[0]))
     return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded, history)
 
@@ -316,7 +325,7 @@ def _shared(found: SideVerdicts) -> str:
 
 def _still(found: SideVerdicts) -> Iterator[str]:
     """Yield what an older finding says of the step."""
-    keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
+    keys = {key[2]: key for key in found.still if key[0] == RUN and key[2] in STEP}
     if keys:
         name = next(name for name in STEP if name in keys)
         yield f"The {'step' if name == 'step' else 'time of the whole capture'} is {found.still[keys[name]]}."
@@ -351,61 +360,25 @@ def _without_verdicts(left_out: frozenset[str], options: DiffOptions) -> Iterato
         yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
 
 
-def _ops(judged: Judged, table: Columns) -> list[Key]:
-    return [judged.op_key(*pair) for pair in table.rows("name", "input_shapes")]
+def list_keys(table_name: str, table: Columns, own_time: str, *, by_name: bool) -> list[SeriesKey]:
+    """Return the series of each row of a table of a Diff; NO_SERIES for rows that are none.
+
+    `own_time`: the time that operators are judged by; `by_name`: all shapes of an operator are one row.
+    """
+    kind = KIND_OF_TABLE[table_name]
+    if kind.word == "op" and by_name:
+        kind = KIND["op_name"]
+    metric = own_time if kind.metrics == OWN_TIMES else kind.metrics[0].name
+    return [kind.make_key(metric, values) for values in table.rows(*kind.diff_columns)]
 
 
-def _kernels(judged: Judged, table: Columns) -> list[Key]:
-    return [("kernel", "total_ns", *pair, "") for pair in table.rows("name", "input_shapes")]
-
-
-def _communication(judged: Judged, table: Columns) -> list[Key]:
-    return [
-        ("communication", "total_ns", kind, "", part_of_collective(role, size))
-        for kind, role, size in table.rows("kind", "group_role", "size_class_bytes")
-    ]
-
-
-def part_of_collective(role: str, size_class_bytes: float | None) -> str:
-    """Return what tells the series of a collective from others of its kind."""
-    known = size_class_bytes is not None and size_class_bytes > 0
-    return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
-
-
-def _modules(judged: Judged, table: Columns) -> list[Key]:
-    return [
-        ("module", judged.metric, module, "", phase) if module else NO_SERIES
-        for module, phase in table.rows("module", "phase")
-    ]
-
-
-def _memory(judged: Judged, table: Columns) -> list[Key]:
-    return [("memory", "bytes", *pair, "") for pair in table.rows("name", "input_shapes")]
-
-
-def _api(judged: Judged, table: Columns) -> list[Key]:
-    return [("api", "self_ns", name, "", level) for level, name in table.rows("level", "name")]
-
-
-def _overall(judged: Judged, table: Columns) -> list[Key]:
-    assert judged.found is not None
-    rows_of_runs = {key: row for key, row in judged.found.said.items() if key[0] == _RUN}
-    run = {}
-    # what both sides measured in the same way, a trace before the others; where nothing is judged, the reason why
+def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]:
+    """Return the series of each overall row: what both sides measured in the same way, the best of WAYS."""
+    key_of_metric: dict[str, SeriesKey] = {}
+    # later ones replace earlier ones: a series without a verdict stands, for its reason, where none has one
     for has_verdict in (False, True):
         for way in reversed(WAYS):
-            for key, row in rows_of_runs.items():
-                if key[4] == way and (row["verdict"] is not None) == has_verdict:
-                    run[key[1]] = key
-    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
-
-
-_SERIES: Final[Mapping[str, Callable[[Judged, Columns], list[Key]]]] = {
-    "overall": _overall,
-    "ops": _ops,
-    "kernels": _kernels,
-    "communication": _communication,
-    "memory": _memory,
-    "modules": _modules,
-    "api": _api,
-}
+            for key, row in verdicts.said.items():
+                if key.kind == RUN and key.part == way and (row["verdict"] is not None) == has_verdict:
+                    key_of_metric[key.metric] = key
+    return [key_of_metric.get(metric_of_column(metric), NO_SERIES) for metric in table["metric"]]

@@ -14,7 +14,7 @@ from tracker.columns import F64, I64, Flags, Texts, objects
 from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, OF_SERIES, Thresholds, is_limit_of, specific, track_limits
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import Key
+from tracker.schema.series import KIND, RUN, RUN_SERIES_OF, SeriesKey
 
 NO_OPERATORS: Final = frozenset({NO_OP, UNLINKED_OP, NOT_LISTED})
 """Names of rows that stand for device work without an operator."""
@@ -43,17 +43,6 @@ class KindCode(IntEnum):
     """Phases and modules."""
     RATE = 11
     """Throughput, and how uneven the ranks are."""
-
-
-_RUN_KINDS = {
-    "step": KindCode.STEP, "mean step": KindCode.PART, "e2e": KindCode.WHOLE, "compute": KindCode.WHOLE,
-    "peak memory": KindCode.PEAK, "throughput": KindCode.RATE, "imbalance": KindCode.RATE, "rank spread": KindCode.RATE,
-}  # fmt: skip
-_KINDS = {
-    "op": KindCode.OPERATOR, "op_name": KindCode.NAME, "kernel": KindCode.KERNEL, "api": KindCode.API,
-    "communication": KindCode.COMMUNICATION, "memory": KindCode.MEMORY, "phase": KindCode.PART,
-    "module": KindCode.PART,
-}  # fmt: skip
 
 
 class SeriesTraits(Struct, frozen=True):
@@ -98,7 +87,7 @@ class SeriesTraits(Struct, frozen=True):
         return SeriesTraits(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
-def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
+def series_of(keys: Sequence[SeriesKey], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
     """Describe the series of a track by their keys, with the default limits of their kinds.
 
     Leaves are operators, timed on the device where any is, else kernels; what was launched outside any operator is
@@ -117,7 +106,7 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
         of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] == "op"), default=None)
     codes, families = [], []
     for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
-        code = _RUN_KINDS.get(name, KindCode.WAIT) if kind == "run" else _KINDS[kind]
+        code = _code_of(kind, name)
         if kind in ("op", "kernel"):
             code = KindCode.OPERATOR if rank == of_leaf else KindCode.KERNEL
         codes.append(code)
@@ -140,7 +129,15 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     )  # fmt: skip
 
 
-def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
+def _code_of(kind: str, name: str) -> KindCode:
+    if kind != RUN:
+        return KindCode[KIND[kind].judged_as]
+    series = RUN_SERIES_OF.get(name)
+    # idle time by cause has a series per cause
+    return KindCode.WAIT if series is None else KindCode[series.judged_as]
+
+
+def traits_of(keys: Sequence[SeriesKey], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
     """What the judge must know of the series of a track, with the limits that users set."""
     series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
     ratio, floor = np.expm1(series.ratio), series.floor.copy()

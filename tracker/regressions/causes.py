@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
-from tracker.profile import IDLE_SERIES, OF_A_RUN, OF_THE_CODE
+from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
+from tracker.schema.series import IDLE_SERIES
 from tracker.store import Store, queries
 from tracker.units import some_of
 

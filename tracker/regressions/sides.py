@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect import CHANGES, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
@@ -27,6 +27,7 @@ from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
+from tracker.schema.series import SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -43,7 +44,7 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
-Said = dict[Key, dict[str, Any]]
+Said = dict[SeriesKey, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
@@ -130,8 +131,8 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     gates: Mapping[str, GateResult]
     host: str = ""
     base_runs: tuple[int, ...] | None = None
-    still: Mapping[Key, str] = field(default_factory=dict)
-    excused: frozenset[Key] = frozenset()
+    still: Mapping[SeriesKey, str] = field(default_factory=dict)
+    excused: frozenset[SeriesKey] = frozenset()
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
 
@@ -144,9 +145,9 @@ class Marks(Struct, frozen=True):
     SideVerdicts.
     """
 
-    excused: frozenset[tuple[Key, int]] = frozenset()
+    excused: frozenset[tuple[SeriesKey, int]] = frozenset()
     older: tuple[Any, ...] = ()
-    still: Mapping[Key, str] = field(default_factory=dict)
+    still: Mapping[SeriesKey, str] = field(default_factory=dict)
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
 
@@ -320,10 +321,14 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
 
 def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> Said:
     """The stored verdicts of a version."""
-    return {
-        tuple(one[:5]): {name: np.nan if own is None and name in NUMBERS else own for name, own in one._mapping.items()}
-        for one in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind)
-    }
+    said: Said = {}
+    for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
+        verdict = dict(stored._mapping)
+        for name in NUMBERS:
+            if verdict[name] is None:
+                verdict[name] = np.nan
+        said[SeriesKey._make(stored[:5])] = verdict
+    return said
 
 
 def _stored_gates(
@@ -453,7 +458,7 @@ def _gate(
     )  # fmt: skip
 
 
-def _step_key(said: Said) -> Key | None:
+def _step_key(said: Said) -> SeriesKey | None:
     """The series that is the step, of those with a verdict."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
     return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
@@ -481,17 +486,19 @@ def _is_news(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
     return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
-def _key(row: Any) -> Key:
-    return row.kind, row.metric, row.name, row.input_shapes, row.part
+def _key(row: Any) -> SeriesKey:
+    return SeriesKey(row.kind, row.metric, row.name, row.input_shapes, row.part)
 
 
-def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]) -> dict[Key, str]:
+def _still(
+    connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]
+) -> dict[SeriesKey, str]:
     """Series -> how far it is above what it was before an older finding of it, in words."""
     label = track.label_of_run
     series = sorted({row.series_id for row in rows})
     values = stored_tracks.read_values_of_series(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
     now = dict(zip(series, over_runs(values).tolist(), strict=True))
-    found: dict[Key, str] = {}
+    found: dict[SeriesKey, str] = {}
     for row in rows:
         since = f"I-{row.incident_id}, open since {row.version}"
         before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]

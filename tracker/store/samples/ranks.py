@@ -10,19 +10,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, StepRow, known_medians
-from tracker.store.samples.families import (
-    BALANCE,
-    MEAN_STEP,
-    PEAK,
-    RUN,
-    RUN_LEVEL,
-    THROUGHPUT,
-    WHOLE_CAPTURE,
-    Family,
-    RankRows,
-    SeriesKey,
-    families,
-)
+from tracker.schema.series import RUN, RUN_LEVEL, SeriesKey, key_of_run
+from tracker.store.samples.families import Family, RankRows, make_families
 from tracker.store.samples.statistics import (
     SparseSteps,
     is_sparse,
@@ -44,6 +33,10 @@ VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS = range(len(STATISTICS))
 _FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
 _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
+_PEAK: Final = key_of_run("peak memory").metric
+_THROUGHPUT: Final = "throughput"
+_OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", _THROUGHPUT})
+"""Series that the whole capture may know where its steps do not."""
 
 
 class Measured(Struct, frozen=True):
@@ -62,7 +55,7 @@ def measure(rows: RankRows) -> Measured:
     """Return all series of a rank that are above 0 in any step; what lies outside all markers is left out."""
     parts = [_run_level(rows)]
     if rows.steps:
-        for family in families(rows):
+        for family in make_families(rows):
             parts += _summed(family, rows.steps)
     keys = [key for part in parts for key in part.keys]
     numbers = np.concatenate([part.numbers for part in parts])
@@ -80,7 +73,10 @@ def _run_level(rows: RankRows) -> Measured:
             continue
         values = [getattr(row.breakdown, field) for row in rows.steps]
         whole = getattr(rows.overall, field)
-        if field in WHOLE_CAPTURE and (all(value is None for value in values) or (field == PEAK and whole is not None)):
+        if name in _OF_WHOLE_CAPTURE and all(value is None for value in values):
+            values = [whole]
+        if field == _PEAK and whole is not None:
+            # no median: the largest of the whole capture, and of all ranks
             values = [whole]
         table[at, : len(values)] = [np.nan if value is None else value for value in values]
     step = list(RUN_LEVEL).index("step")
@@ -91,8 +87,10 @@ def _run_level(rows: RankRows) -> Measured:
         table[-1, 0] = mean_over_steps(times[None, :], weights[in_time])[0]
     else:
         table[-1, 0] = table[step, 0]
-    found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
-    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
+    keys = []
+    for name in (*RUN_LEVEL, "mean step"):
+        unit = rows.unit if name == _THROUGHPUT else ""
+        keys.append(key_of_run(name, unit=unit, way=rows.way))
     return _kept(keys, table, None, weights)
 
 
@@ -217,7 +215,7 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     for column in range(len(STATISTICS)):
         numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
     numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
-    peaks = np.array([key.metric == PEAK for key in keys], dtype=bool)
+    peaks = np.array([key.metric == _PEAK for key in keys], dtype=bool)
     numbers[peaks, VALUE] = numbers[peaks, MAX]
     spread = np.full(len(places), np.nan)
     for stage in sorted(set(stages.tolist())):
@@ -250,10 +248,11 @@ def _balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) 
         for stage in sorted(set(stages.tolist())):
             known = own[(stages == stage) & ~np.isnan(own)]
             if len(known) > 1 and known.min() > 0:
-                ends = float(known.max() / np.median(known)), float(known.max() / known.min())
-                for (metric, name), ratio in zip(BALANCE.items(), ends, strict=True):
-                    key = SeriesKey(RUN, metric, name, part=part)
-                    found[key] = max(found.get(key, 0.0), ratio)
+                slowest = known.max()
+                ratios = {"imbalance": slowest / np.median(known), "rank spread": slowest / known.min()}
+                for name, ratio in ratios.items():
+                    key = key_of_run(name, way=part)
+                    found[key] = max(found.get(key, 0.0), float(ratio))
     return found
 
 
