@@ -13,11 +13,11 @@ from tracker.compare import (
     environment,
     explain,
     kernels,
-    levels,
     memory,
     operators,
     overall,
     sections,
+    tree_tables,
     verdicts,
 )
 from tracker.compare.bottleneck import bottleneck
@@ -118,7 +118,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             explanation=explain.explain(left, right, found, measured, options, judged, recorded, tables),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
-            tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
+            tree_table=recorded.tree(tree_tables.compared(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
             samples=DiffSamples(
@@ -149,7 +149,7 @@ def _drawn_tree(
     if not options.with_flame or options.tree:
         return {}
     word = "module" if any(modules.listed("module")) else "op"
-    tree = levels.compared(left, right, replace(options, by=(word,)), judged)
+    tree = tree_tables.compared(left, right, replace(options, by=(word,)), judged)
     return {"word": word, "tree": tuple(tree.rows("level", "name", "baseline_ns", "candidate_ns"))}
 
 

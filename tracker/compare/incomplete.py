@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.headline import short_labels
+from tracker.compare.references import short_labels
 from tracker.results.recording import incomplete_of
 from tracker.units import counted, format_numbers
 

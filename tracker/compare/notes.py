@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import coverage
 from tracker.compare.collectives import notes_of_difference, notes_of_groups, roles_by_size
 from tracker.compare.coverage import note_on_older_steps
-from tracker.compare.headline import short_labels
 from tracker.compare.overall import note_on_outside_work, note_on_slow_steps, note_on_steps_without_time
 from tracker.compare.overall_rows import group_splits, is_split
+from tracker.compare.references import short_labels
 from tracker.compare.sections import pairing_of
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
-from tracker.compare import collectives, counters, levels, summaries
+from tracker.compare import collectives, counters, summaries, tree_tables
 from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.collectives import notes_of_groups
@@ -105,7 +105,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             options=options,
             is_pruned=bool(side.pruned_runs()),
             bottleneck=bottleneck(side),
-            tree_table=levels.of_run(side, options) if options.tree else None,
+            tree_table=tree_tables.of_run(side, options) if options.tree else None,
             notes=(
                 *note_on_older_steps(side),
                 *(notes_on_files_beside(side) if store is not None and side.store is store else ()),
