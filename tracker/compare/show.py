@@ -105,7 +105,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             options=options,
             is_pruned=bool(side.pruned_runs()),
             bottleneck=bottleneck(side),
-            tree_table=tree_tables.of_run(side, options) if options.tree else None,
+            tree_table=tree_tables.show_tree(side, options) if options.tree else None,
             notes=(
                 *note_on_older_steps(side),
                 *(notes_on_files_beside(side) if store is not None and side.store is store else ()),

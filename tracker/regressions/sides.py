@@ -44,7 +44,7 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
-Said = dict[SeriesKey, dict[str, Any]]
+VerdictsBySeries = dict[SeriesKey, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
@@ -116,15 +116,19 @@ class UserMark(Struct, frozen=True):
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
-    """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
-    are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
-    None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
-    a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to; `history`: of a candidate that is a version; `marks`: what users said
-    of the findings that came between the sides.
+    """How candidate runs were judged against baseline runs.
+
+    `by_series`: the verdict of each series.
+    `rows`: the limits that users set, with which `limits` were made.
+    `shift`: how much slower all operators together are, a ratio; None where too few of them are in all runs.
+    `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
+    `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
+    `still`: what was found before the candidate and is open in it, in words.
+    `excused`: series that users marked as expected, or as a false positive.
+    `history`: of a candidate that is a version; `marks`: of users on findings that came between the sides.
     """
 
-    said: Said
+    by_series: VerdictsBySeries
     rows: tuple[Threshold, ...]
     limits: Thresholds
     shift: float | None
@@ -319,9 +323,9 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     return _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))[0]
 
 
-def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> Said:
+def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> VerdictsBySeries:
     """The stored verdicts of a version."""
-    said: Said = {}
+    said: VerdictsBySeries = {}
     for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
         verdict = dict(stored._mapping)
         for name in NUMBERS:
@@ -332,7 +336,7 @@ def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | 
 
 
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, said: Said, rows: Sequence[Any]
+    connection: Connection, track: TrackRuns, row: JudgedRow, said: VerdictsBySeries, rows: Sequence[Any]
 ) -> tuple[dict[str, GateResult], str]:
     """How each word of `--fail-on` ends, without findings that users called expected or invalid; and the slow host.
     `said`: the verdicts of the version; `rows`: findings that are open in it.
@@ -403,7 +407,7 @@ def judge_sides(
     # as verdicts are stored; None where nothing is to be said
     has_words, reasons = stated(track, own)
     numbers = numbers_of(track, own, limits)
-    said: Said = {}
+    said: VerdictsBySeries = {}
     for row, key in enumerate(keys):
         is_judged = has_words[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE)
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
@@ -440,7 +444,7 @@ def judge_sides(
 
 
 def _gate(
-    limits: Thresholds, said: Said, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
+    limits: Thresholds, said: VerdictsBySeries, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
     is_machine: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `found`: kind, name and sign of the findings that are not the machine's."""
@@ -458,13 +462,13 @@ def _gate(
     )  # fmt: skip
 
 
-def _step_key(said: Said) -> SeriesKey | None:
+def _step_key(said: VerdictsBySeries) -> SeriesKey | None:
     """The series that is the step, of those with a verdict."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
     return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
 
 
-def _step_of(said: Said) -> dict[str, Any] | None:
+def _step_of(said: VerdictsBySeries) -> dict[str, Any] | None:
     key = _step_key(said)
     return None if key is None else said[key]
 
