@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 
-class RunSeries(Struct, frozen=True):
+class JudgedNumber(Struct, frozen=True):
     """A number of whole runs, and the version that it was judged of. `part`: how it was measured."""
 
     version: str
@@ -33,14 +33,14 @@ class Said(Struct, frozen=True):
 NOTHING = Said(None, None)
 
 
-def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
+def said_of_runs(store: Store, workload: str) -> dict[JudgedNumber, Said]:
     """Every whole-run number of every version of a workload that was judged."""
-    names = (*RunSeries.__struct_fields__, "verdict", "raw_change")
+    names = (*JudgedNumber.__struct_fields__, "verdict", "raw_change")
     rows = queries.run_verdicts(store, workload).rows(*names)
-    return {RunSeries(*series): Said(verdict, change) for *series, verdict, change in rows}
+    return {JudgedNumber(*series): Said(verdict, change) for *series, verdict, change in rows}
 
 
-def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:
+def said_of(found: Mapping[JudgedNumber, Said], runs: Iterable[JudgedNumber]) -> Said:
     """Return what is said of the number that these runs of one version reached; nothing where they are of several
     lines, or a log without a profiler says it under another part.
     """
