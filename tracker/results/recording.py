@@ -248,26 +248,30 @@ class Difference(Struct, frozen=True):
 
 
 def alike(keys: Sequence[SeriesKey], recordings: Sequence[Recording], last: int) -> Flags | None:
-    """(series, runs): whether each run was recorded like the run at `last`, in all that the series rests on; None where
-    all are alike.
+    """Return (series, runs): whether each run was recorded like the run at `last`, in all that the series rests on;
+    None where all are alike.
     """
-    if len(set(recordings)) < 2:
+    distinct = set(recordings)
+    if len(distinct) < 2:
         return None
-    own = recordings[last]
-    same = {}
-    for pair in {(key.kind, key.metric) for key in keys}:
-        on = rests_on(*pair, own.timeline)
-        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
-        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
-    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
+    of_last = recordings[last]
+    runs_alike = {}
+    # series of one kind and metric rest on the same
+    for kind, metric in {(key[0], key[1]) for key in keys}:
+        measure = rests_on(kind, metric, of_last.timeline)
+        is_alike = {recording: recording.sign(measure) == of_last.sign(measure) for recording in distinct}
+        runs_alike[kind, metric] = np.array([is_alike[recording] for recording in recordings], dtype=bool)
+    rows = [runs_alike[key[0], key[1]] for key in keys]
+    return np.array(rows, dtype=bool).reshape(len(keys), len(recordings))
 
 
 def incomplete_cells(keys: Sequence[SeriesKey], recordings: Sequence[Recording]) -> Flags | None:
     """Return (series, runs): whether the records of a run that a series rests on are incomplete; None for nowhere."""
-    if not any(one.incomplete != Incomplete() for one in recordings):
+    if all(recording.incomplete == Incomplete() for recording in recordings):
         return None
-    known = {one: [one.lacks(key) for key in keys] for one in set(recordings)}
-    return np.array([known[one] for one in recordings], dtype=bool).reshape(len(recordings), len(keys)).T
+    column_of_recording = {recording: [recording.lacks(key) for key in keys] for recording in set(recordings)}
+    columns = [column_of_recording[recording] for recording in recordings]
+    return np.array(columns, dtype=bool).reshape(len(recordings), len(keys)).T
 
 
 def has_shapes(shaped: int, ops: int) -> bool | None:
@@ -279,23 +283,23 @@ def has_shapes(shaped: int, ops: int) -> bool | None:
 
 
 def differences(baseline: Iterable[Recording], candidate: Iterable[Recording]) -> tuple[Difference, ...]:
-    """The aspects in which the two sides share no recording, in the order of ASPECTS."""
-    sides = [list(side) for side in (baseline, candidate)]
-    found = []
+    """Return the aspects in which the two sides share no recording, in the order of ASPECTS."""
+    baseline, candidate = list(baseline), list(candidate)
+    differing = []
     for aspect in ASPECTS:
-        one, other = ({getattr(recording, aspect.field) for recording in side} for side in sides)
-        if one and other and not one & other:
-            found.append(Difference(aspect, *(" | ".join(sorted(own)) for own in (one, other))))
-    return tuple(found)
+        before = {getattr(recording, aspect.field) for recording in baseline}
+        after = {getattr(recording, aspect.field) for recording in candidate}
+        if before and after and not before & after:
+            differing.append(Difference(aspect, " | ".join(sorted(before)), " | ".join(sorted(after))))
+    return tuple(differing)
 
 
-def disturbing(found: Iterable[Difference], measure: frozenset[str]) -> tuple[Difference, ...]:
-    """Those of the differences that make this measure incomparable."""
-    return tuple(one for one in found if one.aspect.disturbs & measure)
+def disturbing(differing: Iterable[Difference], measure: frozenset[str]) -> tuple[Difference, ...]:
+    """Return those of the differences that make this measure incomparable."""
+    return tuple(difference for difference in differing if difference.aspect.disturbs & measure)
 
 
-def remedies(found: Sequence[Difference]) -> str:
-    """How to record both sides alike, as one sentence; "" for nothing."""
-    texts = list(dict.fromkeys(one.aspect.remedy for one in found))
-    text = "; ".join(texts)
+def remedies(differing: Sequence[Difference]) -> str:
+    """Return how to record both sides alike, as one sentence; "" for nothing."""
+    text = "; ".join(dict.fromkeys(difference.aspect.remedy for difference in differing))
     return f"{text[:1].upper()}{text[1:]} to compare them." if text else ""
