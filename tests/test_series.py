@@ -17,7 +17,7 @@ from tracker.schema.series import (
     SeriesKey,
     find_metric,
     key_of_run,
-    metric_of_column,
+    metric_of_number,
     own_time_of,
     part_of_collective,
 )
@@ -77,7 +77,7 @@ def test_part_of_a_collective_is_role_and_size_class():
 def test_series_of_whole_runs():
     assert key_of_run("step") == SeriesKey("run", "duration_ns", "step")
     assert key_of_run("throughput", unit="images/s", way=WAYS[1]).part == "summary"
-    assert metric_of_column("step_ns") == key_of_run("step").metric
+    assert metric_of_number("step_ns") == key_of_run("step").metric
     assert own_time_of("device") == "device_self_ns"
 
 

@@ -82,7 +82,7 @@ def explain(
     renames = find_renames(baseline, candidate, ops)
     parts = _list_parts(sides, before, after, metric)
 
-    ranges = (find_range(baseline, metric), find_range(candidate, metric))
+    ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
     headline = make_headline(
         baseline,
@@ -134,9 +134,9 @@ def _title_of_rest(sides: tuple[LoadedSide, LoadedSide]) -> str:
     """Return what the total changed by beyond its operators: no operator ran, or on a device several at the
     same time.
     """
-    what = "idle time: no operator runs"
-    if not _are_host_timelines(sides):
-        what += ", less what runs at the same time"
+    what = "idle time, less what runs at the same time"
+    if _are_host_timelines(sides):
+        what = "idle time: no operator runs"
     return f"rest ({what}; {_NO_SUMS})"
 
 
@@ -195,7 +195,7 @@ def _find_ranges(side: LoadedSide, rows: Columns, key: Sequence[str]) -> dict[tu
     return dict(zip(keys.rows(*key), ranges, strict=True))
 
 
-def find_range(side: LoadedSide, metric: str) -> Range | None:
+def _find_range(side: LoadedSide, metric: str) -> Range | None:
     """Return the smallest and the largest `metric` of the runs of `side`, None where none states it."""
     values = run_numbers(side).get(metric)
     return (min(values), max(values)) if values else None

@@ -28,7 +28,7 @@ from tracker.results.verdicts import (
     GateResult,
     Outcome,
 )
-from tracker.schema.series import KIND_OF_TABLE, RUN, SeriesKey, key_of_run, metric_of_column, own_time_of
+from tracker.schema.series import KIND_OF_TABLE, RUN, SeriesKey, key_of_run, metric_of_number, own_time_of
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
@@ -145,7 +145,7 @@ class _Gating(Struct, frozen=True):
         table = self.diff.tables[table_name]
         rows = [dict(zip(table.arrays, values, strict=True)) for values in table.rows(*table.arrays)]
         if table_name == _OVERALL:
-            keys = [_key_of_run_metric(metric_of_column(row["metric"])) for row in rows]
+            keys = [_key_of_run_metric(metric_of_number(row["metric"])) for row in rows]
         else:
             by_name = self.diff.options.match == "name"
             keys = list_keys(table_name, table, self.own_time, by_name=by_name)

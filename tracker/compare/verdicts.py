@@ -27,11 +27,13 @@ from tracker.schema.series import (
     NO_SERIES,
     OWN_TIMES,
     RUN,
+    RUN_SERIES_OF_NUMBER,
     STEP_BOUNDS,
     STEP_KEY,
     WAYS,
     SeriesKey,
-    metric_of_column,
+    key_of_run,
+    metric_of_number,
 )
 
 if TYPE_CHECKING:
@@ -136,8 +138,8 @@ class Judged(Struct, frozen=True, eq=False):
         A stored verdict rests on runs whose steps were cut alike: it says nothing of the two numbers of the row.
         """
         verdicts, reasons = [], []
-        for column, verdict, reason in table.rows("metric", "verdict", "reason"):
-            metric = metric_of_column(column)
+        for number, verdict, reason in table.rows("metric", "verdict", "reason"):
+            metric = metric_of_number(number)
             is_cut_alike = all(one.aspect.disturbs != {STEP_BOUNDS} for one in self.recorded.of(RUN, metric))
             verdicts.append(verdict if is_cut_alike else None)
             if is_cut_alike and (verdict or reason):
@@ -163,12 +165,11 @@ class Judged(Struct, frozen=True, eq=False):
         """Return the verdict of these shapes of an operator, without any of all shapes together; None for none."""
         return self.find_op(name, input_shapes) if input_shapes else self.find_op_name(name)
 
-    def find_total(self, column: str) -> Row | None:
+    def find_total(self, number: str) -> Row | None:
         """Return the verdict of `step_ns`, `e2e_ns` or `mean_step_ns`, None for none."""
-        metric = metric_of_column(column)
-        name = column.removesuffix("_ns").replace("_", " ")
+        series = RUN_SERIES_OF_NUMBER[number]
         for way in WAYS:
-            row = self._find(SeriesKey(RUN, metric, name, part=way))
+            row = self._find(key_of_run(series.name, way=way))
             if row is not None:
                 return row
         return None
@@ -316,4 +317,4 @@ def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]
             for key, row in rows_of_run.items():
                 if key.part == way and (row["verdict"] is not None) == has_verdict:
                     key_of_metric[key.metric] = key
-    return [key_of_metric.get(metric_of_column(column), NO_SERIES) for column in table["metric"]]
+    return [key_of_metric.get(metric_of_number(number), NO_SERIES) for number in table["metric"]]

@@ -50,9 +50,7 @@ _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",
 _PLACE_OF_KIND: Final = {kind: place for place, kind in enumerate(KIND)}
 """Kind -> its place among the findings of an incident."""
 _NUMBERS_OF_RUN: Final = {
-    series.name: series.column or series.metric.name
-    for series in RUN_SERIES
-    if (series.column or series.metric.name) in FINDINGS_COLUMNS["lines"]
+    series.name: series.number for series in RUN_SERIES if series.number in FINDINGS_COLUMNS["lines"]
 }
 """Series of whole runs -> its column."""
 SEVERITIES: Final = ("critical", "warning", "info")

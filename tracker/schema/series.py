@@ -228,19 +228,21 @@ IDLE_SERIES: Final = "idle: "
 
 
 class RunSeries(Struct, frozen=True):
-    """A series of a whole run.
-
-    `column`: what the numbers of a version call it, where that is not its metric.
-    """
+    """A series of a whole run. `diff_name`: the number of a diff that it is, where that is not called as its metric."""
 
     name: str
     metric: Metric
     judged_as: JudgedAs
-    column: str = ""
+    diff_name: str = ""
+
+    @property
+    def number(self) -> str:
+        """The number of a diff, and of the newest version of a track, that it is."""
+        return self.diff_name or self.metric.name
 
 
 RUN_SERIES: Final = (
-    RunSeries("step", Metric("duration_ns", rests_on=_GAPS_OF_STEP, records=_WHOLE_STEP), "STEP", column="step_ns"),
+    RunSeries("step", Metric("duration_ns", rests_on=_GAPS_OF_STEP, records=_WHOLE_STEP), "STEP", diff_name="step_ns"),
     # the step is a median; in the mean over all steps those show that are slow
     RunSeries("mean step", Metric("mean_step_ns", rests_on=_GAPS_OF_STEP, records=_WHOLE_STEP), "PART"),
     RunSeries("e2e", Metric("e2e_ns", rests_on=_ON_HOST, records=_WHOLE_STEP), "WHOLE"),
@@ -277,16 +279,18 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 }
 """Name of a series of a whole run -> the field of a breakdown that it follows; without those made from several."""
 
-_METRIC_OF_COLUMN: Final = {series.column: series.metric.name for series in RUN_SERIES if series.column}
+RUN_SERIES_OF_NUMBER: Final[Mapping[str, RunSeries]] = {series.number: series for series in RUN_SERIES}
+"""Number of a diff -> the series of a whole run that it is."""
 
 
-def metric_of_column(column: str) -> str:
-    """Return the metric of the series that a number of a whole run is, by its name in a diff.
+def metric_of_number(number: str) -> str:
+    """Return the metric of a number of a whole run in a diff: of the series that it is, else as it is called.
 
-    >>> metric_of_column("step_ns"), metric_of_column("compute_ns")
-    ('duration_ns', 'compute_ns')
+    >>> metric_of_number("step_ns"), metric_of_number("kernel_count")
+    ('duration_ns', 'kernel_count')
     """
-    return _METRIC_OF_COLUMN.get(column, column)
+    series = RUN_SERIES_OF_NUMBER.get(number)
+    return number if series is None else series.metric.name
 
 
 def key_of_run(name: str, *, unit: str = "", way: str = "") -> SeriesKey:
