@@ -87,6 +87,8 @@ HOST_OWN_TIME: Final = Metric("host_self_ns", rests_on=_ON_HOST, records=frozens
 OWN_TIMES: Final = (DEVICE_OWN_TIME, HOST_OWN_TIME)
 """The times by which operators are judged: see `own_time_of`."""
 KERNEL_TIME: Final = Metric("total_ns", records=frozenset({LOST_DEVICE}))
+EXPOSED_TIME: Final = Metric("exposed_ns", rests_on=_ON_HOST, records=frozenset({LOST_DEVICE}))
+API_TIME: Final = Metric("self_ns", if_missing="total_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST}))
 ALLOCATED: Final = Metric("bytes", records=frozenset({LOST_HOST}))
 ALLOCATED_BY_ALLOCATOR: Final = Metric("allocator_bytes", column="bytes", records=frozenset({LOST_HOST}))
 """Of runs of before memory was counted to the op that a user would name."""
@@ -124,6 +126,7 @@ class SeriesKind(Struct, frozen=True):
     `texts`: the table of keys that holds these columns, where the rows of the level hold their numbers only.
     `skips_empty_name`: a row without a name is of no series.
     `other_category`: rows of this category are series of another kind.
+    `is_called`: its calls are those of one thing, so that its time changes by their number and by the time of each.
     `judged_as`: what it is to the judgement, unless each of its series says it.
     `rests_on`: what must be recorded alike for two of its keys to be comparable.
     `diff_table`: the table of a Diff of which a row is a series of this kind.
@@ -139,6 +142,7 @@ class SeriesKind(Struct, frozen=True):
     texts: str = ""
     skips_empty_name: bool = False
     other_category: str = ""
+    is_called: bool = False
     judged_as: JudgedAs = "PART"
     rests_on: frozenset[str] = frozenset()
     diff_table: str = ""
@@ -178,39 +182,53 @@ class SeriesKind(Struct, frozen=True):
 _PART_OF_COLLECTIVE: Final = ("group_role", "size_class_bytes")
 
 KINDS: Final[tuple[SeriesKind, ...]] = (
+    # per kind: what is followed; what makes its key; what two of its keys rest on, and what it is; where a diff has it
     SeriesKind("run", "", rests_on=frozenset({RATE})),
     SeriesKind(
-        "op_name", "op", OWN_TIMES, texts="op_key", judged_as="NAME", rests_on=frozenset({NAMES}),
+        "op_name", "op", OWN_TIMES,
+        texts="op_key",
+        rests_on=frozenset({NAMES}), judged_as="NAME", is_called=True,
     ),
     SeriesKind(
-        "op", "op", OWN_TIMES, shapes="input_shapes", texts="op_key", judged_as="OPERATOR",
-        rests_on=frozenset({NAMES, SHAPES_IN_KEY}), diff_table="ops",
+        "op", "op", OWN_TIMES,
+        texts="op_key", shapes="input_shapes",
+        rests_on=frozenset({NAMES, SHAPES_IN_KEY}), judged_as="OPERATOR", is_called=True,
+        diff_table="ops",
     ),
     SeriesKind(
-        "kernel", "kernel", (KERNEL_TIME,), name="canonical_name", shapes="input_shapes", texts="kernel_key",
-        other_category="communication", judged_as="KERNEL", rests_on=frozenset({NAMES}), diff_table="kernels",
-        diff_name="name",
+        "kernel", "kernel", (KERNEL_TIME,),
+        texts="kernel_key", name="canonical_name", shapes="input_shapes", other_category="communication",
+        rests_on=frozenset({NAMES}), judged_as="KERNEL", is_called=True,
+        diff_table="kernels", diff_name="name",
     ),
     SeriesKind(
-        "communication", "communication",
-        (KERNEL_TIME, Metric("exposed_ns", rests_on=_ON_HOST, records=frozenset({LOST_DEVICE}))), name="kind",
-        part=_PART_OF_COLLECTIVE, judged_as="COMMUNICATION", rests_on=frozenset({NAMES}), diff_table="communication",
+        "communication", "communication", (KERNEL_TIME, EXPOSED_TIME),
+        name="kind", part=_PART_OF_COLLECTIVE,
+        rests_on=frozenset({NAMES}), judged_as="COMMUNICATION", is_called=True,
+        diff_table="communication",
     ),
     SeriesKind(
-        "memory", "memory", (ALLOCATED, ALLOCATED_BY_ALLOCATOR), shapes="input_shapes", texts="op_key",
-        judged_as="MEMORY", rests_on=frozenset({NAMES, SHAPES_IN_KEY, ALLOCATIONS}), diff_table="memory",
+        "memory", "memory", (ALLOCATED, ALLOCATED_BY_ALLOCATOR),
+        texts="op_key", shapes="input_shapes",
+        rests_on=frozenset({NAMES, SHAPES_IN_KEY, ALLOCATIONS}), judged_as="MEMORY",
+        diff_table="memory",
     ),
     SeriesKind(
-        "module", "op", OWN_TIMES, name="module", part=("phase",), texts="op_key", skips_empty_name=True,
-        judged_as="PART", rests_on=frozenset({NAMES, MODULE_NAMES}), diff_table="modules",
+        "module", "op", OWN_TIMES,
+        texts="op_key", name="module", part=("phase",), skips_empty_name=True,
+        rests_on=frozenset({NAMES, MODULE_NAMES}), judged_as="PART",
+        diff_table="modules",
     ),
     SeriesKind(
-        "phase", "op", OWN_TIMES, name="phase", texts="op_key", skips_empty_name=True, judged_as="PART",
-        rests_on=frozenset({NAMES}),
+        "phase", "op", OWN_TIMES,
+        texts="op_key", name="phase", skips_empty_name=True,
+        rests_on=frozenset({NAMES}), judged_as="PART",
     ),
     SeriesKind(
-        "api", "api", (Metric("self_ns", if_missing="total_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST})),),
-        part=("level",), judged_as="API", rests_on=frozenset({API_NAMES}), diff_table="api",
+        "api", "api", (API_TIME,),
+        part=("level",),
+        rests_on=frozenset({API_NAMES}), judged_as="API", is_called=True,
+        diff_table="api",
     ),
 )  # fmt: skip
 """In the order in which a reader sees findings of them."""
