@@ -107,7 +107,8 @@ def list_contributions(
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
     """Return the causes that are named, and all others, each in their order."""
     findings = [cause for cause in causes if cause.verdict in CHANGED]
-    large = [cause for cause in causes if cause not in findings and abs(cause.share or 1.0) >= _LEAST_SHARE]
+    no_findings = [cause for cause in causes if cause.verdict not in CHANGED]
+    large = [cause for cause in no_findings if abs(cause.share or 1.0) >= _LEAST_SHARE]
     chosen = [*findings, *large][:_MOST_CAUSES]
     named = [cause for cause in causes if cause in chosen]
     others = [cause for cause in causes if cause not in chosen]
