@@ -167,15 +167,15 @@ class SeriesKind(Struct, frozen=True):
         >>> KIND["module"].make_key("device_self_ns", ["", "forward"]) == NO_SERIES
         True
         """
-        name, *others = values
+        name = values[0]
         if self.skips_empty_name and not name:
             return NO_SERIES
-        shapes = (others.pop(0) or "") if self.shapes else ""
-        part = ""
-        if self.part == _PART_OF_COLLECTIVE:
-            part = part_of_collective(*others)
-        elif self.part:
-            part = others[0]
+        shapes = part = ""
+        if self.shapes:
+            # missing in a row of which no shapes were recorded
+            shapes = values[1] or ""
+        if self.part:
+            part = part_of_collective(*values[-2:]) if self.part == _PART_OF_COLLECTIVE else values[-1]
         return SeriesKey(self.word, metric, name, shapes, part)
 
 
