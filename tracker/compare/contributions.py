@@ -5,14 +5,14 @@ exactly.
 from __future__ import annotations
 
 from math import fsum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
-from tracker.compare.renames import status_of_names
+from tracker.compare.renames import Change, list_changes
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
@@ -22,7 +22,7 @@ from tracker.table import Numbered, is_among, number_distinct_rows
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
@@ -46,20 +46,8 @@ _WHY_ON_HOST: Final = _HIDDEN | {"idle_ns": "no operator runs"}
 _WHY_ON_DEVICE: Final = _HIDDEN | {"idle_ns": "nothing runs on the device"}
 """Part of the step -> what it means that it takes longer."""
 _PLURALS: Final = {"kernel": "kernels", "category": "kinds of work"}
-_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 Sides = tuple["LoadedSide", "LoadedSide"]
-
-
-class _Change(NamedTuple):
-    """What changed of one name: times in ns and calls per step, before and after."""
-
-    name: str
-    status: str
-    before_ns: float
-    after_ns: float
-    calls_before: float
-    calls_after: float
 
 
 def list_contributions(
@@ -219,7 +207,7 @@ def _list_categories(overall: Columns) -> list[Contribution]:
 
 def _list_kernels(kernels: Columns) -> list[Contribution]:
     compute = kernels.taken(~is_among(kernels["category"], _BESIDE_COMPUTE))
-    return [_make_contribution("kernel", change) for change in _sum_by_name(compute, {})]
+    return [_make_contribution("kernel", change) for change in list_changes(compute)]
 
 
 def _list_operators(
@@ -234,7 +222,13 @@ def _list_operators(
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
         ops = ops.taken(~is_among(ops["name"], _find_host_collectives(sides)))
-    operators = {change.name: _make_contribution("operator", change) for change in _sum_by_name(ops, beside)}
+    operators = {}
+    for change in list_changes(ops):
+        beside_before, beside_after = beside.get(change.name, (0.0, 0.0))
+        compute = change._replace(
+            before_ns=max(change.before_ns - beside_before, 0.0), after_ns=max(change.after_ns - beside_after, 0.0)
+        )
+        operators[change.name] = _make_contribution("operator", compute)
     main_shapes = _find_main_shapes(ops, operators)
     contributions = []
     for rename in renames:
@@ -259,11 +253,11 @@ def _split_shape_from_others(operator: Contribution, finding: Cause) -> list[Con
     before, after = finding.baseline_ns or 0.0, finding.candidate_ns or 0.0
     calls_before, calls_after = finding.baseline_calls or 0.0, finding.candidate_calls or 0.0
     status = finding.status if finding.status in (ADDED, REMOVED) else BOTH
-    shape = _Change(operator.name, status, before, after, calls_before, calls_after)
+    shape = Change(operator.name, status, before, after, calls_before, calls_after)
     contribution = _make_contribution(operator.kind, shape)
     contributions = [replace(contribution, input_shapes=finding.input_shapes, verdict=finding.verdict)]
 
-    others = _Change(
+    others = Change(
         operator.name,
         BOTH,
         (operator.baseline_ns or 0.0) - before,
@@ -325,7 +319,7 @@ def _make_replacement(
     )
 
 
-def _make_contribution(kind: str, change: _Change) -> Contribution:
+def _make_contribution(kind: str, change: Change) -> Contribution:
     before, after = change.before_ns, change.after_ns
     if change.status == BOTH:
         why = cause_words(before, after, change.calls_before, change.calls_after)[0]
@@ -341,17 +335,6 @@ def _make_contribution(kind: str, change: _Change) -> Contribution:
         baseline_calls=change.calls_before,
         candidate_calls=change.calls_after,
     )
-
-
-def _sum_by_name(rows: Columns, beside: Mapping[str, tuple[float, float]]) -> Iterator[_Change]:
-    """Yield the change of each name over all shapes, without `beside`: times of a name that count elsewhere."""
-    number, first = number_distinct_rows([rows["name"]])
-    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in _NUMBERS]
-    statuses = status_of_names(rows)
-    for name, before, after, calls_before, calls_after in zip(rows["name"][first].tolist(), *sums, strict=True):
-        beside_before, beside_after = beside.get(name, (0.0, 0.0))
-        before_ns, after_ns = max(before - beside_before, 0.0), max(after - beside_after, 0.0)
-        yield _Change(name, statuses[name], before_ns, after_ns, calls_before, calls_after)
 
 
 def _sum_beside_compute(side: LoadedSide) -> dict[str, float]:

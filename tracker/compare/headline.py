@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 
-from tracker.compare import match
 from tracker.compare.comparable import are_same_runs, other_track
 from tracker.compare.notes import (
     sentence_on_level,
@@ -16,17 +14,15 @@ from tracker.compare.notes import (
     words_of_deciding_runs,
 )
 from tracker.compare.references import short_labels
-from tracker.compare.renames import status_of_names
+from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.profile.branches import branch_of
-from tracker.regressions.causes import MOVED
 from tracker.regressions.sides import MAIN_LINE
-from tracker.results import ADDED, BOTH, REMOVED
+from tracker.results import ADDED, REMOVED
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
 from tracker.schema.series import STEP_KEY, key_of_run
-from tracker.table import number_distinct_rows
 from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -140,27 +136,20 @@ def find_facts(ops: Columns, overall: Columns) -> Facts:
 
     `ops`: all operators of their Diff; `overall`: its overall rows.
     """
-    number, first = number_distinct_rows([ops["name"]])
-    calls_before, calls_after = (
-        np.nan_to_num(match.sum_exactly(ops[column], number, len(first))).tolist()
-        for column in ("baseline_calls", "candidate_calls")
-    )
-    names = ops["name"][first].tolist()
-    statuses = status_of_names(ops)
     one_sided = {name for name, status in ops.rows("name", "status") if status in (ADDED, REMOVED)}
     added, removed, reshaped, called = [], [], [], []
-    for name, before, after in zip(names, calls_before, calls_after, strict=True):
-        if name in _STAND_INS:
+    for change in list_changes(ops):
+        if change.name in _STAND_INS:
             continue
-        if statuses[name] == ADDED:
-            added.append(name)
-        elif statuses[name] == REMOVED:
-            removed.append(name)
-        elif name in one_sided:
+        if change.status == ADDED:
+            added.append(change.name)
+        elif change.status == REMOVED:
+            removed.append(change.name)
+        elif change.name in one_sided:
             # some shapes are on one side only
-            reshaped.append(name)
-        elif statuses[name] == BOTH and before and after and abs(after - before) > MOVED * max(before, after):
-            called.append(name)
+            reshaped.append(change.name)
+        elif change.has_other_calls:
+            called.append(change.name)
     return Facts(tuple(added), tuple(removed), tuple(reshaped), tuple(called), _find_peak(overall))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -23,13 +23,35 @@ _WORSE: Final = 0.25
 _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 
-class _Change(NamedTuple):
-    """Times in ns and calls per step of a name, before and after."""
+class Change(NamedTuple):
+    """What changed of one name, over all its shapes: times in ns and calls per step, before and after.
 
+    `status`: that all its rows share, BOTH where they differ.
+    """
+
+    name: str
+    status: str
     before_ns: float
     after_ns: float
     calls_before: float
     calls_after: float
+
+    @property
+    def has_other_calls(self) -> bool:
+        """Whether both sides call it, one more often than the other."""
+        before, after = self.calls_before, self.calls_after
+        if self.status != BOTH or not before or not after:
+            return False
+        return abs(after - before) > MOVED * max(before, after)
+
+
+def list_changes(rows: Columns) -> Iterator[Change]:
+    """Yield the change of each name of operators or kernels of a Diff; what is not known counts as 0."""
+    number, first = number_distinct_rows([rows["name"]])
+    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in _NUMBERS]
+    statuses = status_of_names(rows)
+    for name, *numbers in zip(rows["name"][first].tolist(), *sums, strict=True):
+        yield Change(name, statuses[name], *numbers)
 
 
 def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> tuple[Rename, ...]:
@@ -65,22 +87,17 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> t
     return tuple(sorted(renames, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
 
 
-def _find_changed_names(ops: Columns) -> dict[str, _Change]:
+def _find_changed_names(ops: Columns) -> dict[str, Change]:
     """Return the operators that came, went, or are called more or less often."""
-    number, first = number_distinct_rows([ops["name"]])
-    sums = [np.nan_to_num(match.sum_exactly(ops[name], number, len(first))).tolist() for name in _NUMBERS]
-    statuses = status_of_names(ops)
     changed = {}
-    for name, *numbers in zip(ops["name"][first].tolist(), *sums, strict=True):
-        change = _Change(*numbers)
-        before, after = change.calls_before, change.calls_after
+    for change in list_changes(ops):
         # a source that counts no calls: one that came or went was called at least once
-        if statuses[name] == ADDED:
-            changed[name] = change._replace(calls_before=0.0, calls_after=after or 1.0)
-        elif statuses[name] == REMOVED:
-            changed[name] = change._replace(calls_before=before or 1.0, calls_after=0.0)
-        elif statuses[name] == BOTH and before and after and abs(after - before) > MOVED * max(before, after):
-            changed[name] = change
+        if change.status == ADDED:
+            changed[change.name] = change._replace(calls_before=0.0, calls_after=change.calls_after or 1.0)
+        elif change.status == REMOVED:
+            changed[change.name] = change._replace(calls_before=change.calls_before or 1.0, calls_after=0.0)
+        elif change.has_other_calls:
+            changed[change.name] = change
     return changed
 
 
@@ -93,7 +110,7 @@ def _list_shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
 
 
 def _find_changed_places(
-    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, _Change]
+    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, Change]
 ) -> dict[str, frozenset[str]]:
     """Return operator -> where most of its calls changed, by a run of each side; see `places_of`."""
     tables = []

@@ -97,7 +97,8 @@ def series_of(keys: Sequence[SeriesKey], *, device_timed: bool, limits: Threshol
     Leaves are operators, timed on the device where any is, else kernels; what was launched outside any operator is
     no operator. Peak memory is a family of its own; the step and all of its parts are one.
 
-    >>> traits = series_of([SeriesKey("op", "host_self_ns", "mm"), key_of_run("step")], device_timed=False)
+    >>> keys = [SeriesKey("op", "host_self_ns", "mm"), SeriesKey("run", "duration_ns", "step")]
+    >>> traits = series_of(keys, device_timed=False)
     >>> traits.leaf.tolist(), traits.floor.tolist()
     ([True, False], [0.001, 0.0])
     """
