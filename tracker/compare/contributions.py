@@ -62,8 +62,7 @@ def list_contributions(
     """Return what carries the change of a step; the `delta_ns` of all rows sum to `delta_ns` exactly.
 
     Causes by size, at most 8, of which findings are never left out for others, and among them the parts of the step
-    that are no operators; then all other causes together, and the rest. Nothing of the rest where a source says at most
-    how long a step took.
+    that are no operators; then all other causes together, and the rest, where it is known how much the step changed.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels where no operators are known; kinds of work where the devices differ.
