@@ -7,9 +7,10 @@ import msgspec
 from tests.compare.test_recordings import OPS, recorded
 from tracker.compare import diff, show
 from tracker.compare.gates import gate_of_diff
-from tracker.profile import INCOMPLETE_SETTING, LOST_DEVICE, LOST_OWNERS, Incomplete
+from tracker.profile import INCOMPLETE_SETTING, Incomplete
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.schema.series import LOST_DEVICE, LOST_OWNERS
 
 LOST = "28 of 48 launches have no kernel: the profiler lost them"
 

@@ -29,7 +29,7 @@ def three(store):
 
 
 def verdict(found, key=OF_OP):
-    return found.said[key]["verdict"]
+    return found.by_series[key]["verdict"]
 
 
 @pytest.mark.postgres
@@ -46,7 +46,7 @@ def test_a_version_and_its_level_have_the_stored_verdicts(store):
             "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )
-        assert {(*key, verdict(found, key), found.said[key]["change"]) for key in found.said} == {*stored}
+        assert {(*key, verdict(found, key), found.by_series[key]["change"]) for key in found.by_series} == {*stored}
         words.append(verdict(found))
     assert words == ["REGRESSED", "UNCHANGED", "IMPROVED"]
 
@@ -146,7 +146,7 @@ def test_the_order_in_which_series_came_does_not_matter(tmp_path):
             is_new = version == "v2"
             ids[version] = runs(store, version, {**SLOW, "gelu": 2_000_000} if is_new else None, start=3 * is_new)
         result = judge_sides(store, ids["v1"], ids["v2"], store)
-        found.append(dict(result.said))
+        found.append(dict(result.by_series))
     one, other = found
     assert one.keys() == other.keys()
     for key, row in one.items():
@@ -159,8 +159,8 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     runs(store, "v1")
     runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
     found = verdicts_of_sides(store, [1, 2, 3], [4, 5, 6])
-    step = next(key for key in found.said if key[2] == "step")
-    assert (found.said[step]["verdict"], found.said[step]["reason"]) == (None, "SETTINGS")
+    step = next(key for key in found.by_series if key[2] == "step")
+    assert (found.by_series[step]["verdict"], found.by_series[step]["reason"]) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
     assert found.gates["new"].cause == "net of the operators", "not the step"
 
@@ -182,7 +182,7 @@ def test_two_databases_are_judged_as_one(tmp_path):
     runs(stores[1], "v1", SLOW, start=3)
     found = verdicts_of_sides(stores[0], [1, 2, 3], [1, 2, 3], candidate_store=stores[1])
     assert (found.base_runs, verdict(found)) == (None, "REGRESSED")
-    unchanged = [key for key in found.said if key[0] == "op" and found.said[key]["verdict"] == "UNCHANGED"]
+    unchanged = [key for key in found.by_series if key[0] == "op" and found.by_series[key]["verdict"] == "UNCHANGED"]
     assert len(unchanged) == OPS - 1
 
 

@@ -9,8 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.timeline.made_events import Made, by_op
-from tracker.profile import INCOMPLETE_SETTING, LOST_DEVICE, LOST_OWNERS, Capture, LaunchLevel
+from tracker.profile import INCOMPLETE_SETTING, Capture, LaunchLevel
 from tracker.results.recording import incomplete_of
+from tracker.schema.series import LOST_DEVICE, LOST_OWNERS
 from tracker.timeline import build
 
 US, MS = 1_000, 1_000_000

@@ -19,12 +19,7 @@ from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.profile.branches import main_of
 from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
-    ALLOCATIONS,
     DEVICE_WINDOWS,
-    MODULES,
-    NAMES,
-    RATE,
-    SHAPES_IN_KEY,
     Difference,
     Recording,
     differences,
@@ -34,6 +29,7 @@ from tracker.results.recording import (
     rests_on,
 )
 from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
+from tracker.schema.series import ALLOCATIONS, MODULE_NAMES, NAMES, RATE, SHAPES_IN_KEY
 from tracker.store import queries
 from tracker.table import number_distinct_rows, number_tables
 from tracker.units import counted, format_numbers
@@ -51,7 +47,7 @@ _KEYED_BY: Final[Mapping[str, frozenset[str]]] = {
     "memory_details": frozenset({NAMES, ALLOCATIONS}),
     "memory_peak": frozenset({NAMES, ALLOCATIONS}),
     "memory_blocks": frozenset({NAMES, ALLOCATIONS}),
-    "tree": frozenset({NAMES, MODULES}),
+    "tree": frozenset({NAMES, MODULE_NAMES}),
     **{declared.table: declared.key_rests_on for declared in MATCHED_TABLES},
 }
 """Table of a Diff -> what the keys of its rows rest on."""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
-from tracker.compare.renames import status_of_names
+from tracker.compare.renames import Change, list_changes
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
@@ -22,20 +22,20 @@ from tracker.table import Numbered, is_among, number_distinct_rows
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Part
 
-_MOST: Final = 8
+_MOST_CAUSES: Final = 8
 """Causes that are named, each on a line of a first screen."""
 _LEAST_SHARE: Final = 0.02
 """Part of the change below which a cause is only named where it is a finding."""
-_BESIDE: Final = ("communication", "copy", "memset")
+_BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
 """Categories of device work that have a part of the step of their own."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
-_EXPLAINED: Final = ("compute_ns", "rest_ns")
+_EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns")
 """Parts that operators explain, or that are made anew from all rows."""
 _HIDDEN: Final = {
     "exposed_communication_ns": "not hidden by compute",
@@ -45,11 +45,13 @@ _HIDDEN: Final = {
 _WHY_ON_HOST: Final = _HIDDEN | {"idle_ns": "no operator runs"}
 _WHY_ON_DEVICE: Final = _HIDDEN | {"idle_ns": "nothing runs on the device"}
 """Part of the step -> what it means that it takes longer."""
-_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
+_PLURALS: Final = {"kernel": "kernels", "category": "kinds of work"}
+
+Sides = tuple["LoadedSide", "LoadedSide"]
 
 
-def contributions(
-    sides: tuple[LoadedSide, LoadedSide],
+def list_contributions(
+    sides: Sides,
     tables: Mapping[str, Columns],
     parts: Sequence[Part],
     delta_ns: float | None,
@@ -57,40 +59,59 @@ def contributions(
     findings: Sequence[Cause],
     judged: Judged,
 ) -> tuple[Contribution, ...]:
-    """Causes by size, at most 8, of which findings are never left out for others, and among them the parts of the step
-    that are no operators; then all others together, and the rest: their `delta_ns` sum to `delta_ns` exactly. Nothing
-    where a source says at most how long a step took.
+    """Return what carries the change of a step; the `delta_ns` of all rows sum to `delta_ns` exactly.
+
+    Causes by size, at most 8, of which findings are never left out for others, and among them the parts of the step
+    that are no operators; then all other causes together, and the rest, where it is known how much the step changed.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
-    kernels where no operators are known; kinds of work where the devices differ. `tables`: overall, ops (all of them)
-    and kernels of the Diff, and idle.
+    kernels where no operators are known; kinds of work where the devices differ.
+
+    `tables`: overall, ops (all of them) and kernels of the Diff, and idle.
+    `parts`: of the step; `delta_ns`: by how much it changed.
     """
-    causes = _causes(sides, tables, renames, {cause.name: cause for cause in findings})
-    causes = [_as_judged(cause, judged) for cause in causes]
-    causes = [_with_share(cause, delta_ns) for cause in causes if cause.delta_ns]
+    finding_of_name = {finding.name: finding for finding in findings}
+    causes = []
+    for cause in _list_causes(sides, tables, renames, finding_of_name):
+        if cause.delta_ns:
+            causes.append(_add_share(_explain_sign(cause, judged), delta_ns))
     causes.sort(key=_by_size)
-    large = [cause for cause in causes if cause.verdict in CHANGED or abs(cause.share or 1.0) >= _LEAST_SHARE]
-    chosen = sorted(large, key=lambda cause: cause.verdict not in CHANGED)[:_MOST]
-    named = [cause for cause in causes if cause in chosen]
-    others = [cause for cause in causes if cause not in named]
-    rows = sorted([*named, *_parts(sides, tables, parts, delta_ns, judged)], key=_by_size)
+    named, others = _choose_named(causes)
+    rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
-        what = {"kernel": "kernels", "category": "kinds of work"}.get(others[0].kind, "operators")
+        what = _PLURALS.get(others[0].kind, "operators")
+        # a replacement counts as all of its operators
         rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     if delta_ns is None:
         return tuple(rows)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
-    rows += [Contribution("rest", "", rest)] if abs(rest) >= 1 else []
-    return tuple(_with_share(row, delta_ns) for row in rows)
+    if abs(rest) >= 1:
+        rows.append(Contribution("rest", "", rest))
+    return tuple(_add_share(row, delta_ns) for row in rows)
+
+
+def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
+    """Return the causes that are named, and all others, each in their order."""
+    findings = [cause for cause in causes if cause.verdict in CHANGED]
+    no_findings = [cause for cause in causes if cause.verdict not in CHANGED]
+    large = [cause for cause in no_findings if abs(cause.share or 1.0) >= _LEAST_SHARE]
+    chosen = [*findings, *large][:_MOST_CAUSES]
+    named = [cause for cause in causes if cause in chosen]
+    others = [cause for cause in causes if cause not in chosen]
+    return named, others
 
 
 def _by_size(row: Contribution) -> tuple[float, str]:
     return -abs(row.delta_ns), row.name
 
 
-def _parts(
-    sides: tuple[LoadedSide, LoadedSide],
+def _add_share(row: Contribution, delta_ns: float | None) -> Contribution:
+    return replace(row, share=row.delta_ns / delta_ns if delta_ns else None)
+
+
+def _list_parts(
+    sides: Sides,
     tables: Mapping[str, Columns],
     parts: Sequence[Part],
     delta_ns: float | None,
@@ -99,138 +120,171 @@ def _parts(
     """Return the parts of the step that no operator explains, each with what it means, and its verdict where it
     changed.
     """
-    on_device = any(side.side.timeline == "device" for side in sides)
-    why = _WHY_ON_DEVICE if on_device else _WHY_ON_HOST
-    waiting = _waits_for_data(tables["overall"], parts, delta_ns)
-    found = []
+    is_on_device = any(side.side.timeline == "device" for side in sides)
+    why_of_part = dict(_WHY_ON_DEVICE if is_on_device else _WHY_ON_HOST)
     for part in parts:
-        if part.name in _EXPLAINED or not (part.delta_ns or part.name == "whole_ns"):
+        if part.name == "idle_ns":
+            main_cause = _find_main_idle_cause(tables["idle"], part.delta_ns)
+            if main_cause:
+                why_of_part[part.name] = f"mostly {main_cause}"
+            if _is_waiting_for_data(part, tables["overall"], delta_ns):
+                why_of_part[part.name] = "waits for data"
+    contributions = []
+    for part in parts:
+        # where nothing parts the step, all of it is listed, however little it changed
+        has_changed = bool(part.delta_ns) or part.name == "whole_ns"
+        if part.name in _EXPLAINED_PARTS or not has_changed:
             continue
-        row = judged.of_part(part.name)
-        idles = _idle_cause(tables["idle"], part.delta_ns) if part.name == "idle_ns" else ""
-        found.append(
+        row = judged.find_part(part.name)
+        verdict = row["verdict"] if row is not None and row["verdict"] in CHANGED else None
+        contributions.append(
             Contribution(
                 "part",
                 part.title,
                 part.delta_ns,
-                verdict=row["verdict"] if row is not None and row["verdict"] in CHANGED else None,
-                why="waits for data" if part.name == waiting else idles or why.get(part.name, ""),
+                verdict=verdict,
+                why=why_of_part.get(part.name, ""),
                 baseline_ns=part.baseline_ns,
                 candidate_ns=part.candidate_ns,
                 metric=part.name,
             )
         )
-    return found
+    return contributions
 
 
-def _idle_cause(idle: Columns, delta_ns: float) -> str:
+def _find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
     """Return the cause that makes most of a change of idle time, at least half of it; "" where none does."""
-    by_cause: dict[str, float] = {}
+    change_by_cause: dict[str, float] = {}
+    direction = 1 if delta_ns > 0 else -1
     for cause, change in idle.rows("cause", "delta_ns"):
-        by_cause[cause] = by_cause.get(cause, 0.0) + change * (1 if delta_ns > 0 else -1)
-    cause = max(by_cause, key=lambda one: (by_cause[one], one), default="")
-    return f"mostly {cause}" if cause and by_cause[cause] >= abs(delta_ns) / 2 else ""
+        change_by_cause[cause] = change_by_cause.get(cause, 0.0) + change * direction
+    main_cause = max(change_by_cause, key=lambda cause: (change_by_cause[cause], cause), default="")
+    if not main_cause or change_by_cause[main_cause] < abs(delta_ns) / 2:
+        return ""
+    return main_cause
 
 
-def _waits_for_data(overall: Columns, parts: Sequence[Part], delta_ns: float | None) -> str:
-    """Return the part that changed because data loading did, where that carries at least half of the change;
-    else "".
-    """
+def _is_waiting_for_data(idle: Part, overall: Columns, delta_ns: float | None) -> bool:
+    """Return whether idle time changed because data loading did, and that carries at least half of the change."""
     loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
     if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
-        return ""
-    idle = next((part for part in parts if part.name == "idle_ns"), None)
-    return idle.name if idle is not None and idle.delta_ns * loading > 0 else ""
+        return False
+    return idle.delta_ns * loading > 0
 
 
-def _with_share(row: Contribution, delta_ns: float | None) -> Contribution:
-    return replace(row, share=row.delta_ns / delta_ns if delta_ns else None)
-
-
-def _causes(
-    sides: tuple[LoadedSide, LoadedSide],
+def _list_causes(
+    sides: Sides,
     tables: Mapping[str, Columns],
     renames: Sequence[Rename],
-    findings: Mapping[str, Cause],
+    finding_of_name: Mapping[str, Cause],
 ) -> list[Contribution]:
-    if sides[0].side.device != sides[1].side.device and (categories := _categories(tables["overall"])):
-        return categories
+    if sides[0].side.device != sides[1].side.device:
+        categories = _list_categories(tables["overall"])
+        if categories:
+            return categories
     ops = tables["ops"]
-    real = ~is_among(ops["name"], _STAND_INS)
+    is_real = ~is_among(ops["name"], _STAND_INS)
     moved = np.abs(np.nan_to_num(ops["delta_ns"]))
-    if moved[real].sum() < moved[~real].sum() and len(tables["kernels"]):
-        return _kernels(tables["kernels"])
-    return _operators(sides, ops, renames, findings)
+    if moved[is_real].sum() < moved[~is_real].sum() and len(tables["kernels"]):
+        return _list_kernels(tables["kernels"])
+    return _list_operators(sides, ops, renames, finding_of_name)
 
 
-def _categories(overall: Columns) -> list[Contribution]:
-    """Kinds of compute work, as the overall table has them."""
+def _list_categories(overall: Columns) -> list[Contribution]:
+    """Return the kinds of compute work, as the overall table has them."""
     columns = ("metric", "title", "level", "unit", "baseline_value", "candidate_value", "delta")
-    under, found = "", []
+    above = ""
+    categories = []
     for metric, title, level, unit, before, after, delta in overall.rows(*columns):
-        under = metric if level == 1 else under
-        if level == 2 and under == "compute_ns" and unit == "ns" and delta is not None:
-            found.append(Contribution("category", title, delta, baseline_ns=before, candidate_ns=after, metric=metric))
-    return found
+        if level == 1:
+            above = metric
+        if level == 2 and above == "compute_ns" and unit == "ns" and delta is not None:
+            category = Contribution("category", title, delta, baseline_ns=before, candidate_ns=after, metric=metric)
+            categories.append(category)
+    return categories
 
 
-def _kernels(kernels: Columns) -> list[Contribution]:
-    own = kernels.taken(~is_among(kernels["category"], _BESIDE))
-    return [_cause("kernel", *row) for row in _by_name(own, {})]
+def _list_kernels(kernels: Columns) -> list[Contribution]:
+    compute = kernels.taken(~is_among(kernels["category"], _BESIDE_COMPUTE))
+    return [_make_contribution("kernel", change) for change in list_changes(compute)]
 
 
-def _operators(
-    sides: tuple[LoadedSide, LoadedSide], ops: Columns, renames: Sequence[Rename], findings: Mapping[str, Cause]
+def _list_operators(
+    sides: Sides, ops: Columns, renames: Sequence[Rename], finding_of_name: Mapping[str, Cause]
 ) -> list[Contribution]:
-    """Operators without what they have in collectives and copies, for these are parts of the step of their own."""
+    """Return operators without what they have in collectives and copies, for these are parts of the step of their
+    own.
+    """
     beside: dict[str, tuple[float, float]] = {}
     if any(side.side.timeline == "device" for side in sides):
-        before, after = (_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))
+        before, after = (_sum_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
-        ops = ops.taken(~is_among(ops["name"], _host_collectives(sides)))
-    rows = {row[0]: _cause("operator", *row) for row in _by_name(ops, beside)}
-    largest = _largest_shapes(ops, rows)
-    found = []
+        ops = ops.taken(~is_among(ops["name"], _find_host_collectives(sides)))
+    operators = {}
+    for change in list_changes(ops):
+        beside_before, beside_after = beside.get(change.name, (0.0, 0.0))
+        compute = change._replace(
+            before_ns=max(change.before_ns - beside_before, 0.0), after_ns=max(change.after_ns - beside_after, 0.0)
+        )
+        operators[change.name] = _make_contribution("operator", compute)
+    main_shapes = _find_main_shapes(ops, operators)
+    contributions = []
     for rename in renames:
-        own = [rows.pop(name) for name in rename.names if name in rows]
-        if len(own) > 1:
-            found.append(_replacement(rename, own, findings))
+        replaced = [operators[name] for name in dict.fromkeys(rename.names) if name in operators]
+        if len(replaced) > 1:
+            contributions.append(_make_replacement(rename, replaced, finding_of_name))
+            for operator in replaced:
+                del operators[operator.name]
+    for name, operator in operators.items():
+        finding = finding_of_name.get(name)
+        if finding is None:
+            contributions.append(replace(operator, input_shapes=main_shapes.get(name, "")))
+        elif finding.kind == "op" and name not in beside:
+            contributions += _split_shape_from_others(operator, finding)
         else:
-            rows |= {cause.name: cause for cause in own}
-    for name, cause in rows.items():
-        finding = findings.get(name)
-        if finding is not None and finding.kind == "op" and name not in beside:
-            found += _shape_and_others(cause, finding)
-        else:
-            found.append(_with_verdict(cause, finding, "" if finding else largest.get(name, "")))
-    return found
+            contributions.append(replace(operator, verdict=finding.verdict))
+    return contributions
 
 
-def _shape_and_others(whole: Contribution, finding: Cause) -> Iterator[Contribution]:
-    """Yield the shape of an operator that is a finding, and all its other shapes together where it has any."""
-    own, all_shapes = ([getattr(row, name) or 0.0 for name in _NUMBERS] for row in (finding, whole))
+def _split_shape_from_others(operator: Contribution, finding: Cause) -> list[Contribution]:
+    """Return the shape of an operator that is a finding, and all its other shapes together where it has any."""
+    before, after = finding.baseline_ns or 0.0, finding.candidate_ns or 0.0
+    calls_before, calls_after = finding.baseline_calls or 0.0, finding.candidate_calls or 0.0
     status = finding.status if finding.status in (ADDED, REMOVED) else BOTH
-    yield _with_verdict(_cause(whole.kind, whole.name, status, *own), finding, finding.input_shapes)
-    others = [of_all - of_one for of_all, of_one in zip(all_shapes, own, strict=True)]
-    if any(abs(number) >= 1 for number in others[:2]):
-        yield replace(_cause(whole.kind, whole.name, BOTH, *others), input_shapes=OTHER_SHAPES)
+    shape = Change(operator.name, status, before, after, calls_before, calls_after)
+    contribution = _make_contribution(operator.kind, shape)
+    contributions = [replace(contribution, input_shapes=finding.input_shapes, verdict=finding.verdict)]
+
+    others = Change(
+        operator.name,
+        BOTH,
+        (operator.baseline_ns or 0.0) - before,
+        (operator.candidate_ns or 0.0) - after,
+        (operator.baseline_calls or 0.0) - calls_before,
+        (operator.candidate_calls or 0.0) - calls_after,
+    )
+    # less than a nanosecond is what the sums were rounded by
+    if abs(others.before_ns) >= 1 or abs(others.after_ns) >= 1:
+        contributions.append(replace(_make_contribution(operator.kind, others), input_shapes=OTHER_SHAPES))
+    return contributions
 
 
-def _with_verdict(cause: Contribution, finding: Cause | None, shapes: str) -> Contribution:
-    return replace(cause, input_shapes=shapes, verdict=None if finding is None else finding.verdict)
-
-
-def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
+def _explain_sign(cause: Contribution, judged: Judged) -> Contribution:
     """Return a cause that says why, where its change has another sign than its verdict."""
-    word, sign = {"IMPROVED": ("faster", -1.0), "REGRESSED": ("slower", 1.0)}.get(cause.verdict or "", ("", 0.0))
+    if cause.verdict == "IMPROVED":
+        word, sign = "faster", -1.0
+    elif cause.verdict == "REGRESSED":
+        word, sign = "slower", 1.0
+    else:
+        return cause
     if cause.delta_ns * sign >= 0:
         return cause
     drift = judged.judgement.shared or 0.0
     without_drift = (cause.candidate_ns or 0.0) / (1.0 + drift) - (cause.baseline_ns or 0.0)
     if without_drift * sign > 0:
         return replace(cause, why=f"{word} but for machine-wide drift")
-    row = judged.of_cause(cause.name, cause.input_shapes)
+    row = judged.find_shapes(cause.name, cause.input_shapes)
     if row is None or not judged.base_runs or np.isnan(row["judged_change"]):
         return cause
     # the level of this operator began with another version than that of the step, whose runs are the baseline
@@ -238,76 +292,77 @@ def _as_judged(cause: Contribution, judged: Judged) -> Contribution:
     return replace(cause, why=f"{word} than its own level by {size}")
 
 
-def _replacement(rename: Rename, causes: Sequence[Contribution], findings: Mapping[str, Cause]) -> Contribution:
+def _make_replacement(
+    rename: Rename, operators: Sequence[Contribution], finding_of_name: Mapping[str, Cause]
+) -> Contribution:
     """Return what went and what came, as one: what its operators took and no longer do, and what they take now and did
     not.
     """
-    delta = fsum(cause.delta_ns for cause in causes)
-    known = {finding.verdict for cause in causes if (finding := findings.get(cause.name)) is not None}
-    word = None
-    if known & {"REGRESSED", "ADDED", "IMPROVED", "REMOVED"}:
-        word = "REGRESSED" if rename.is_worse else "IMPROVED" if delta < 0 else None
+    delta = fsum(operator.delta_ns for operator in operators)
+    verdicts = {finding_of_name[operator.name].verdict for operator in operators if operator.name in finding_of_name}
+    verdict = None
+    if verdicts & {"REGRESSED", "ADDED", "IMPROVED", "REMOVED"}:
+        if rename.is_worse:
+            verdict = "REGRESSED"
+        elif delta < 0:
+            verdict = "IMPROVED"
     return Contribution(
         "replacement",
         f"{rename.removed}{REPLACED_BY}{rename.added}".replace(" + ", ", "),
         delta,
         why="replaced" if rename.is_worse or delta < 0 else "renamed or fused",
-        baseline_ns=fsum(max(-cause.delta_ns, 0.0) for cause in causes),
-        candidate_ns=fsum(max(cause.delta_ns, 0.0) for cause in causes),
-        verdict=word,
-        count=len(causes),
+        baseline_ns=fsum(max(-operator.delta_ns, 0.0) for operator in operators),
+        candidate_ns=fsum(max(operator.delta_ns, 0.0) for operator in operators),
+        verdict=verdict,
+        count=len(operators),
     )
 
 
-def _cause(
-    kind: str, name: str, status: str, before: float, after: float, calls0: float, calls1: float
-) -> Contribution:
-    why = {ADDED: "new", REMOVED: "gone", BOTH: ""}.get(status, "on one side only")
+def _make_contribution(kind: str, change: Change) -> Contribution:
+    before, after = change.before_ns, change.after_ns
+    if change.status == BOTH:
+        why = cause_words(before, after, change.calls_before, change.calls_after)[0]
+    else:
+        why = {ADDED: "new", REMOVED: "gone"}.get(change.status, "on one side only")
     return Contribution(
-        kind, name, after - before, why=why or cause_words(before, after, calls0, calls1)[0], baseline_ns=before,
-        candidate_ns=after, baseline_calls=calls0, candidate_calls=calls1,
-    )  # fmt: skip
+        kind,
+        change.name,
+        after - before,
+        why=why,
+        baseline_ns=before,
+        candidate_ns=after,
+        baseline_calls=change.calls_before,
+        candidate_calls=change.calls_after,
+    )
 
 
-def _by_name(
-    rows: Columns, beside: Mapping[str, tuple[float, float]]
-) -> Iterable[tuple[str, str, float, float, float, float]]:
-    """Name, status, times and calls of both sides, over all shapes; without `beside`, times of a name that count
-    elsewhere.
-    """
-    place, first = number_distinct_rows([rows["name"]])
-    sums = [np.nan_to_num(match.sum_exactly(rows[name], place, len(first))).tolist() for name in _NUMBERS]
-    statuses = status_of_names(rows)
-    for name, before, after, calls0, calls1 in zip(rows["name"][first].tolist(), *sums, strict=True):
-        less0, less1 = beside.get(name, (0.0, 0.0))
-        yield name, statuses[name], max(before - less0, 0.0), max(after - less1, 0.0), calls0, calls1
-
-
-def _beside_compute(side: LoadedSide) -> dict[str, float]:
-    """Name of an op -> its time in collectives and copies."""
+def _sum_beside_compute(side: LoadedSide) -> dict[str, float]:
+    """Return name of an operator -> its time in collectives and copies."""
     kernels = side.query(queries.kernels)
-    kernels = kernels.taken(is_among(kernels["category"], _BESIDE))
+    kernels = kernels.taken(is_among(kernels["category"], _BESIDE_COMPUTE))
     number, first = number_distinct_rows([kernels["op"]])
-    sums = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
-    return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(sums).tolist(), strict=True))
+    times = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
+    return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(times).tolist(), strict=True))
 
 
-def _host_collectives(sides: tuple[LoadedSide, LoadedSide]) -> list[str]:
-    """Return names of the ops in which a host waits for its collectives."""
-    known = coverage.blank_unless_both(*sides, coverage.COLLECTIVES)
-    tasks = [side.query(queries.communication_tasks) for side in known]
-    return sorted({name for table in tasks for name in table.listed("name")})
+def _find_host_collectives(sides: Sides) -> list[str]:
+    """Return names of the operators in which a host waits for its collectives."""
+    names: set[str] = set()
+    for side in coverage.blank_unless_both(*sides, coverage.COLLECTIVES):
+        names.update(side.query(queries.communication_tasks).listed("name"))
+    return sorted(names)
 
 
-def _largest_shapes(ops: Columns, causes: Mapping[str, Contribution]) -> dict[str, str]:
-    """Name -> the shapes that carry most of its change, where it has others too."""
-    deltas: dict[str, list[tuple[float, str]]] = {}
+def _find_main_shapes(ops: Columns, operators: Mapping[str, Contribution]) -> dict[str, str]:
+    """Return name -> the shapes that carry most of its change, where it has others too."""
+    shapes_of_name: dict[str, list[tuple[float, str]]] = {}
     for name, shapes, delta in ops.rows("name", "input_shapes", "delta_ns"):
-        deltas.setdefault(name, []).append((delta or 0.0, shapes or ""))
-    found = {}
-    for name, own in deltas.items():
-        whole = causes[name].delta_ns if name in causes else 0.0
-        delta, shapes = max(own, key=lambda one: one[0] * (1 if whole > 0 else -1))
-        if len(own) > 1 and whole and delta / whole > 0.5:
-            found[name] = shapes
-    return found
+        shapes_of_name.setdefault(name, []).append((delta or 0.0, shapes or ""))
+    main_shapes = {}
+    for name, changes in shapes_of_name.items():
+        whole = operators[name].delta_ns if name in operators else 0.0
+        direction = 1 if whole > 0 else -1
+        delta, shapes = max(changes, key=lambda change: change[0] * direction)
+        if len(changes) > 1 and whole and delta / whole > 0.5:
+            main_shapes[name] = shapes
+    return main_shapes

@@ -13,18 +13,18 @@ from tracker.compare import (
     environment,
     explain,
     kernels,
-    levels,
     memory,
     operators,
     overall,
     sections,
+    tree_tables,
     verdicts,
 )
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.comparable import compare_recordings
 from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.loading import load_all
-from tracker.compare.notes import notes
+from tracker.compare.notes import notes_on_comparison
 from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
@@ -114,11 +114,11 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             baseline=left.side,
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
-            tables={name: judged.into(name, recorded.marked(name, table)) for name, table in tables.items()},
+            tables={name: judged.add_verdicts(name, recorded.marked(name, table)) for name, table in tables.items()},
             explanation=explain.explain(left, right, found, measured, options, judged, recorded, tables),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
-            tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
+            tree_table=recorded.tree(tree_tables.compare_trees(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
             samples=DiffSamples(
@@ -131,7 +131,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             notes=(
                 *pair.notes,
                 *recorded.notes(),
-                *notes(left, right, found, options),
+                *notes_on_comparison(left, right, found, options),
                 *memory.note_on_rules(left, right),
                 *memory.notes_on_blocks(left, right),
                 *measured.notes,
@@ -149,14 +149,14 @@ def _drawn_tree(
     if not options.with_flame or options.tree:
         return {}
     word = "module" if any(modules.listed("module")) else "op"
-    tree = levels.compared(left, right, replace(options, by=(word,)), judged)
+    tree = tree_tables.compare_trees(left, right, replace(options, by=(word,)), judged)
     return {"word": word, "tree": tuple(tree.rows("level", "name", "baseline_ns", "candidate_ns"))}
 
 
 def _without_tables(found: Diff) -> Diff:
     """Return a diff of sides that do different work: what differs between them, and no numbers."""
     tables = {name: table if name == "environment" else table.head(0) for name, table in found.tables.items()}
-    alone = explain.headline_alone(found.explanation)
+    alone = explain.keep_headline(found.explanation)
     return replace(found, tables=tables, explanation=alone, bottlenecks=None, tree_table=None, samples=DiffSamples())
 
 

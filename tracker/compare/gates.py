@@ -1,4 +1,4 @@
-"""Whether a diff fails a build."""
+"""Whether a diff fails a build, and what becomes of each row that was judged."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from tracker.compare.operators import own_time_of
-from tracker.compare.verdicts import FIELD_OF, part_of_collective
+from msgspec import Struct
+
+from tracker.compare.verdicts import list_keys
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.gates import WHY
 from tracker.regressions.sides import MEAN_STEP
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.options import check_words
+from tracker.results.sections import SECTION
 from tracker.results.verdicts import (
     EXCUSED,
     FAIL_ON,
@@ -24,24 +26,38 @@ from tracker.results.verdicts import (
     Gate,
     GatedRow,
     GateResult,
-    Key,
     Outcome,
 )
+from tracker.schema.series import KIND_OF_TABLE, RUN, SeriesKey, key_of_run, metric_of_number, own_time_of
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
 
+_OVERALL: Final = "overall"
 _TABLES: Final = {
-    "overall": "overall", "operator": "ops", "kernel": "kernels", "communication": "communication", "memory": "memory",
-    "module": "modules", "api": "api",
-}  # fmt: skip
+    word: section.tables[0]
+    for word, section in SECTION.items()
+    if section.tables[0] == _OVERALL or section.tables[0] in KIND_OF_TABLE
+}
 """Section -> the table of a Diff whose rows are judged."""
+_NUMBERS: Final = {_OVERALL: "value", "memory": "bytes"}
+"""Section -> how its numbers of both sides are called, where they are no times."""
 _SAME_SIZE: Final = 1.0 + DEFAULTS.ratio
-_STEP: Final[Key] = ("run", "duration_ns", "", "", "")
-_MEAN_STEP_NS: Final = "mean_step_ns"
-_E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
+_PEAK: Final = key_of_run("peak memory").metric
+_PEAK_CAUSE: Final = "peak memory"
 _REPLACED: Final = "replaced, for no net loss"
+_OTHER_SHAPES: Final = "other shapes of what is no larger in all"
 _WHY: Final = WHY | {"runs": "the step has no verdict: too few runs, or other settings"}
+
+
+def _key_of_run_metric(metric: str) -> SeriesKey:
+    """Return the key of a number of a whole run at a gate: it has a metric alone."""
+    return SeriesKey(RUN, metric, "")
+
+
+_STEP: Final = _key_of_run_metric(key_of_run("step").metric)
+_E2E: Final = _key_of_run_metric(key_of_run("e2e").metric)
+_MEAN_STEP_METRIC: Final = key_of_run(MEAN_STEP).metric
 
 
 def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
@@ -64,151 +80,177 @@ def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
     because = _WHY[result.cause].format(peak=peak, net=net, host=result.host)
     if result.code == EXIT_OK:
         because = "nothing fails" + (f"; operators net {net} of the step" if result.net else "")
-    return Gate(word, result.code, because, tuple(_judged(diff, result, word)))
+    return Gate(word, result.code, because, tuple(_Gating.of_diff(diff, result, word).list_rows()))
 
 
-def _judged(diff: Diff, result: GateResult, word: str) -> list[GatedRow]:
-    """Return all that was judged, with its outcome."""
-    found: list[GatedRow] = []
-    renamed = {name for rename in diff.explanation.renames if not rename.is_worse for name in rename.names}
-    for section, table_name in _TABLES.items():
-        if diff.options.only and section not in diff.options.only:
-            continue
-        table = diff.tables[table_name]
-        rows = [dict(zip(table.arrays, row, strict=True)) for row in table.rows(*table.arrays)]
-        if section == "operator" and not diff.options.module:
-            metric = own_time_of(diff.candidate)
-            found += [
-                _of_name(cause, metric, renamed, result)
-                for cause in diff.explanation.findings
-                if _is_asked(cause, diff)
-            ]
-        sizes = _sizes(rows)
-        found += [_row(row, section, diff, renamed, sizes, result, word) for row in rows if row["verdict"] is not None]
-    # where there are steps, the time of the whole capture says the same again
-    steps = any(row.key == _STEP for row in found)
-    return [row for row in found if not (steps and row.key == _E2E)]
+class _Gating(Struct, frozen=True):
+    """What the rows of a diff are gated by.
 
+    `result`: how the gate ends; `word`: of FAIL_ON; `own_time`: the time that operators are judged by;
+    `replaced_names`: operators that went or came in a replacement that is no loss.
+    """
 
-def _is_asked(cause: Cause, diff: Diff) -> bool:
-    return cause.kind == "name" and (diff.options.op is None or fnmatchcase(cause.name, diff.options.op))
+    diff: Diff
+    result: GateResult
+    word: str
+    own_time: str
+    replaced_names: frozenset[str]
 
+    @classmethod
+    def of_diff(cls, diff: Diff, result: GateResult, word: str) -> _Gating:
+        """Return what the rows of `diff` are gated by."""
+        names: set[str] = set()
+        for rename in diff.explanation.renames:
+            if not rename.is_worse:
+                names.update(rename.names)
+        return cls(diff, result, word, own_time_of(diff.candidate.timeline), frozenset(names))
 
-def _of_name(cause: Cause, metric: str, renamed: set[str], result: GateResult) -> GatedRow:
-    """Return all shapes of an op together."""
-    verdict, times = cause.verdict or "", (cause.baseline_ns, cause.candidate_ns)
-    key = ("op_name", metric, cause.name, "", "")
-    why = _REPLACED if cause.name in renamed else ""
-    outcome, remark = _outcome(verdict, key, why, result, is_worse=cause.delta_ns > 0)
-    return GatedRow("operator", cause.name, "", verdict, outcome, "ns", *times, _ratio(*times), cause.q, remark, key)
+    def list_rows(self) -> list[GatedRow]:
+        """Return all that was judged, of the sections that were chosen."""
+        gated: list[GatedRow] = []
+        for section, table_name in _TABLES.items():
+            if self.diff.options.only and section not in self.diff.options.only:
+                continue
+            if section == "operator":
+                gated += self._gate_operator_names()
+            gated += self._gate_table(section, table_name)
+        has_step = any(row.key == _STEP for row in gated)
+        if has_step:
+            # the time of the whole capture says the same again
+            gated = [row for row in gated if row.key != _E2E]
+        return gated
 
+    def _gate_operator_names(self) -> list[GatedRow]:
+        """Return the findings of operators of which all shapes together are one."""
+        options = self.diff.options
+        if options.module:
+            return []
+        gated = []
+        for cause in self.diff.explanation.findings:
+            is_chosen = options.op is None or fnmatchcase(cause.name, options.op)
+            if cause.kind == "name" and is_chosen:
+                gated.append(self._gate_operator_name(cause))
+        return gated
 
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return None if not before or after is None else after / before - 1
+    def _gate_operator_name(self, cause: Cause) -> GatedRow:
+        verdict = cause.verdict or ""
+        key = SeriesKey("op_name", self.own_time, cause.name)
+        why = _REPLACED if cause.name in self.replaced_names else ""
+        outcome, remark = self._decide_outcome(verdict, key, why, is_worse=cause.delta_ns > 0)
+        before, after = cause.baseline_ns, cause.candidate_ns
+        change = after / before - 1 if before and after is not None else None
+        return GatedRow("operator", cause.name, "", verdict, outcome, "ns", before, after, change, cause.q, remark, key)
 
+    def _gate_table(self, section: str, table_name: str) -> list[GatedRow]:
+        table = self.diff.tables[table_name]
+        rows = [dict(zip(table.arrays, values, strict=True)) for values in table.rows(*table.arrays)]
+        if table_name == _OVERALL:
+            keys = [_key_of_run_metric(metric_of_number(row["metric"])) for row in rows]
+        else:
+            by_name = self.diff.options.match == "name"
+            keys = list_keys(table_name, table, self.own_time, by_name=by_name)
+        numbers = _NUMBERS.get(section, "ns")
+        sizes = _sum_names_on_both_sides(rows, numbers) if "input_shapes" in table else {}
+        gated = []
+        for row, key in zip(rows, keys, strict=True):
+            if row["verdict"] is not None:
+                gated.append(self._gate_row(row, key, section, sizes))
+        return gated
 
-def _row(
-    row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[str, tuple[float, float]], result: GateResult,
-    word: str,
-) -> GatedRow:  # fmt: skip
-    key, detail = _key(row, section, diff)
-    unit = str(row.get("unit") or ("bytes" if section == "memory" else "ns"))
-    of = {"overall": "value", "memory": "bytes"}.get(section, "ns")
-    name = str(row.get("title") or row.get("kind") or row.get("module") or row.get("name") or row.get("phase"))
-    if unit == "count" and row.get("metric") == "samples_per_second":
-        unit = "per_second"
-    verdict, reason = str(row["verdict"]), str(row["reason"] or "")
-    why = EXCUSED if reason == EXCUSED else _no_news(row, section, renamed, sizes)
-    outcome, remark = _outcome(verdict, key, why, result, is_worse=_is_worse(row, unit))
-    if reason.startswith(STILL) and outcome == "passed":
-        fails = word == "any" and result.code == EXIT_FINDINGS and _is_cause(key, result.cause)
-        outcome = "failed" if fails else "known"
-    return GatedRow(
-        section, name, detail, verdict, outcome, unit, row[f"baseline_{of}"], row[f"candidate_{of}"],
-        row["judged_diff"], row["q"], remark or reason, key,
-    )  # fmt: skip
+    def _gate_row(self, row: Row, key: SeriesKey, section: str, sizes: Mapping[str, tuple[float, float]]) -> GatedRow:
+        numbers = _NUMBERS.get(section, "ns")
+        unit = str(row["unit"]) if section == _OVERALL else numbers
+        if unit == "count" and key.metric == "samples_per_second":
+            unit = "per_second"
+        verdict, reason = str(row["verdict"]), str(row["reason"] or "")
+        why = EXCUSED if reason == EXCUSED else self._why_no_news(row, section, sizes)
+        outcome, remark = self._decide_outcome(verdict, key, why, is_worse=_is_worse(row, unit))
+        if reason.startswith(STILL) and outcome == "passed":
+            # what an older version brought fails `any` alone
+            fails = self.word == "any" and self.result.code == EXIT_FINDINGS and _is_cause(key, self.result.cause)
+            outcome = "failed" if fails else "known"
+        return GatedRow(
+            section=section,
+            name=str(row["title"]) if section == _OVERALL else key.name,
+            detail=key.input_shapes or key.part,
+            verdict=verdict,
+            outcome=outcome,
+            unit=unit,
+            baseline=row[f"baseline_{numbers}"],
+            candidate=row[f"candidate_{numbers}"],
+            diff=row["judged_diff"],
+            q=row["q"],
+            remark=remark or reason,
+            key=key,
+        )
 
+    def _why_no_news(self, row: Row, section: str, sizes: Mapping[str, tuple[float, float]]) -> str:
+        """Return why a row that came is no news; "" where it is, or was there before."""
+        if section == "operator" and row["name"] in self.replaced_names:
+            return _REPLACED
+        if row.get("status") != ADDED:
+            return ""
+        if section in ("memory", "kernel") and {row["name"], row.get("op")} & self.replaced_names:
+            return _REPLACED
+        before, after = sizes.get(str(row.get("name")), (0.0, math.inf))
+        return _OTHER_SHAPES if after <= _SAME_SIZE * before else ""
 
-def _key(row: Row, section: str, diff: Diff) -> tuple[Key, str]:
-    """Return the series of a row, and what tells it from others of its name."""
-    shapes = str(row.get("input_shapes") or "")
-    if section == "overall":
-        metric = str(row["metric"])
-        return ("run", FIELD_OF.get(metric, metric), "", "", ""), ""
-    if section == "communication":
-        part = part_of_collective(row["group_role"], row["size_class_bytes"])
-        return ("communication", "total_ns", row["kind"], "", part), part
-    if section == "module":
-        return ("module", own_time_of(diff.candidate), row["module"], "", row["phase"]), row["phase"]
-    if section == "api":
-        return ("api", "self_ns", row["name"], "", row["level"]), row["level"]
-    if section == "operator":
-        kind = "op_name" if diff.options.match == "name" else "op"
-        return (kind, own_time_of(diff.candidate), row["name"], shapes, ""), shapes
-    return (section, {"memory": "bytes"}.get(section, "total_ns"), row["name"], shapes, ""), shapes
+    def _decide_outcome(self, verdict: str, key: SeriesKey, why: str, *, is_worse: bool) -> tuple[Outcome, str]:
+        """Return what becomes of a verdict at the gate, and why; `why`: a reason for which it is no news."""
+        result = self.result
+        if verdict == "SUSPECT" and is_worse and not why:
+            return "suspect", ""
+        is_peak = key.kind == RUN and key.metric == _PEAK
+        if is_peak and result.cause == _PEAK_CAUSE:
+            # the limit gate_peak is one of the number, whatever its verdict
+            return "failed", ""
+        if verdict not in ("REGRESSED", "ADDED"):
+            is_unsure = verdict in ("INCONCLUSIVE", "TOO_FEW_RUNS")
+            return ("unsure" if is_unsure else "passed"), why
+        if why:
+            return "passed", why
+        is_failing = result.code == EXIT_FINDINGS
+        if is_failing and (is_peak or _is_cause(key, result.cause)):
+            return "failed", ""
+        if key.metric.endswith("bytes"):
+            return "passed", f"peak memory {format_diff(result.peak)}, which the limit (gate_peak) is for"
+        if is_failing:
+            return "passed", f"the gate fails by the {result.cause}"
+        return "passed", f"operators net {format_diff(result.net)} of the step, below the limit (gate_net)"
 
 
 def _is_worse(row: Row, unit: str) -> bool:
-    """Return which way a change goes, where the verdict does not say."""
+    """Return whether a change is one for the worse, where the verdict does not say it."""
     if row.get("status") in (ADDED, REMOVED):
         return bool(row["status"] == ADDED)
-    diff = row["judged_diff"]
-    if diff is None:
+    change = row["judged_diff"]
+    if change is None:
         return (row.get("candidate_calls") or 0.0) > (row.get("baseline_calls") or 0.0)
-    return bool(diff < 0) if unit == "per_second" else bool(diff > 0)
+    if unit == "per_second":
+        return bool(change < 0)
+    return bool(change > 0)
 
 
-def _outcome(verdict: str, key: Key, why: str, result: GateResult, *, is_worse: bool) -> tuple[Outcome, str]:
-    """Return what becomes of a verdict at the gate, and why; `why`: a reason for which it is no news."""
-    if verdict == "SUSPECT" and is_worse and not why:
-        return "suspect", ""
-    is_peak = key[0] == "run" and key[1] == "peak_allocated_bytes"
-    if is_peak and result.cause == "peak memory":
-        return "failed", ""
-    if verdict in ("REGRESSED", "ADDED"):
-        if why:
-            return "passed", why
-        if result.code == EXIT_FINDINGS and (is_peak or _is_cause(key, result.cause)):
-            return "failed", ""
-        if key[1].endswith("bytes"):
-            return "passed", f"peak memory {format_diff(result.peak)}, which the limit (gate_peak) is for"
-        if result.code == EXIT_FINDINGS:
-            return "passed", f"the gate fails by the {result.cause}"
-        return "passed", f"operators net {format_diff(result.net)} of the step, below the limit (gate_net)"
-    return ("unsure" if verdict in ("INCONCLUSIVE", "TOO_FEW_RUNS") else "passed"), why
-
-
-def _is_cause(key: Key, cause: str) -> bool:
+def _is_cause(key: SeriesKey, cause: str) -> bool:
     """Return whether a series is what a gate failed by, or explains it."""
-    is_run, is_bytes = key[0] == "run", key[1].endswith("bytes")
-    if cause == "peak memory":
-        return is_bytes
+    is_run, is_size = key.kind == RUN, key.metric.endswith("bytes")
+    if cause == _PEAK_CAUSE:
+        return is_size
     if cause == MEAN_STEP and is_run:
-        return key[1] == _MEAN_STEP_NS
-    return not is_bytes and (cause == "step" or not is_run)
+        return key.metric == _MEAN_STEP_METRIC
+    return not is_size and (cause == "step" or not is_run)
 
 
-def _sizes(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
-    """Of every name of which some rows came and some went: the sum of all its rows on either side."""
-    by_name: dict[str, list[Row]] = {}
+def _sum_names_on_both_sides(rows: Sequence[Row], numbers: str) -> dict[str, tuple[float, float]]:
+    """Return, of every name of which some rows came and some went, the sum of all its rows on either side."""
+    rows_of_name: dict[str, list[Row]] = {}
     for row in rows:
-        if row.get("name") is not None and "input_shapes" in row:
-            by_name.setdefault(str(row["name"]), []).append(row)
-    of = "bytes" if rows and "baseline_bytes" in rows[0] and "baseline_ns" not in rows[0] else "ns"
-    return {
-        name: (sum(row[f"baseline_{of}"] or 0.0 for row in own), sum(row[f"candidate_{of}"] or 0.0 for row in own))
-        for name, own in by_name.items()
-        if {ADDED, REMOVED} <= {row["status"] for row in own}
-    }
-
-
-def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> str:
-    """Return why something that came is none; "" where it is, or was there before."""
-    if section == "operator" and row["name"] in renamed:
-        return _REPLACED
-    if row.get("status") != ADDED:
-        return ""
-    if section in ("memory", "kernel") and (row["name"] in renamed or row.get("op") in renamed):
-        return _REPLACED
-    before, after = sizes.get(str(row.get("name")), (0.0, math.inf))
-    return "other shapes of what is no larger in all" if after <= _SAME_SIZE * before else ""
+        if row["name"] is not None:
+            rows_of_name.setdefault(str(row["name"]), []).append(row)
+    sums = {}
+    for name, of_name in rows_of_name.items():
+        if {ADDED, REMOVED} <= {row["status"] for row in of_name}:
+            before = sum(row[f"baseline_{numbers}"] or 0.0 for row in of_name)
+            after = sum(row[f"candidate_{numbers}"] or 0.0 for row in of_name)
+            sums[name] = (before, after)
+    return sums

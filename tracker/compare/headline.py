@@ -7,37 +7,60 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from tracker.compare.comparable import are_same_runs, other_track
-from tracker.compare.references import paths_of
-from tracker.compare.spread import overlap
+from tracker.compare.notes import (
+    sentence_on_level,
+    sentences_on_findings,
+    sentences_on_history,
+    words_of_deciding_runs,
+)
+from tracker.compare.references import short_labels
+from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.profile.branches import branch_of
 from tracker.regressions.sides import MAIN_LINE
+from tracker.results import ADDED, REMOVED
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
-from tracker.units import counted, format_diff, format_ns, format_numbers, steps_words, time_unit
+from tracker.schema.series import STEP_KEY, key_of_run
+from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 if TYPE_CHECKING:
-    from tracker.compare.certain import Facts
+    from tracker.columns import Columns
     from tracker.compare.comparable import Recorded
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Part
 
 _SMALL_CHANGE: Final = 0.005
-_MOVED: Final = 0.02
+_LEAST_MOVE_OF_PART: Final = 0.02
 """Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
+_LEAST_MOVE_OF_PEAK: Final = 0.01
+"""Part of the peak below which a change of it is no fact: allocators of devices round."""
+_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
-_NO_DIFFERENCE: Final = "no difference"
+_STEP_COLUMN: Final = "step_ns"
+
 CUT_OUTS: Final = "Captures without steps that are equally long"
 """How the remark begins on sides that no number of runs would make comparable."""
 FACTS: Final = "; "
 """What stands in a headline before what differs for certain beside the time."""
-_AS_FAST: Final = ("is as fast as", "is about as fast as")
+
+# what stands in a headline between the two sides
+_AS_FAST: Final = "is as fast as"
+_ABOUT_AS_FAST: Final = "is about as fast as"
+_NO_DIFFERENCE: Final = "no difference"
+_IS: Final = "is"
+_MAY_BE: Final = "may be"
+_RAN: Final = "ran"
 
 
 class Headline(Struct, frozen=True):
-    """`text`: the sentence, without a full stop; `verdict`: of the total, None where it was not judged; `remarks`:
-    sentences that limit it.
+    """The answer in one sentence.
+
+    `text`: the sentence, without a full stop.
+    `verdict`: of the total, None where it was not judged.
+    `remarks`: sentences that limit it.
     """
 
     text: str
@@ -46,10 +69,11 @@ class Headline(Struct, frozen=True):
 
 
 Range = tuple[float, float]
+"""The smallest and the largest value of several runs."""
 
 
 class Total(Struct, frozen=True):
-    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: smallest and largest over its runs;
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: over the runs of each side;
     `is_incomplete`: a capture of a side lost records.
     """
 
@@ -60,7 +84,84 @@ class Total(Struct, frozen=True):
     is_incomplete: bool = False
 
 
-def headline(
+class Facts(Struct, frozen=True):
+    """What one run of each side is enough for: two runs of one program agree in it to the byte, whatever the machine
+    does. How long they take is another matter.
+
+    `added`, `removed`: names of operators of one side only.
+    `reshaped`: names that have other shapes on each side.
+    `called`: names of both sides with more or fewer calls.
+    `peak`: bytes before and after, where they differ.
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    reshaped: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    peak: tuple[float, float] | None = None
+
+    @property
+    def is_other_work(self) -> bool:
+        """Whether the sides do not run the same operators."""
+        return bool(self.added or self.removed or self.reshaped)
+
+    def describe(self, *, with_calls: bool) -> str:
+        """Return all of it in a phrase, "" for nothing.
+
+        >>> Facts(added=("pow", "tanh"), removed=("gelu",), called=("mul",)).describe(with_calls=True)
+        '2 operators new, 1 gone, 1 called more or less often'
+        >>> Facts(removed=("gelu",), peak=(100.0, 150.0)).describe(with_calls=False)
+        '1 operator gone, peak memory 100 -> 150 B (+50.0 %)'
+        """
+        phrases: list[str] = []
+        groups = [("new", self.added), ("gone", self.removed), ("with other shapes", self.reshaped)]
+        if with_calls:
+            groups.append(("called more or less often", self.called))
+        for word, names in groups:
+            if names:
+                # the first count says of what
+                count = f"{len(names):,}" if phrases else counted(len(names), "operator")
+                phrases.append(f"{count} {word}")
+        if self.peak is not None:
+            before, after = self.peak
+            unit = size_unit(before, after)
+            number = format_bytes(before, unit).split(" ")[0]
+            change = format_diff(after / before - 1.0)
+            phrases.append(f"peak memory {number} -> {format_bytes(after, unit)} ({change})")
+        return ", ".join(phrases)
+
+
+def find_facts(ops: Columns, overall: Columns) -> Facts:
+    """Return what differs for certain between two sides.
+
+    `ops`: all operators of their Diff; `overall`: its overall rows.
+    """
+    one_sided = {name for name, status in ops.rows("name", "status") if status in (ADDED, REMOVED)}
+    added, removed, reshaped, called = [], [], [], []
+    for change in list_changes(ops):
+        if change.name in _STAND_INS:
+            continue
+        if change.status == ADDED:
+            added.append(change.name)
+        elif change.status == REMOVED:
+            removed.append(change.name)
+        elif change.name in one_sided:
+            # some shapes are on one side only
+            reshaped.append(change.name)
+        elif change.has_other_calls:
+            called.append(change.name)
+    return Facts(tuple(added), tuple(removed), tuple(reshaped), tuple(called), _find_peak(overall))
+
+
+def _find_peak(overall: Columns) -> tuple[float, float] | None:
+    for metric, before, after in overall.rows("metric", "baseline_value", "candidate_value"):
+        is_peak = metric == key_of_run("peak memory").metric
+        if is_peak and before and after and abs(after / before - 1.0) >= _LEAST_MOVE_OF_PEAK:
+            return float(before), float(after)
+    return None
+
+
+def make_headline(
     baseline: LoadedSide,
     candidate: LoadedSide,
     total: Total,
@@ -71,169 +172,224 @@ def headline(
     facts: Facts,
     forced: bool,
 ) -> Headline:
-    """Return how much slower or faster the candidate is; `facts`: what else differs for certain; `forced`: in numbers
-    of what cannot be compared, too.
+    """Return how much slower or faster the candidate is.
+
+    `parts`: of the total; `facts`: what else differs for certain; `forced`: in numbers of what cannot be compared, too.
     """
-    metric = total.metric
-    a, b = _labels(baseline, candidate)
+    a, b = _label_sides(baseline, candidate)
     incomparable = judged.judgement.refusal == INCOMPARABLE
     refusal = judged.judgement.sentences[0].rstrip(".") if incomparable else ""
     if incomparable and not forced:
         return Headline(f"{b} against {a}: {refusal[:1].lower()}{refusal[1:]}")
     before, after = total.before, total.after
     if not before or after is None:
-        what = "step" if metric == "step_ns" else "E2E"
+        what = "step" if total.metric == _STEP_COLUMN else "E2E"
         return Headline(f"{b} against {a}: the captures state no {what} time")
+
     change = after / before - 1.0
-    size = _size(before, after, metric)
-    delta = _change(before, after)
-    whole = f"{size} ({format_diff(change)}, {delta})"
+    size, delta = _format_both(before, after, total.metric), _format_delta(before, after)
+    in_numbers = f"{b} against {a}: {size} ({format_diff(change)}, {delta})"
     if incomparable:
-        return Headline(f"{b} against {a}: {whole}", remarks=(f"{refusal}; shown all the same, not judged.",))
-    if other := other_track(baseline, candidate):
-        noise = _noise(baseline, candidate, change, total.ranges)
-        return Headline(f"{b} against {a}: {whole}", remarks=(other, *noise))
-    if unlike := recorded.of("run", "duration_ns"):
+        return Headline(in_numbers, remarks=(f"{refusal}; shown all the same, not judged.",))
+    other = other_track(baseline, candidate)
+    if other:
+        return Headline(in_numbers, remarks=(other, *_remarks_on_noise(baseline, candidate, change, total.ranges)))
+    # whatever the headline says, no exit code comes unannounced
+    gate_remarks = _remarks_on_gate(judged, None, facts)
+    unlike = recorded.of(STEP_KEY.kind, STEP_KEY.metric)
+    if unlike:
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
-        return Headline(f"{b} against {a}: {whole}", remarks=(why, *_failing(judged, None, facts)))
-    if metric == "e2e_ns" and _are_windows(change, before, parts):
-        remarks = (_of_windows(before, parts), *_failing(judged, None, facts))
-        return Headline(f"{b} against {a}: {whole}", remarks=remarks)
-    row = judged.of_total(metric)
+        return Headline(in_numbers, remarks=(why, *gate_remarks))
+    if total.metric != _STEP_COLUMN and _are_cut_outs(change, before, parts):
+        return Headline(in_numbers, remarks=(_remark_on_cut_outs(before, parts), *gate_remarks))
+    row = judged.find_total(total.metric)
     if row is None and total.is_incomplete:
-        return Headline(f"{b} against {a}: {whole}", remarks=_failing(judged, None, facts))
+        return Headline(in_numbers, remarks=gate_remarks)
+
     runs = (len(judged.base_runs) or baseline.side.runs, candidate.side.runs)
     if row is None:
-        verdict, phrase, remarks = None, _unjudged(change), _noise(baseline, candidate, change, total.ranges)
+        verdict, phrase = None, _phrase_of_unjudged(change)
+        remarks = _remarks_on_noise(baseline, candidate, change, total.ranges)
     else:
         verdict = str(row["verdict"])
-        phrase, remarks = _judged(verdict, change, row["change"], judged, runs)
-    remarks = (*remarks, *_failing(judged, verdict, facts), *judged.remarks, *judged.history_words)
-    certain = _certain(facts, verdict, runs)
-    if certain and (facts.is_other_work or verdict is None) and phrase in (*_AS_FAST, _NO_DIFFERENCE):
+        phrase, remarks = _phrase_of_verdict(verdict, change, row["change"], judged, runs)
+    remarks = (
+        *remarks,
+        *_remarks_on_gate(judged, verdict, facts),
+        *sentences_on_findings(judged.verdicts),
+        *sentences_on_history(judged.history, is_stored=bool(judged.base_runs)),
+    )
+    certain = _describe_facts(facts, verdict, runs)
+    is_no_difference = phrase in (_AS_FAST, _ABOUT_AS_FAST, _NO_DIFFERENCE)
+    if certain and is_no_difference and (facts.is_other_work or verdict is None):
         # other work is a difference, however long it takes
-        phrase = "ran"
-    mean = "" if verdict in _CHANGED or metric != "step_ns" else _mean_step(judged, verdict)
-    more = f"{mean}{FACTS}{certain}" if certain else mean
+        phrase = _RAN
+    more = ""
+    if verdict not in _CHANGED and total.metric == _STEP_COLUMN:
+        more = _describe_mean_step(judged, verdict)
+    if certain:
+        more += f"{FACTS}{certain}"
+    text = _say(a, b, phrase, change, size, delta)
+    return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _say(a: str, b: str, phrase: str, change: float, size: str, delta: str) -> str:
+    """Return a sentence on sides `a` and `b` whose times are known.
+
+    >>> _say("v1", "v2", "is", 0.25, "4.00 -> 5.00 ms per step", "+1.00 ms")
+    'v2 is 25.0 % slower than v1: 4.00 -> 5.00 ms per step (+1.00 ms)'
+    >>> _say("v1", "v2", "is as fast as", 0.0, "4.00 -> 4.00 ms per step", "0.00 ns")
+    'v2 is as fast as v1: 4.00 -> 4.00 ms per step (0.0 %, 0.00 ns)'
+    """
+    numbers = f"{size} ({format_diff(change)}, {delta})"
     if phrase == _NO_DIFFERENCE:
-        return Headline(f"{phrase} between {a} and {b} was found: {whole}{more}", verdict, remarks)
-    if phrase in _AS_FAST:
-        return Headline(f"{b} {phrase} {a}: {whole}{more}", verdict, remarks)
+        return f"{phrase} between {a} and {b} was found: {numbers}"
+    if phrase in (_AS_FAST, _ABOUT_AS_FAST):
+        return f"{b} {phrase} {a}: {numbers}"
     if change == 0:
-        return Headline(f"{b} took as long as {a}: {whole}{more}", verdict, remarks)
+        return f"{b} took as long as {a}: {numbers}"
     word = "slower" if change > 0 else "faster"
-    percent = format_diff(abs(change)).lstrip("+")
-    return Headline(f"{b} {phrase} {percent} {word} than {a}: {size} ({delta}){more}", verdict, remarks)
+    return f"{b} {phrase} {_format_size_of_change(change)} {word} than {a}: {size} ({delta})"
 
 
-def _certain(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
+def _describe_facts(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
     """Return what differs for certain, where the step does not say it all: it is no finding, or was not judged."""
     if verdict in (*_CHANGED, "SUSPECT"):
         return ""
     # calls vary from run to run where inputs do, and several runs are judged
-    return facts.words(with_calls=min(runs) == 1)
+    return facts.describe(with_calls=min(runs) == 1)
 
 
-def _failing(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
-    """Return what fails a gate beside the step, so that no exit code comes unannounced."""
+def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
+    """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
     if result is None or verdict == "REGRESSED":
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
         # a stored verdict of it may rest on other runs than those of the baseline
-        is_other = abs(after / before - 1.0 - result.peak) > _SMALL_CHANGE
-        against = " against its own level" if is_other else ""
+        is_other_level = abs(after / before - 1.0 - result.peak) > _SMALL_CHANGE
+        against = " against its own level" if is_other_level else ""
         rise = format_diff(result.peak).lstrip("+")
         return (f"Peak memory rose by {rise}{against}: that fails a gate (--fail-on).",)
     if result.cause == "net of the operators":
-        net = format_diff(result.net)
-        return (f"The operators that changed cost {net.lstrip('+')} of the step: that fails a gate (--fail-on).",)
+        net = format_diff(result.net).lstrip("+")
+        return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()
 
 
-def _mean_step(judged: Judged, verdict: str | None) -> str:
-    """Return what some slow steps cost, where the step, their median, does not show it; "" where the mean did not
-    change, or is no more than the suspect that the step is.
+def _describe_mean_step(judged: Judged, verdict: str | None) -> str:
+    """Return what some slow steps cost, where the step, their median, does not show it.
+
+    "" where the mean did not change, or is no more than the suspect that the step is.
     """
-    row = judged.of_total("mean_step_ns")
-    if row is None or row["verdict"] not in (*_CHANGED, "SUSPECT"):
-        return ""
-    if row["verdict"] == verdict:
+    row = judged.find_total("mean_step_ns")
+    if row is None or row["verdict"] == verdict or row["verdict"] not in (*_CHANGED, "SUSPECT"):
         return ""
     word = "slower" if row["change"] > 0 else "faster"
-    verb = "may be" if row["verdict"] == "SUSPECT" else "is"
-    return f", but its mean step {verb} {format_diff(abs(row['change'])).lstrip('+')} {word}: some steps are"
+    verb = _MAY_BE if row["verdict"] == "SUSPECT" else _IS
+    return f", but its mean step {verb} {_format_size_of_change(row['change'])} {word}: some steps are"
 
 
-def _size(before: float, after: float, metric: str) -> str:
+def _format_size_of_change(change: float) -> str:
+    return format_diff(abs(change)).lstrip("+")
+
+
+def _format_both(before: float, after: float, metric: str) -> str:
     unit = time_unit(before, after)
     number = format_ns(before, unit).removesuffix(f" {unit[1]}")
-    sizes = f"{number} -> {format_ns(after, unit)}"
-    return f"{sizes} per step" if metric == "step_ns" else f"E2E {sizes}"
+    times = f"{number} -> {format_ns(after, unit)}"
+    return f"{times} per step" if metric == _STEP_COLUMN else f"E2E {times}"
 
 
-def _change(before: float, after: float) -> str:
+def _format_delta(before: float, after: float) -> str:
     """Return the change in the unit of the two times, in a smaller one where that would show nothing."""
     unit = time_unit(before, after)
     text = format_ns(after - before, unit)
     if not any(digit in text for digit in "123456789"):
-        return _signed(after - before)
+        return _format_signed(after - before)
     return text if after < before else f"+{text}"
 
 
-def _unjudged(change: float) -> str:
+def _format_signed(delta_ns: float) -> str:
+    text = format_ns(delta_ns)
+    return text if delta_ns < 0 else f"+{text}"
+
+
+def _phrase_of_unjudged(change: float) -> str:
     if change == 0:
-        return _AS_FAST[0]
-    return _AS_FAST[1] if abs(change) < _SMALL_CHANGE else "ran"
+        return _AS_FAST
+    return _ABOUT_AS_FAST if abs(change) < _SMALL_CHANGE else _RAN
 
 
-def _judged(
+def _phrase_of_verdict(
     verdict: str, change: float, judged_change: float, judged: Judged, runs: tuple[int, int]
 ) -> tuple[str, tuple[str, ...]]:
     """Return what stands between the sides, and why it says no more.
 
     `judged_change`: against the runs that the verdict rests on, which may be others than those of the baseline.
     """
-    found, limit = judged.found, judged.step_ratio or 0.0
-    against = judged.level_words(judged_change) if abs(judged_change - change) >= limit else ()
-    if verdict == "UNCHANGED":
-        return ("ran", against) if abs(change) >= limit and against else (_AS_FAST[0], ())
+    limit = judged.least_step_change or 0.0
+    against: tuple[str, ...] = ()
+    if judged.base_runs and abs(judged_change - change) >= limit:
+        against = (sentence_on_level(judged.base_runs, judged_change),)
     if verdict in _CHANGED or verdict == "SUSPECT":
-        since = judged.history.since if judged.history and judged.base_runs else ""
-        lacks = max(1, (found.limits if found is not None else DEFAULTS).least_new - runs[1])
-        decide = f"{counted(lacks, 'more run')} of it decide{'s' if lacks == 1 else ''}"
-        if MAIN_LINE in (gate.cause for gate in judged.gates.values()):
-            decide = "the main line may be as slow itself where the branch left it, and 1 more run of it decides"
-        suspect = (f"A suspect: {decide}.",) if verdict == "SUSPECT" else ()
-        phrase = "ran" if change * judged_change <= 0 else "may be" if suspect else "is"
-        began = (f"It began with {since}.",) if since else ()
-        return phrase, (*suspect, *began, *against)
+        return _phrase_of_change(verdict, change, judged_change, judged, runs[1], against)
+    if verdict == "UNCHANGED":
+        # it is, against its level; the numbers of the two sides may show a change all the same
+        return (_RAN, against) if against and abs(change) >= limit else (_AS_FAST, ())
     if verdict == NOT_CONFIRMED:
-        by = judged.history.decided_by if judged.history else ""
-        return "ran", (f"A suspect that {by or 'later runs'} did not confirm.", *against)
+        decided_by = (judged.history.decided_by if judged.history else "") or "later runs"
+        return _RAN, (f"A suspect that {decided_by} did not confirm.", *against)
     if verdict == "DRIFT":
-        return (_unjudged(change) if against else "ran"), (*against, _drift(judged_change, judged))
+        phrase = _phrase_of_unjudged(change) if against else _RAN
+        return phrase, (*against, _remark_on_drift(judged_change, judged))
     if verdict == "INCONCLUSIVE":
-        phrase = _NO_DIFFERENCE if max(abs(judged_change), abs(change)) < limit else "ran" if against else "may be"
+        phrase = _MAY_BE
+        if max(abs(judged_change), abs(change)) < limit:
+            phrase = _NO_DIFFERENCE
+        elif against:
+            phrase = _RAN
         return phrase, ("The runs differ too much to be sure.", *against)
     if verdict == "TOO_FEW_RUNS":
-        needed = found.limits.runs_needed(*runs) if found is not None else ""
+        needed = judged.verdicts.limits.runs_needed(*runs) if judged.verdicts is not None else ""
         if runs == (1, 1):
-            return "ran", (f"One run each: no verdict on the time; {needed}.",)
-        return "ran", (f"Too few runs to judge the step{needed and ': '}{needed}.",)
+            return _RAN, (f"One run each: no verdict on the time; {needed}.",)
+        return _RAN, (f"Too few runs to judge the step: {needed}." if needed else "Too few runs to judge the step.",)
     least = f" of {limit * 100:g} %" if limit else ""
-    return "ran", (f"Less than the limit{least} that makes a finding.", *against)
+    return _RAN, (f"Less than the limit{least} that makes a finding.", *against)
 
 
-def _drift(change: float, judged: Judged) -> str:
+def _phrase_of_change(
+    verdict: str, change: float, judged_change: float, judged: Judged, new_runs: int, against: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
+    """Return the phrase and the remarks of a step that changed, or may have."""
+    remarks = []
+    phrase = _IS
+    if verdict == "SUSPECT":
+        phrase = _MAY_BE
+        limits = DEFAULTS if judged.verdicts is None else judged.verdicts.limits
+        decide = words_of_deciding_runs(max(1, limits.least_new - new_runs), "it")
+        if any(gate.cause == MAIN_LINE for gate in judged.gates.values()):
+            decide = "the main line may be as slow itself where the branch left it, and 1 more run of it decides"
+        remarks.append(f"A suspect: {decide}.")
+    if change * judged_change <= 0:
+        # what the two sides show goes the other way than the verdict, which rests on other runs
+        phrase = _RAN
+    since = judged.history.since if judged.history and judged.base_runs else ""
+    if since:
+        remarks.append(f"It began with {since}.")
+    return phrase, (*remarks, *against)
+
+
+def _remark_on_drift(change: float, judged: Judged) -> str:
     """Return why a total that changed by more than its limit is no finding: the machine-wide drift in it, and the rest.
 
     `change`: against the runs that it was judged against; those of the baseline may be others.
     """
-    shared, limit = judged.judgement.shared, judged.step_ratio
+    shared, limit = judged.judgement.shared, judged.least_step_change
     if shared is None or limit is None:
         return "Machine-wide drift, not this version."
     rest = (1.0 + change) / (1.0 + shared) - 1.0
@@ -246,77 +402,56 @@ def _drift(change: float, judged: Judged) -> str:
     return f"{together}; the rest, {format_diff(rest)}, is above {least}, but the runs differ too much to be sure."
 
 
-def _are_windows(change: float, total: float, parts: tuple[Part, ...]) -> bool:
+def _are_cut_outs(change: float, total: float, parts: tuple[Part, ...]) -> bool:
     """Return whether captures without steps look like cut-outs of the same length: what is in them moved, and they did
     not.
     """
-    return abs(change) < _SMALL_CHANGE and any(abs(part.delta_ns) >= _MOVED * total for part in parts)
+    return abs(change) < _SMALL_CHANGE and bool(_list_moved_parts(total, parts))
 
 
-def _of_windows(total: float, parts: tuple[Part, ...]) -> str:
-    moved = [part for part in parts if abs(part.delta_ns) >= _MOVED * total]
-    named = ", ".join(f"{part.title[:1].lower()}{part.title[1:]} {_signed(part.delta_ns)}" for part in moved)
+def _list_moved_parts(total: float, parts: tuple[Part, ...]) -> list[Part]:
+    return [part for part in parts if abs(part.delta_ns) >= _LEAST_MOVE_OF_PART * total]
+
+
+def _remark_on_cut_outs(total: float, parts: tuple[Part, ...]) -> str:
+    moved = []
+    for part in _list_moved_parts(total, parts):
+        moved.append(f"{part.title[:1].lower()}{part.title[1:]} {_format_signed(part.delta_ns)}")
     instead = "Mark steps (NVTX), or compare operators per call."
-    return f"{CUT_OUTS}, as cut-outs of a run are, say nothing of its speed; inside them {named}. {instead}"
+    return f"{CUT_OUTS}, as cut-outs of a run are, say nothing of its speed; inside them {', '.join(moved)}. {instead}"
 
 
-def _signed(delta_ns: float) -> str:
-    text = format_ns(delta_ns)
-    return text if delta_ns < 0 else f"+{text}"
-
-
-def _noise(
+def _remarks_on_noise(
     baseline: LoadedSide, candidate: LoadedSide, change: float, ranges: tuple[Range | None, Range | None]
 ) -> tuple[str, ...]:
-    if are_same_runs(baseline, candidate):
-        return ()
+    """Return why a change that was not judged may be none."""
     before, after = ranges
-    if before is None or after is None:
+    if before is None or after is None or are_same_runs(baseline, candidate):
         return ()
-    if not overlap(before, after):
-        drifts = "host" in (baseline.side.timeline, candidate.side.timeline) and abs(change) < DEFAULTS.ratio_step_host
-        return ("Steps timed on the host drift this much by themselves.",) if drifts else ()
+    if not do_overlap(before, after):
+        is_timed_on_host = "host" in (baseline.side.timeline, candidate.side.timeline)
+        if is_timed_on_host and abs(change) < DEFAULTS.ratio_step_host:
+            return ("Steps timed on the host drift this much by themselves.",)
+        return ()
     unit = time_unit(*before, *after)
     texts = [f"{format_ns(low, unit)} to {format_ns(high, unit)}" for low, high in (before, after)]
     return (f"The runs of the two sides overlap ({' and '.join(texts)}): this may be noise.",)
 
 
-def _labels(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, str]:
+def do_overlap(one: Range, other: Range) -> bool:
+    """Return whether two ranges have a value in common.
+
+    >>> do_overlap((1.0, 3.0), (3.0, 5.0)), do_overlap((1.0, 2.0), (3.0, 5.0))
+    (True, False)
+    """
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _label_sides(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, str]:
     a, b = short_labels([baseline.side.label, candidate.side.label])
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
-        a, b = (f"{name} ({steps_words(side.side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))
+        a = f"{a} ({steps_words(baseline.side.chosen_steps)})"
+        b = f"{b} ({steps_words(candidate.side.chosen_steps)})"
     if branch_of(candidate.side.workload) and not branch_of(baseline.side.workload):
         a += " of the main line"
     return a, b
-
-
-def short_labels(labels: list[str]) -> list[str]:
-    """Labels as they are, lists of runs as ranges; paths by as many of their last parts as tell them apart, by the last
-    where nothing does.
-
-    >>> short_labels(["v1", "v2"]), short_labels(["runs/old/t.json", "runs/new/t.json"])
-    (['v1', 'v2'], ['old/t.json', 'new/t.json'])
-    >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
-    ['runs 1-3,7', 'v4']
-    """
-    parts = [_listed_paths(_listed_runs(label)).rstrip("/").split("/") for label in labels]
-    return [_shortest(own, parts) for own in parts]
-
-
-def _shortest(path: list[str], paths: list[list[str]]) -> str:
-    others = [other for other in paths if other != path]
-    counts = range(1, len(path))
-    count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path) if others else 1)
-    return "/".join(path[-count:])
-
-
-def _listed_paths(label: str) -> str:
-    """Return several paths as the first one and how many more there are."""
-    paths = paths_of(label)
-    return f"{paths[0].rstrip('/')} and {len(paths) - 1} more" if len(paths) > 1 else label
-
-
-def _listed_runs(label: str) -> str:
-    numbers = label.replace("run:", "").split(",")
-    listed = len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers)
-    return f"runs {format_numbers(sorted(map(int, numbers)))}" if listed else label

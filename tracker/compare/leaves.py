@@ -19,7 +19,7 @@ from tracker.compare.tree import (
     Name,
     Tree,
     Value,
-    grown,
+    add_leaves,
     plus,
 )
 from tracker.profile import MODULE_CALLS, NO_STEP
@@ -34,14 +34,19 @@ OTHER: Final = "other"
 OUTSIDE: Final[Name] = ("outside", "(outside all steps)", "")
 """Names of the rows for ops of no module, of no phase, and outside all step markers."""
 
-Counted = dict[tuple[Group, tuple[Name, ...]], Value]
-Rows = Iterator[dict[str, Any]]
+CallsOfRows = dict[tuple[Group, tuple[Name, ...]], Value]
+"""Path of a row in a group -> how often it was called."""
+Row = Mapping[str, Any]
 
 
-class Wanted(Struct, frozen=True):
-    """Which tree of a side: `word` of TREES, apart by `grains`; patterns `op` and `module`; shapes and names as in a
-    diff. `flat`: ops are not shown where they were called.
+class TreeOptions(Struct, frozen=True):
+    """Which tree is made of a side.
 
+    `word`: of TREES.
+    `grains`: what is kept apart, beside runs: ranks, steps.
+    `op`, `module`: patterns of the operators that are in it.
+    `with_shapes`, `op_map`: by what operators are matched, as in a diff.
+    `flat`: operators are not shown where they were called.
     `outside`: what lies outside all steps stands under OUTSIDE; else it is left out.
     """
 
@@ -56,214 +61,257 @@ class Wanted(Struct, frozen=True):
 
 
 class _Source(Struct, frozen=True):
-    """The tables of one side, inside its steps or outside of all."""
+    """The tables of one side, inside its steps or outside of all.
+
+    `top`: the rows of the tree under which all of it stands.
+    """
 
     side: LoadedSide
-    wanted: Wanted
+    options: TreeOptions
     steps: Sequence[int] | None
     in_steps: bool
-    under: tuple[Name, ...] = ()
+    top: tuple[Name, ...] = ()
 
-    def rows(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Rows:
-        """Return the rows of a question at the grain of the tree that match `patterns`, None for missing."""
-        side, by = self.side, ("run", *self.wanted.grains)
-        if self.under:
-            chosen = {"by": by, "ranks": side.ranks, "steps": self.steps, "in_steps": False}
-            table = question(side.store, side.run_ids, **chosen)
+    def list_rows(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Iterator[Row]:
+        """Yield the rows of a question at the grain of the tree that match `patterns`, None for missing."""
+        by = ("run", *self.options.grains)
+        if self.top:
+            side = self.side
+            table = question(side.store, side.run_ids, by=by, ranks=side.ranks, steps=self.steps, in_steps=False)
         else:
-            table = side.query(question, by=by, in_steps=self.in_steps)
+            table = self.side.query(question, by=by, in_steps=self.in_steps)
         for column, pattern in patterns:
             table = matching(table, column, pattern)
-        return _plain(table)
+        return _list_plain_rows(table)
 
-    def ops(self) -> Rows:
-        """Return the ops that the patterns let through, named as in the diff."""
-        for row in self.rows(queries.ops, ("name", self.wanted.op), ("module", self.wanted.module)):
-            yield row | {"op": self.name(row["name"], row["input_shapes"])}
+    def list_ops(self) -> Iterator[Row]:
+        """Yield the ops that the patterns let through, with the name of their row as `op`."""
+        for row in self.list_rows(queries.ops, ("name", self.options.op), ("module", self.options.module)):
+            yield {**row, "op": self.name_op(row["name"], row["input_shapes"])}
 
-    def real_ops(self) -> Rows:
-        """Return the same without the sums of phases; these stand in where a source has no times of ops."""
-        rows = list(self.ops())
-        parted = {self.group(row) for row in rows if _own_time(row) is not None}
-        return (row for row in rows if not (_is_sum(row) and self.group(row) in parted))
+    def list_real_ops(self) -> Iterator[Row]:
+        """Yield the same without the sums of phases; these stand in where a source has no times of ops."""
+        rows = list(self.list_ops())
+        groups_with_times = {self.group_of(row) for row in rows if _own_time(row) is not None}
+        for row in rows:
+            if not _is_sum_of_phase(row) or self.group_of(row) not in groups_with_times:
+                yield row
 
-    def name(self, name: str, shapes: str) -> Name:
-        """Return the row of an op."""
-        return ("op", self.wanted.op_map.get(name, name), shapes if self.wanted.with_shapes else "")
+    def name_op(self, name: str, shapes: str) -> Name:
+        """Return the row of an op, named as in the diff."""
+        return ("op", self.options.op_map.get(name, name), shapes if self.options.with_shapes else "")
 
-    def group(self, row: Mapping[str, Any]) -> Group:
+    def group_of(self, row: Row) -> Group:
         """Return the tree that a row belongs to."""
-        return (row["run_id"], *(row[name] for name in self.wanted.grains))
+        return (row["run_id"], *(row[name] for name in self.options.grains))
 
 
-def plant(tree: Tree, side: LoadedSide, wanted: Wanted) -> None:
-    """Fills `tree` with what `wanted` says of `side`."""
-    by_step = "step" in wanted.grains
-    outside = wanted.outside and side.chosen_steps is None
-    sources = [_Source(side, wanted, side.chosen_steps, in_steps=not (outside and by_step))]
+def grow_tree(growing_tree: Tree, side: LoadedSide, options: TreeOptions) -> None:
+    """Add the rows of a side to a tree."""
+    by_step = "step" in options.grains
+    outside = options.outside and side.chosen_steps is None
+    # by step, what lies outside is a step of its own: NO_STEP
+    sources = [_Source(side, options, side.chosen_steps, in_steps=not (outside and by_step))]
     if outside and not by_step:
-        sources.append(_Source(side, wanted, (NO_STEP,), in_steps=False, under=(OUTSIDE,)))
+        sources.append(_Source(side, options, (NO_STEP,), in_steps=False, top=(OUTSIDE,)))
     for source in sources:
-        _PLANTS[wanted.word](tree, source)
+        _GROW[options.word](growing_tree, source)
 
 
-def _modules(tree: Tree, source: _Source) -> None:
-    leaves, counted = [], Counted()
-    for row in source.real_ops():
-        path = (*source.under, *_module_path(row["module"]))
-        leaves.append(_leaf(source.group(row), (*path, row["op"]), row))
-        if row["name"] == path[-1][1]:  # a range or a layer that is the module
-            at = (source.group(row), path)
-            counted[at] = plus(counted.get(at), row["calls"])
-    frames = Counted()
-    for row in source.rows(queries.counters):
+def _grow_modules(tree: Tree, source: _Source) -> None:
+    leaves, calls_of_rows = [], CallsOfRows()
+    for row in source.list_real_ops():
+        path = (*source.top, *_path_of_module(row["module"]))
+        leaves.append(_make_leaf(source.group_of(row), (*path, row["op"]), row))
+        if row["name"] == path[-1][1]:
+            # a range or a layer that is the module: called as often
+            _add_calls(calls_of_rows, (source.group_of(row), path), row["calls"])
+    calls_of_frames = CallsOfRows()
+    for row in source.list_rows(queries.counters):
         if row["source"] == MODULE_CALLS:
-            at = (source.group(row), (*source.under, *_module_path(row["name"])))
-            frames[at] = plus(frames.get(at), row["calls"])
-    grown(leaves, counted | frames, tree)
+            path = (*source.top, *_path_of_module(row["name"]))
+            _add_calls(calls_of_frames, (source.group_of(row), path), row["calls"])
+    # where the profiler counted the calls of a module, an op of its name does not say them
+    add_leaves(tree, leaves, calls_of_rows | calls_of_frames)
 
 
-def _module_path(module: str) -> tuple[Name, ...]:
-    return tuple(("module", part, "") for part in module.split("/")) if module else (("module", NO_MODULE, ""),)
+def _add_calls(growing_calls: CallsOfRows, key: tuple[Group, tuple[Name, ...]], calls: Value) -> None:
+    growing_calls[key] = plus(growing_calls.get(key), calls)
 
 
-def _phases(tree: Tree, source: _Source) -> None:
-    """Ops under their phases; of a source that has sums per phase these alone, since its ops do not say theirs."""
-    rows = list(source.ops())
-    sums = [row for row in rows if _is_sum(row)]
-    summed = {source.group(row) for row in sums}
-    leaves = [
-        _leaf(source.group(row), (*source.under, _phase(row["phase"]), row["op"]), row)
-        for row in rows
-        if source.group(row) not in summed
-    ]
-    counted = Counted()
+def _path_of_module(module: str) -> tuple[Name, ...]:
+    if not module:
+        return (("module", NO_MODULE, ""),)
+    return tuple(("module", part, "") for part in module.split("/"))
+
+
+def _grow_phases(tree: Tree, source: _Source) -> None:
+    """Add ops under their phases; of a source that has sums per phase these alone, since its ops do not say theirs."""
+    rows = list(source.list_ops())
+    sums = [row for row in rows if _is_sum_of_phase(row)]
+    groups_with_sums = {source.group_of(row) for row in sums}
+    leaves = []
+    for row in rows:
+        if source.group_of(row) not in groups_with_sums:
+            path = (*source.top, _name_phase(row["phase"]), row["op"])
+            leaves.append(_make_leaf(source.group_of(row), path, row))
+    calls_of_rows = CallsOfRows()
     for row in sums:
-        at = (source.group(row), (*source.under, _phase(row["phase"])))
-        leaves.append(Leaf(*at, None, row["host_total_ns"], row["device_total_ns"]))
-        counted[at] = plus(counted.get(at), row["calls"])
-    leaves += [leaf for group in summed for leaf in _rest_of_steps(source, group, sums)]
-    grown(leaves, counted, tree)
+        key = (source.group_of(row), (*source.top, _name_phase(row["phase"])))
+        leaves.append(Leaf(*key, None, row["host_total_ns"], row["device_total_ns"]))
+        _add_calls(calls_of_rows, key, row["calls"])
+    for group in groups_with_sums:
+        rest = _find_rest_of_steps(source, group, sums)
+        if rest is not None:
+            leaves.append(rest)
+    add_leaves(tree, leaves, calls_of_rows)
 
 
-def _phase(word: str) -> Name:
+def _name_phase(word: str) -> Name:
     return ("phase", word or OTHER, "")
 
 
-def _is_sum(row: Mapping[str, Any]) -> bool:
+def _is_sum_of_phase(row: Row) -> bool:
     """Return whether a row is the sum of a phase and no op."""
     return bool(row["phase"]) and _own_time(row) is None
 
 
-def _own_time(row: Mapping[str, Any]) -> Value:
+def _own_time(row: Row) -> Value:
     return plus(row["host_self_ns"], row["device_self_ns"])
 
 
-def _rest_of_steps(source: _Source, group: Group, sums: Iterable[Mapping[str, Any]]) -> Iterator[Leaf]:
-    """Yield the host time of the steps that is in no phase; nothing of the device, of which such a source has
-    no total.
+def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[Row]) -> Leaf | None:
+    """Return the host time of the steps that is in no phase, None where it is not known or there is none; nothing of
+    the device, of which such a source has no total.
     """
+    if source.top or source.options.op or source.options.module:
+        return None
     steps = source.side.steps
-    for name, value in zip(("run_id", *source.wanted.grains), group, strict=True):
+    for name, value in zip(("run_id", *source.options.grains), group, strict=True):
         steps = steps.taken(steps.integers(name) == value)
-    known = [row["host_total_ns"] for row in sums if source.group(row) == group]
-    if not source.under and len(steps) and steps.known("duration_ns").all() and None not in known:
-        rest = int((steps.integers("duration_ns") * steps.integers("steps")).sum()) - sum(known)
-        if rest > 0 and not (source.wanted.op or source.wanted.module):
-            yield Leaf(group, (_phase(""),), None, rest, None)
+    times_of_phases = [row["host_total_ns"] for row in sums if source.group_of(row) == group]
+    if not len(steps) or not steps.known("duration_ns").all() or None in times_of_phases:
+        return None
+    rest = int((steps.integers("duration_ns") * steps.integers("steps")).sum()) - sum(times_of_phases)
+    return Leaf(group, (_name_phase(""),), None, rest, None) if rest > 0 else None
 
 
-def _kernels(tree: Tree, source: _Source) -> None:
+def _grow_kernels(tree: Tree, source: _Source) -> None:
     leaves = []
-    for row in source.rows(queries.kernels, ("op", source.wanted.op)):
-        kernel = ("kernel", row["canonical_name"] or row["name"], row["input_shapes"])
-        op = (source.name(row["op"], row["op_input_shapes"]),) if row["op"] else ()
-        path = (*source.under, kernel, *op)
-        leaves.append(Leaf(source.group(row), path, row["calls"], None, row["total_ns"]))
-    grown(leaves, {}, tree)
+    for row in source.list_rows(queries.kernels, ("op", source.options.op)):
+        ops = (source.name_op(row["op"], row["op_input_shapes"]),) if row["op"] else ()
+        path = (*source.top, _name_kernel(row), *ops)
+        leaves.append(Leaf(source.group_of(row), path, row["calls"], None, row["total_ns"]))
+    add_leaves(tree, leaves, {})
 
 
-def _ops(tree: Tree, source: _Source) -> None:
-    if source.wanted.flat:
-        _flat_ops(tree, source)
+def _name_kernel(row: Row) -> Name:
+    return ("kernel", row["canonical_name"] or row["name"], row["input_shapes"])
+
+
+def _grow_ops(tree: Tree, source: _Source) -> None:
+    if source.options.flat:
+        _grow_flat_ops(tree, source)
     else:
-        _contexts(tree, source)
-    if source.under:
-        outside = tree.below(source.under)
-        for group in list(tree.values):
-            inside = [tree.values[group][node] for node in tree.children[outside] if node in tree.values[group]]
-            for place in (HOST_TOTAL, DEVICE_TOTAL) if inside else ():
-                for numbers in inside:
-                    outer = tree.numbers(group, outside)
-                    outer[place] = plus(outer[place], numbers[place])
+        _grow_contexts(tree, source)
+    if source.top:
+        _sum_up_outside(tree, source)
 
 
-def _contexts(tree: Tree, source: _Source) -> None:
-    """Ops where they were called, with the time of their calls."""
-    side, by_step = source.side, "step" in source.wanted.grains
+def _sum_up_outside(tree: Tree, source: _Source) -> None:
+    """Give the row under which the ops outside all steps stand their totals."""
+    outside = tree.number_path(source.top)
+    for group in list(tree.values):
+        for child in tree.children[outside]:
+            numbers = tree.values[group].get(child)
+            if numbers is not None:
+                _add_numbers(tree, group, outside, {place: numbers[place] for place in (HOST_TOTAL, DEVICE_TOTAL)})
+
+
+def _add_numbers(growing_tree: Tree, group: Group, node: int, numbers: Mapping[int, Value]) -> None:
+    """Add numbers, by their places in NUMBERS, to a row."""
+    growing = growing_tree.growing_numbers(group, node)
+    for place, value in numbers.items():
+        growing[place] = plus(growing[place], value)
+
+
+def _grow_contexts(tree: Tree, source: _Source) -> None:
+    """Add ops where they were called, with the time of their calls."""
+    side, by_step = source.side, "step" in source.options.grains
     if source.in_steps:
         table = side.query_op_tree(by_step=by_step)
     else:
         table = queries.op_tree(
             side.store, side.run_ids, ranks=side.ranks, steps=source.steps, in_steps=False, by_step=by_step
         )
-    rows = list(_plain(table))
-    inner: dict[tuple[int, ...], Value] = {}
+    rows = list(_list_plain_rows(table))
+    # a context is a node of a capture: its run, rank and step
+    time_inside: dict[tuple[int, ...], Value] = {}
     for row in rows:
-        above = (row["run_id"], row["rank"], row["step"], row["parent"])
-        inner[above] = plus(inner.get(above), row["host_total_ns"])
-    here: dict[tuple[int, ...], int] = {}
-    top = tree.below(source.under)
-    for row in rows:
+        parent = (row["run_id"], row["rank"], row["step"], row["parent"])
+        time_inside[parent] = plus(time_inside.get(parent), row["host_total_ns"])
+    row_of_context: dict[tuple[int, ...], int] = {}
+    top = tree.number_path(source.top)
+    for row in rows:  # parents come first
         capture = (row["run_id"], row["rank"], row["step"])
-        own = tree.at(here.get((*capture, row["parent"]), top), source.name(row["name"], row["input_shapes"]))
-        here[*capture, row["node"]] = own
-        numbers = tree.numbers(source.group(row), own)
-        host, below = row["host_total_ns"], inner.get((*capture, row["node"]))
-        host_self = host if host is None or below is None else host - below
-        found = ((CALLS, row["calls"]), (HOST_TOTAL, host), (HOST_SELF, host_self))
-        for place, value in (*found, (DEVICE_TOTAL, row["device_total_ns"]), (DEVICE_SELF, row["device_self_ns"])):
-            numbers[place] = plus(numbers[place], value)
+        parent = (*capture, row["parent"])
+        context = (*capture, row["node"])
+        node = tree.number_child(row_of_context.get(parent, top), source.name_op(row["name"], row["input_shapes"]))
+        row_of_context[context] = node
+        host_total, inside = row["host_total_ns"], time_inside.get(context)
+        host_self = host_total if host_total is None or inside is None else host_total - inside
+        numbers = {
+            CALLS: row["calls"],
+            HOST_TOTAL: host_total,
+            HOST_SELF: host_self,
+            DEVICE_TOTAL: row["device_total_ns"],
+            DEVICE_SELF: row["device_self_ns"],
+        }
+        _add_numbers(tree, source.group_of(row), node, numbers)
 
 
-def _flat_ops(tree: Tree, source: _Source) -> None:
-    """Ops with their own time, or all of it where a source does not part it, and below them their kernels."""
-    known = set()
-    for row in source.real_ops():
-        group = source.group(row)
-        known.add((group, row["op"]))
-        numbers = tree.numbers(group, tree.below((*source.under, row["op"])))
-        host, device = row["host_self_ns"], row["device_self_ns"]
-        alone = host is None and device is None
-        found = ((CALLS, row["calls"]), (HOST_SELF, host), (HOST_TOTAL, row["host_total_ns"] if alone else host))
-        device_total = row["device_total_ns"] if alone else device
-        for place, value in (*found, (DEVICE_SELF, device), (DEVICE_TOTAL, device_total)):
-            numbers[place] = plus(numbers[place], value)
-    for row in source.rows(queries.kernels, ("op", source.wanted.op)):
-        op = source.name(row["op"], row["op_input_shapes"])
-        if (source.group(row), op) in known:
-            kernel = ("kernel", row["canonical_name"] or row["name"], row["input_shapes"])
-            numbers = tree.numbers(source.group(row), tree.below((*source.under, op, kernel)))
-            for place, value in ((CALLS, row["calls"]), (DEVICE_TOTAL, row["total_ns"])):
-                numbers[place] = plus(numbers[place], value)
+def _grow_flat_ops(tree: Tree, source: _Source) -> None:
+    """Add ops with their own time, or all of it where a source does not part it, and below them their kernels."""
+    ops_of_groups = set()
+    for row in source.list_real_ops():
+        group = source.group_of(row)
+        ops_of_groups.add((group, row["op"]))
+        host_self, device_self = row["host_self_ns"], row["device_self_ns"]
+        numbers = {CALLS: row["calls"], HOST_SELF: host_self, DEVICE_SELF: device_self}
+        if host_self is None and device_self is None:
+            numbers |= {HOST_TOTAL: row["host_total_ns"], DEVICE_TOTAL: row["device_total_ns"]}
+        else:
+            numbers |= {HOST_TOTAL: host_self, DEVICE_TOTAL: device_self}
+        _add_numbers(tree, group, tree.number_path((*source.top, row["op"])), numbers)
+    for row in source.list_rows(queries.kernels, ("op", source.options.op)):
+        group, op = source.group_of(row), source.name_op(row["op"], row["op_input_shapes"])
+        if (group, op) in ops_of_groups:
+            node = tree.number_path((*source.top, op, _name_kernel(row)))
+            _add_numbers(tree, group, node, {CALLS: row["calls"], DEVICE_TOTAL: row["total_ns"]})
 
 
-def _leaf(group: Group, path: tuple[Name, ...], row: Mapping[str, Any]) -> Leaf:
+def _make_leaf(group: Group, path: tuple[Name, ...], row: Row) -> Leaf:
     return Leaf(
-        group, path, row["calls"], row["host_self_ns"], row["device_self_ns"], row["host_total_ns"],
+        group,
+        path,
+        row["calls"],
+        row["host_self_ns"],
+        row["device_self_ns"],
+        row["host_total_ns"],
         row["device_total_ns"],
-    )  # fmt: skip
+    )
 
 
-def _plain(table: Columns) -> Rows:
-    """Return the rows with None for missing and plain Python numbers."""
+def _list_plain_rows(table: Columns) -> Iterator[Row]:
+    """Yield the rows with None for missing and plain Python numbers."""
     for values in table.rows(*table.arrays):
         yield dict(zip(table.arrays, values, strict=True))
 
 
-_PLANTS: Final[Mapping[str, Callable[[Tree, _Source], None]]] = {
-    "module": _modules,
-    "phase": _phases,
-    "op": _ops,
-    "kernel": _kernels,
+_GROW: Final[Mapping[str, Callable[[Tree, _Source], None]]] = {
+    "module": _grow_modules,
+    "phase": _grow_phases,
+    "op": _grow_ops,
+    "kernel": _grow_kernels,
 }
+"""Word of TREES -> what adds the rows of its tree."""

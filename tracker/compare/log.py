@@ -11,12 +11,13 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
-from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
+from tracker.compare.log_verdicts import JudgedNumber, Said, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
+from tracker.schema.series import RUN, key_of_run, way_of
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
@@ -57,9 +58,12 @@ _MEASURES: Final = {
 }
 
 
-_FIELDS: Final = {
-    "throughput": "samples_per_second", "step": "duration_ns", "e2e": "e2e_ns", "memory": "peak_allocated_bytes",
-}  # fmt: skip
+_METRICS: Final = {
+    "throughput": key_of_run("throughput").metric,
+    "step": key_of_run("step").metric,
+    "e2e": key_of_run("e2e").metric,
+    "memory": key_of_run("peak memory").metric,
+}
 """Measure -> the metric of its series."""
 
 
@@ -102,7 +106,7 @@ class _Value(Struct, frozen=True):
     key: _Key
     number: float
     expected: str
-    series: RunSeries
+    series: JudgedNumber
     sign: tuple[str, ...] = ()
 
 
@@ -246,12 +250,12 @@ def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, 
         number = measure.of(run)
         if number is not None:
             key = _key(run, measure, device, parts)
-            rests = rests_on("run", _FIELDS[measure.name], run.recording.timeline)
+            rests = rests_on(RUN, _METRICS[measure.name], run.recording.timeline)
             version = str(run.row["version"])
             line = int(run.row["configuration_id"]), int(run.row["device_id"])
             promise = "" if measure.name == "memory" else promises.get((version, *line), "")
             expected = run.tags.get(EXPECTED, "") or promise
-            series = RunSeries(version, *line, _FIELDS[measure.name], part_of(key.profiler))
+            series = JudgedNumber(version, *line, _METRICS[measure.name], way_of(key.profiler))
             yield _Value(version, key, number, expected, series, run.recording.sign(rests))
 
 
@@ -288,7 +292,7 @@ def _column(
     values: Sequence[_Value],
     versions: Sequence[str],
     baseline: str | None,
-    found: Mapping[RunSeries, Said],
+    found: Mapping[JudgedNumber, Said],
 ) -> Iterator[dict[str, Any]]:
     """Yield the cells of one column, in the order of versions. `found`: how the numbers of runs were judged."""
     of_version: dict[str, list[_Value]] = {}

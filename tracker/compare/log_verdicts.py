@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracker.store import queries
-from tracker.store.samples import SUMMARY, UNPROFILED
 
 if TYPE_CHECKING:
     from tracker.store import Store
 
 
-class RunSeries(Struct, frozen=True):
+class JudgedNumber(Struct, frozen=True):
     """A number of whole runs, and the version that it was judged of. `part`: how it was measured."""
 
     version: str
@@ -34,21 +33,16 @@ class Said(Struct, frozen=True):
 NOTHING = Said(None, None)
 
 
-def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
+def said_of_runs(store: Store, workload: str) -> dict[JudgedNumber, Said]:
     """Every whole-run number of every version of a workload that was judged."""
-    names = (*RunSeries.__struct_fields__, "verdict", "raw_change")
+    names = (*JudgedNumber.__struct_fields__, "verdict", "raw_change")
     rows = queries.run_verdicts(store, workload).rows(*names)
-    return {RunSeries(*series): Said(verdict, change) for *series, verdict, change in rows}
+    return {JudgedNumber(*series): Said(verdict, change) for *series, verdict, change in rows}
 
 
-def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:
+def said_of(found: Mapping[JudgedNumber, Said], runs: Iterable[JudgedNumber]) -> Said:
     """Return what is said of the number that these runs of one version reached; nothing where they are of several
     lines, or a log without a profiler says it under another part.
     """
     series = set(runs)
     return found.get(series.pop(), NOTHING) if len(series) == 1 else NOTHING
-
-
-def part_of(profiler: str) -> str:
-    """Return the part of the series by the profiler of a column."""
-    return {"off": UNPROFILED, "summary": SUMMARY}.get(profiler, "")

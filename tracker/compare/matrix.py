@@ -81,14 +81,14 @@ def matrix(
 
 
 def _of_overall(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged) -> Columns:
-    found = judged.into("overall", overall.compare_overall(before, after))
+    found = judged.add_verdicts("overall", overall.compare_overall(before, after))
     found = found.taken(found.integers("level") <= _DEEPEST)
     return _section("overall", found, "value", name=found["title"], part=found["metric"])
 
 
 def _of_rows(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged, by: str, options: DiffOptions) -> Columns:
     name, compare, parts = _ROWS[by]
-    found = judged.into(name, compare(before, after, options))
+    found = judged.add_verdicts(name, compare(before, after, options))
     named = found[{"communication": "kind", "module": "module"}.get(by, "name")]
     ns = {"level": np.zeros(len(found), dtype=np.int64), "unit": objects(["ns"] * len(found))}
     return _section(by, found, "ns", name=named, part=objects(parts(found)), **ns)

@@ -14,7 +14,7 @@ from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
-from tracker.compare.headline import short_labels
+from tracker.compare.references import short_labels
 from tracker.compare.side import GRAIN
 from tracker.profile import MAX_BLOCKS, OWNER_SETTING
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, ONE_BY_ONE, OP_KEY, REMOVED

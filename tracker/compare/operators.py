@@ -17,13 +17,14 @@ from tracker.columns import Column, Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.filters import matching
 from tracker.compare.side import GRAIN
+from tracker.schema.series import own_time_of
 from tracker.store import queries
 from tracker.table import Numbered, number_tables
 
 if TYPE_CHECKING:
     from tracker.columns import F64, I64, Flags, Texts
     from tracker.compare.side import LoadedSide
-    from tracker.results import DiffOptions, Side
+    from tracker.results import DiffOptions
 
 _MATCH: Final = ["name", "input_shapes"]
 _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
@@ -52,12 +53,7 @@ def own_time(side: LoadedSide) -> str:
     """Return the column that judges an op on this side: its device self time, or host self time without device
     activity.
     """
-    return own_time_of(side.side)
-
-
-def own_time_of(side: Side) -> str:
-    """As `own_time`."""
-    return "device_self_ns" if side.timeline == "device" else "host_self_ns"
+    return own_time_of(side.side.timeline)
 
 
 def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Operators:

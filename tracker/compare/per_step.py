@@ -11,6 +11,7 @@ from tracker.columns import Columns
 from tracker.compare import match
 from tracker.compare.operators import own_time
 from tracker.results import GRAINS, IDLE_KEY
+from tracker.schema.series import KIND, OWN_TIMES
 from tracker.store import queries
 from tracker.table import Numbered, number_tables
 
@@ -20,7 +21,13 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 NUMBER: Final = "per_step_ns"
-_COLLECTIVE: Final = "is_collective"
+_IS_OTHER: Final = "is_other_category"
+_KIND_OF_QUESTION: Final = {
+    queries.ops: KIND["op"],
+    queries.kernels: KIND["kernel"],
+    queries.communication: KIND["communication"],
+    queries.api: KIND["api"],
+}
 
 
 def with_number(side: LoadedSide, table: Columns, question: queries.Question) -> Columns:
@@ -28,37 +35,42 @@ def with_number(side: LoadedSide, table: Columns, question: queries.Question) ->
     for what lies outside all steps.
     """
     fine = side.query(question)
-    key: tuple[str, ...]
-    if question is queries.kernels:
-        key, value = ("canonical_name", "input_shapes", _COLLECTIVE), "total_ns"
-        table, fine = (own.having(**{_COLLECTIVE: own["category"] == "communication"}) for own in (table, fine))
-    elif question is queries.communication:
-        key, value = ("kind", "group_role", "size_class_bytes"), "total_ns"
-    elif question is queries.api:
-        key, value = ("level", "name"), "self_ns"
-        fine = fine.having(self_ns=np.where(fine.known(value), fine.reals(value), fine.reals("total_ns")))
-    elif question is queries.idle:
-        key, value = IDLE_KEY, "ns"
-    else:
-        key, value = ("name", "input_shapes"), own_time(side)
-    return of_rows(side, table, fine, key, value).without(_COLLECTIVE)
+    if question is queries.idle:
+        # each place is listed; the series are of whole causes
+        return of_rows(side, table, fine, IDLE_KEY, "ns")
+    kind = _KIND_OF_QUESTION[question]
+    if kind.metrics == OWN_TIMES:
+        return of_rows(side, table, fine, kind.key_columns, own_time(side))
+    metric, key = kind.metrics[0], kind.key_columns
+    if metric.if_missing:
+        stated = np.where(fine.known(metric.name), fine.reals(metric.name), fine.reals(metric.if_missing))
+        fine = fine.having(**{metric.name: stated})
+    if kind.other_category:
+        # rows of the other category are listed in the same table, and never added to those of this kind
+        table, fine = (rows.having(**{_IS_OTHER: rows["category"] == kind.other_category}) for rows in (table, fine))
+        key = (*key, _IS_OTHER)
+    return of_rows(side, table, fine, key, metric.name).without(_IS_OTHER)
 
 
 def of_rows(side: LoadedSide, table: Columns, fine: Columns, key: Sequence[str], value: str) -> Columns:
     """Return `table` with NUMBER: of the rows in `fine`, at GRAIN, that are equal in `key` and grain."""
     grain = [name for name in GRAINS if name in table]
     names = [*grain, *key]
-    (shown, own), _ = number_tables([table.only(names), fine.only(names)], names)
-    found = np.full(own.count, np.nan)
-    for part in _steps(side) if "step" in grain else (side,):
-        inside = np.isin(fine.integers("step"), part.steps.integers("step")) if part is not side else slice(None)
-        rows = Numbered(fine.taken(inside), own.number[inside], own.count)
-        numbers = match.reduce_side(part, rows, [value])[value]
-        found = np.where(np.isnan(numbers), found, numbers)
-    return table.having(**{NUMBER: found[shown.number]})
+    (shown, numbered), _ = number_tables([table.only(names), fine.only(names)], names)
+    if "step" not in grain:
+        rows = Numbered(fine, numbered.number, numbered.count)
+        per_step = match.reduce_side(side, rows, [value])[value]
+        return table.having(**{NUMBER: per_step[shown.number]})
+    per_step = np.full(numbered.count, np.nan)
+    for one_step in _single_steps(side):
+        inside = np.isin(fine.integers("step"), one_step.steps.integers("step"))
+        rows = Numbered(fine.taken(inside), numbered.number[inside], numbered.count)
+        numbers = match.reduce_side(one_step, rows, [value])[value]
+        per_step = np.where(np.isnan(numbers), per_step, numbers)
+    return table.having(**{NUMBER: per_step[shown.number]})
 
 
-def _steps(side: LoadedSide) -> list[LoadedSide]:
+def _single_steps(side: LoadedSide) -> list[LoadedSide]:
     """Return the side with one step each."""
     steps = side.steps.integers("step")
     return [replace(side, steps=side.steps.taken(steps == step), cache={}) for step in sorted(set(steps.tolist()))]

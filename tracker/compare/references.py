@@ -19,7 +19,7 @@ from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
 from tracker.store import Store, queries
-from tracker.units import counted
+from tracker.units import counted, format_numbers
 
 _TIMEOUT_S: Final = 10
 _HASH: Final = re.compile(r"[0-9a-f]{4,64}")
@@ -290,3 +290,35 @@ def exists(reference: str) -> bool:
             return user_path(reference).exists()
     except OSError:  # too long for a file name
         return False
+
+
+def short_labels(labels: list[str]) -> list[str]:
+    """Labels as they are, lists of runs as ranges; paths by as many of their last parts as tell them apart, by the last
+    where nothing does.
+
+    >>> short_labels(["v1", "v2"]), short_labels(["runs/old/t.json", "runs/new/t.json"])
+    (['v1', 'v2'], ['old/t.json', 'new/t.json'])
+    >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
+    ['runs 1-3,7', 'v4']
+    """
+    parts = [_listed_paths(_listed_runs(label)).rstrip("/").split("/") for label in labels]
+    return [_shortest(own, parts) for own in parts]
+
+
+def _shortest(path: list[str], paths: list[list[str]]) -> str:
+    others = [other for other in paths if other != path]
+    counts = range(1, len(path))
+    count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path) if others else 1)
+    return "/".join(path[-count:])
+
+
+def _listed_paths(label: str) -> str:
+    """Return several paths as the first one and how many more there are."""
+    paths = paths_of(label)
+    return f"{paths[0].rstrip('/')} and {len(paths) - 1} more" if len(paths) > 1 else label
+
+
+def _listed_runs(label: str) -> str:
+    numbers = label.replace("run:", "").split(",")
+    listed = len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers)
+    return f"runs {format_numbers(sorted(map(int, numbers)))}" if listed else label

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -23,103 +23,145 @@ _WORSE: Final = 0.25
 _NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 
+class Change(NamedTuple):
+    """What changed of one name, over all its shapes: times in ns and calls per step, before and after.
+
+    `status`: that all its rows share, BOTH where they differ.
+    """
+
+    name: str
+    status: str
+    before_ns: float
+    after_ns: float
+    calls_before: float
+    calls_after: float
+
+    @property
+    def has_other_calls(self) -> bool:
+        """Whether both sides call it, one more often than the other."""
+        before, after = self.calls_before, self.calls_after
+        if self.status != BOTH or not before or not after:
+            return False
+        return abs(after - before) > MOVED * max(before, after)
+
+
+def list_changes(rows: Columns) -> Iterator[Change]:
+    """Yield the change of each name of operators or kernels of a Diff; what is not known counts as 0."""
+    number, first = number_distinct_rows([rows["name"]])
+    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in _NUMBERS]
+    statuses = status_of_names(rows)
+    for name, *numbers in zip(rows["name"][first].tolist(), *sums, strict=True):
+        yield Change(name, statuses[name], *numbers)
+
+
 def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> tuple[Rename, ...]:
     """Return what replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
 
     An op of which only one side can have recorded anything neither went nor came.
     """
-    changed = _changed(ops)
-    if len({calls1 > calls0 for _, _, calls0, calls1 in changed.values()}) < 2:
+    changed = _find_changed_names(ops)
+    directions = {change.calls_after > change.calls_before for change in changed.values()}
+    if len(directions) < 2:
+        # nothing can have taken the place of anything
         return ()
-    where = _places(baseline, candidate, changed)
-    shapes = {name: " ".join(dict.fromkeys(texts)) for name, texts in _shapes(ops, changed.keys() - where).items()}
-    moved = [
-        Moved(
-            name,
-            after - before,
-            calls1 - calls0,
-            shapes.get(name, ""),
-            where.get(name, frozenset()),
+    places = _find_changed_places(baseline, candidate, changed)
+    # where a source does not say from where it calls, shapes say what takes the place of what
+    shapes = _list_shapes(ops, changed.keys() - places)
+    moved = []
+    for name, change in changed.items():
+        moved.append(
+            Moved(
+                name,
+                change.after_ns - change.before_ns,
+                change.calls_after - change.calls_before,
+                " ".join(dict.fromkeys(shapes.get(name, ()))),
+                places.get(name, frozenset()),
+            )
         )
-        for name, (before, after, calls0, calls1) in changed.items()
-    ]
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
-    found = [_rename(gone, come) for gone, come in replacements(moved)]
-    found = [one for one in found if min(one.removed_ns, one.added_ns) >= smallest]
-    return tuple(sorted(found, key=lambda one: (-max(one.removed_ns, one.added_ns), one.parent)))
+    renames = []
+    for gone, come in replacements(moved):
+        rename = _make_rename(gone, come)
+        if min(rename.removed_ns, rename.added_ns) >= smallest:
+            renames.append(rename)
+    return tuple(sorted(renames, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
 
 
-def _changed(ops: Columns) -> dict[str, tuple[float, float, float, float]]:
-    """Name -> ns, then calls per step on both sides, of the ops that came, went, or are called more or less often."""
-    place, first = number_distinct_rows([ops["name"]])
-    sums = [np.nan_to_num(match.sum_exactly(ops[name], place, len(first))).tolist() for name in _NUMBERS]
-    statuses = status_of_names(ops)
-    found = {}
-    for name, before, after, calls0, calls1 in zip(ops["name"][first].tolist(), *sums, strict=True):
-        status = statuses[name]
-        if status == ADDED:
-            found[name] = (before, after, 0.0, calls1 or 1.0)
-        elif status == REMOVED:
-            found[name] = (before, after, calls0 or 1.0, 0.0)
-        elif status == BOTH and calls0 and calls1 and abs(calls1 - calls0) > MOVED * max(calls0, calls1):
-            found[name] = (before, after, calls0, calls1)
-    return found
+def _find_changed_names(ops: Columns) -> dict[str, Change]:
+    """Return the operators that came, went, or are called more or less often."""
+    changed = {}
+    for change in list_changes(ops):
+        # a source that counts no calls: one that came or went was called at least once
+        if change.status == ADDED:
+            changed[change.name] = change._replace(calls_before=0.0, calls_after=change.calls_after or 1.0)
+        elif change.status == REMOVED:
+            changed[change.name] = change._replace(calls_before=change.calls_before or 1.0, calls_after=0.0)
+        elif change.has_other_calls:
+            changed[change.name] = change
+    return changed
 
 
-def _shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _list_shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
+    shapes_of_name: dict[str, list[str]] = {}
     for name, shapes in ops.rows("name", "input_shapes"):
         if name in names and shapes:
-            found.setdefault(name, []).append(shapes)
-    return found
+            shapes_of_name.setdefault(name, []).append(shapes)
+    return shapes_of_name
 
 
-def _places(
-    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, tuple[float, float, float, float]]
+def _find_changed_places(
+    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, Change]
 ) -> dict[str, frozenset[str]]:
-    """Operator -> where most of its calls changed, by a run of each side; see `places_of`."""
-    trees = []
+    """Return operator -> where most of its calls changed, by a run of each side; see `places_of`."""
+    tables = []
     for side in (baseline, candidate):
-        own = []
-        for table in (side.query_op_tree(), side.query(queries.ops)):
-            runs = table.integers("run_id")
-            own.append(table.taken(runs == runs.min()) if len(table) else table)
-        trees.append(own)
-    both = set.intersection(*({*tree["name"]} for tree, _ in trees)) - changed.keys()
-    found = [places_of(tree, ops, changed.keys(), both) for tree, ops in trees]
-    where = {}
-    for name, (_, _, *calls) in changed.items():
+        tables.append((_take_first_run(side.query_op_tree()), _take_first_run(side.query(queries.ops))))
+    names_of_both = {*tables[0][0]["name"]} & {*tables[1][0]["name"]}
+    parents = names_of_both - changed.keys()
+    calls_before, calls_after = (places_of(tree, ops, changed.keys(), parents) for tree, ops in tables)
+    places = {}
+    for name, change in changed.items():
         moved: dict[str, float] = {}
-        for sign, of_side, number in zip((-1.0, 1.0), found, calls, strict=True):
-            total = sum(of_side.get(name, {}).values())
-            for place, count in of_side.get(name, {}).items():
-                moved[place] = moved.get(place, 0.0) + sign * number * (count / total if total else 0.0)
-        most = max(map(abs, moved.values()), default=0.0)
+        _add_calls(moved, calls_before.get(name, {}), -change.calls_before)
+        _add_calls(moved, calls_after.get(name, {}), change.calls_after)
         if moved:
-            where[name] = frozenset(place for place, count in moved.items() if abs(count) >= most / 2)
-    return where
+            most = max(map(abs, moved.values()))
+            places[name] = frozenset(place for place, calls in moved.items() if abs(calls) >= most / 2)
+    return places
 
 
-def _rename(gone: list[Moved], come: list[Moved]) -> Rename:
-    gone, come = (sorted(side, key=lambda own: -abs(own.change)) for side in (gone, come))
-    removed_ns, added_ns = (
-        sum(max(sign * own.change, 0.0) for own in side) for side, sign in ((gone, -1.0), (come, 1.0))
-    )
-    shared = frozenset.intersection(*(own.places for own in (*gone, *come)))
-    place = min(shared or gone[0].places, default=TOP_LEVEL)
+def _take_first_run(table: Columns) -> Columns:
+    runs = table.integers("run_id")
+    return table.taken(runs == runs.min()) if len(table) else table
+
+
+def _add_calls(growing_calls: dict[str, float], calls_of_place: Mapping[str, float], calls: float) -> None:
+    """Share out `calls` over the places from which a run makes them."""
+    total = sum(calls_of_place.values())
+    for place, count in calls_of_place.items():
+        share = count / total if total else 0.0
+        growing_calls[place] = growing_calls.get(place, 0.0) + calls * share
+
+
+def _make_rename(gone: list[Moved], come: list[Moved]) -> Rename:
+    gone, come = (sorted(side, key=lambda op: -abs(op.change)) for side in (gone, come))
+    removed_ns = sum(max(-op.change, 0.0) for op in gone)
+    added_ns = sum(max(op.change, 0.0) for op in come)
+    shared_places = frozenset.intersection(*(op.places for op in (*gone, *come)))
+    place = min(shared_places or gone[0].places, default=TOP_LEVEL)
     return Rename(
-        " + ".join(own.name for own in gone),
-        " + ".join(own.name for own in come),
-        TOP_LEVEL if place.startswith(TOP_LEVEL) else place,
-        removed_ns,
-        added_ns,
-        added_ns - removed_ns > _WORSE * removed_ns,
+        removed=" + ".join(op.name for op in gone),
+        added=" + ".join(op.name for op in come),
+        parent=TOP_LEVEL if place.startswith(TOP_LEVEL) else place,
+        removed_ns=removed_ns,
+        added_ns=added_ns,
+        is_worse=added_ns - removed_ns > _WORSE * removed_ns,
     )
 
 
 def status_of_names(ops: Columns) -> dict[str, str]:
-    """Name -> the status that all its ops share, BOTH where they differ."""
-    found: dict[str, str] = {}
+    """Return name -> the status that all its ops share, BOTH where they differ."""
+    statuses: dict[str, str] = {}
     for name, status in ops.rows("name", "status"):
-        found[name] = status if found.get(name, status) == status else BOTH
-    return found
+        statuses[name] = status if statuses.get(name, status) == status else BOTH
+    return statuses

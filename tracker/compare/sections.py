@@ -29,9 +29,9 @@ from tracker.compare.collectives import (
 from tracker.compare.filters import matching
 from tracker.compare.kernels import pair_cores, pair_planes, with_canonical_names
 from tracker.compare.operators import own_time
-from tracker.results import BOTH, COMMUNICATION_KEY, recording
+from tracker.results import BOTH, COMMUNICATION_KEY
 from tracker.results.columns import AVERAGE, MATCHED_COLUMNS, SHORTEST
-from tracker.results.recording import API_NAMES, NAMES
+from tracker.schema.series import API_NAMES, MODULE_NAMES, NAMES
 from tracker.store import queries
 from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
 
@@ -305,7 +305,7 @@ MODULES: Final = MatchedTable(
     question=queries.ops,
     needs=coverage.OPS,
     rows=_module_rows,
-    key_rests_on=frozenset({NAMES, recording.MODULES}),
+    key_rests_on=frozenset({NAMES, MODULE_NAMES}),
 )
 API: Final = MatchedTable(
     table="api",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
-from tracker.compare import collectives, counters, levels, summaries
+from tracker.compare import collectives, counters, summaries, tree_tables
 from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.collectives import notes_of_groups
@@ -112,7 +112,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         options=options,
         is_pruned=bool(side.pruned_runs()),
         bottleneck=bottleneck(side),
-        tree_table=levels.of_run(side, options) if options.tree else None,
+        tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
     )
 

@@ -6,7 +6,7 @@ Each row of a table is one series; its verdict may rest on other runs than the r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,204 +15,197 @@ from msgspec import Struct
 
 from tracker.columns import Columns, objects
 from tracker.compare.comparable import INSTEAD, find_refusal
+from tracker.compare.notes import sentences_of_judgement
 from tracker.compare.operators import own_time
-from tracker.detect import Key, Verdict, traits_of, words_of_limits
-from tracker.regressions.hosts import note_of
-from tracker.regressions.sides import (
-    STEP,
-    InHistory,
-    SideVerdicts,
-    UserMark,
-    stored_or_history,
-    verdicts_of_sides,
+from tracker.detect import Verdict, traits_of
+from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
+from tracker.results import DiffOptions, Judgement
+from tracker.results.verdicts import CHANGED, EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
+from tracker.schema.series import (
+    KIND,
+    KIND_OF_TABLE,
+    NO_SERIES,
+    OWN_TIMES,
+    RUN,
+    RUN_SERIES_OF_NUMBER,
+    STEP_BOUNDS,
+    STEP_KEY,
+    WAYS,
+    SeriesKey,
+    key_of_run,
+    metric_of_number,
 )
-from tracker.regressions.track import WAYS
-from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.recording import STEP as STEP_CUT
-from tracker.results.verdicts import EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
-from tracker.units import counted, format_bytes, format_diff, format_numbers, some_of
 
 if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
 
-_FINDINGS: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
-FIELD_OF: Final = {"step_ns": "duration_ns"}
-"""Metric of an overall row -> metric of its series, where they differ."""
-_RUN: Final = "run"
-_MARKS: Final = 2
-"""Words of users that a headline names."""
-_NO_REASON: Final = "acknowledged"
-"""What stands for the reason of an ack that gives none."""
-_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
+_OVERALL: Final = "overall"
+_NUMBERS: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
+"""Column of a table of a Diff -> the number of a verdict that it shows; nan for none."""
 Row = Mapping[str, Any]
-NO_SERIES: Final[Key] = ("", "", "", "", "")
+"""The verdict of a series: `verdict`, `reason`, and the numbers of `regressions.sides.NUMBERS`."""
 
 
 class Judged(Struct, frozen=True, eq=False):
-    """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
+    """How two sides were judged.
 
-    `left_out`: names of tables of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
-    `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %. `recorded`: how the sides were recorded.
+    `verdicts`: of all series; None where the sides were not judged.
+    `own_time`: the time by which operators are judged.
+    `by_name`: operators are matched by name, so that a row is all shapes of one.
+    `partial_tables`: names of tables of which a row is only a part of a series.
+    `has_op_series`: the operators of the diff are series, and not made from several.
+    `recorded`: how the sides were recorded.
+    `least_step_change`: by how much a step must change to be a finding, 0.05 = 5 %.
     `history`: how the candidate was judged when it came, where this comparison is another one.
     """
 
     judgement: Judgement
-    found: SideVerdicts | None
-    metric: str
+    verdicts: SideVerdicts | None
+    own_time: str
     by_name: bool
-    left_out: frozenset[str]
-    of_ops: bool
-    step_ratio: float | None = None
-    recorded: Recorded | None = None
+    partial_tables: frozenset[str]
+    has_op_series: bool
+    recorded: Recorded
+    least_step_change: float | None = None
     history: InHistory | None = None
 
     @property
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
-        return {} if self.found is None else self.found.gates
+        return {} if self.verdicts is None else self.verdicts.gates
 
     @property
     def base_runs(self) -> tuple[int, ...]:
         """Numbers of the runs of the level that a stored verdict of the step rests on; () where those are the runs of
         the baseline.
         """
-        return () if self.found is None else self.found.base_runs or ()
+        return () if self.verdicts is None else self.verdicts.base_runs or ()
 
-    def level_words(self, change: float) -> tuple[str, ...]:
-        """Return what a stored verdict rests on, where it does; `change`: against that, a ratio."""
-        level = f"the level before (run {format_numbers(sorted(self.base_runs))})"
-        return (f"Judged against {level}: {format_diff(change)}.",) if self.base_runs else ()
-
-    @property
-    def history_words(self) -> tuple[str, ...]:
-        """How the candidate was judged when it came, where that is not what stands here; and what it is back to."""
-        found = self.history
-        if found is None:
-            return ()
-        if found.is_older:
-            return (f"{found.version} is the older side: name it first for what changed since.",)
-        returned = (found.returned,) if found.returned else ()
-        if self.base_runs:
-            return returned
-        who = f"{found.version} in its history"
-        if not found.base_runs:
-            return (f"{who}: nothing came before it that it could be judged against.",)
-        if found.verdict is None or found.change is None:
-            return (f"{who}: the step is not judged.",)
-        level = f"the level before it (run {format_numbers(sorted(found.base_runs))})"
-        return (f"{who}: {found.words}, {format_diff(found.change)} against {level}.", *returned)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What findings and users say of the candidate beside its verdict: sentences of a headline."""
-        found = self.found
-        if found is None:
-            return ()
-        marks = sorted(found.marks, key=lambda mark: (-len(mark.names), mark.incident_id))
-        more = [f"{counted(len(marks) - _MARKS, 'more word')} of users: tracker findings lists them."]
-        return (*_still(found), *map(_mark_words, marks[:_MARKS]), *more[: len(marks) > _MARKS])
-
-    def into(self, name: str, table: Columns) -> Columns:
-        """Return the rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others
-        is not judged.
-        """
-        if name not in _SERIES or self.found is None or name in self.left_out or not len(table):
+    def add_verdicts(self, table_name: str, table: Columns) -> Columns:
+        """Return a table of a Diff with its VERDICT_COLUMNS filled, where its rows are series."""
+        if self.verdicts is None or table_name in self.partial_tables or not len(table):
             return table
-        found = self.filled(table, _SERIES[name](self, table))
-        if name != "overall" or self.recorded is None or not self.recorded.found:
-            return found
+        if table_name == _OVERALL:
+            filled = self.fill_verdicts(table, _list_keys_of_run(self.verdicts, table))
+            return self._hide_incomparable_numbers(filled) if self.recorded.found else filled
+        if table_name not in KIND_OF_TABLE:
+            return table
+        return self.fill_verdicts(table, list_keys(table_name, table, self.own_time, by_name=self.by_name))
+
+    def fill_verdicts(self, table: Columns, keys: Sequence[SeriesKey]) -> Columns:
+        """Return the rows with their VERDICT_COLUMNS filled from the series `keys`, one per row.
+
+        A row of NO_SERIES has no verdict, and neither has one that shares its series with others.
+        """
+        if self.verdicts is None or not len(table) or not self.verdicts.by_series:
+            return table
+        rows_of_key = Counter(keys)
+        rows = [self.verdicts.by_series.get(key) if rows_of_key[key] == 1 else None for key in keys]
+        columns: dict[str, Any] = {}
+        for column, number in _NUMBERS.items():
+            columns[column] = np.array([np.nan if row is None else row[number] for row in rows])
+        columns["verdict"] = objects([row and row["verdict"] for row in rows])
+        columns["reason"] = objects(self._list_reasons(keys, rows))
+        return table.having(**columns)
+
+    def _list_reasons(self, keys: Sequence[SeriesKey], rows: Sequence[Row | None]) -> list[str | None]:
+        """Return, per row, why its verdict is no change, or what an older finding says of it; None for nothing."""
+        assert self.verdicts is not None
+        why_not_of_family: dict[tuple[str, str], str] = {}
+        if self.recorded.found:
+            for kind, metric in {(key.kind, key.metric) for key in keys if key != NO_SERIES}:
+                why_not_of_family[kind, metric] = self.recorded.why_not(kind, metric)
+        reasons: list[str | None] = []
+        for key, row in zip(keys, rows, strict=True):
+            why_not = why_not_of_family.get((key.kind, key.metric))
+            if why_not and (row is None or row["verdict"] is None):
+                # the recordings differ in what this series rests on
+                reasons.append(why_not)
+            elif row is None:
+                reasons.append(None)
+            elif key in self.verdicts.excused:
+                reasons.append(EXCUSED)
+            else:
+                still = self.verdicts.still.get(key)
+                reasons.append(still or reason_words(row["verdict"], row["reason"]) or None)
+        return reasons
+
+    def _hide_incomparable_numbers(self, table: Columns) -> Columns:
+        """Return the overall rows without verdicts on numbers whose steps were cut in another way on each side.
+
+        A stored verdict rests on runs whose steps were cut alike: it says nothing of the two numbers of the row.
+        """
         verdicts, reasons = [], []
-        for metric, verdict, reason in found.rows("metric", "verdict", "reason"):
-            field = FIELD_OF.get(metric, metric)
-            # a stored verdict rests on runs whose steps were cut alike: it says nothing of these two numbers
-            stands = all(one.aspect.disturbs != {STEP_CUT} for one in self.recorded.of(_RUN, field))
-            verdicts.append(verdict if stands else None)
-            has_words = stands and (verdict or reason)
-            reasons.append(reason if has_words else self.recorded.why_not(_RUN, field) or None)
-        return found.having(verdict=objects(verdicts), reason=objects(reasons))
+        for number, verdict, reason in table.rows("metric", "verdict", "reason"):
+            metric = metric_of_number(number)
+            is_cut_alike = all(one.aspect.disturbs != {STEP_BOUNDS} for one in self.recorded.of(RUN, metric))
+            verdicts.append(verdict if is_cut_alike else None)
+            if is_cut_alike and (verdict or reason):
+                reasons.append(reason)
+            else:
+                reasons.append(self.recorded.why_not(RUN, metric) or None)
+        return table.having(verdict=objects(verdicts), reason=objects(reasons))
 
-    def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
-        """Return the rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none,
-        and a row that shares its series with others is not judged.
-        """
-        found = self.found
-        if found is None or not len(table) or not found.said:
-            return table
-        rows_of = Counter(keys)
-        rows = [found.said.get(key) if rows_of[key] == 1 else None for key in keys]
-        filled: dict[str, Any] = {
-            name: np.array(
-                [np.nan if row is None else row["judged_change" if name == "judged_diff" else name] for row in rows]
-            )
-            for name in VERDICT_COLUMNS
-            if name not in ("verdict", "reason")
-        }
-        filled["verdict"] = objects([row and row["verdict"] for row in rows])
-        # why a verdict is no change, or what an older finding says, in words
-        filled["reason"] = objects([
-            None if row is None
-            else EXCUSED if key in found.excused
-            else found.still.get(key) or reason_words(row["verdict"], row["reason"]) or None
-            for row, key in zip(rows, keys, strict=True)
-        ])  # fmt: skip
-        if self.recorded is not None and self.recorded.found:
-            pairs = {key[:2]: self.recorded.why_not(*key[:2]) for key in set(keys) if key != NO_SERIES}
-            why = [pairs.get(key[:2]) or None for key in keys]
-            words = zip(filled["verdict"], filled["reason"], why, strict=True)
-            filled["reason"] = objects([own if word or not other else other for word, own, other in words])
-        return table.having(**filled)
+    def key_of_op(self, name: str, input_shapes: str) -> SeriesKey:
+        """Return the series of an operator with these shapes; of one matched by name, of all its shapes."""
+        kind = "op_name" if self.by_name and not input_shapes else "op"
+        return SeriesKey(kind, self.own_time, name, input_shapes)
 
-    def op_key(self, name: str, input_shapes: str) -> Key:
-        """Return the series of an op with shapes, or without ("op_name")."""
-        return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
+    def find_op(self, name: str, input_shapes: str) -> Row | None:
+        """Return the verdict of an operator as `key_of_op` names it, None for none."""
+        return self._find(self.key_of_op(name, input_shapes)) if self.has_op_series else None
 
-    def of_op(self, name: str, input_shapes: str) -> Row | None:
-        """Return what is said of an op with shapes, or without ("op_name"), None for nothing."""
-        return self._row(self.op_key(name, input_shapes)) if self.of_ops else None
+    def find_op_name(self, name: str) -> Row | None:
+        """Return the verdict of all shapes of an operator together, None for none."""
+        return self._find(SeriesKey("op_name", self.own_time, name)) if self.has_op_series else None
 
-    def of_name(self, name: str) -> Row | None:
-        """Return what is said of all shapes of an op together."""
-        return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
+    def find_shapes(self, name: str, input_shapes: str) -> Row | None:
+        """Return the verdict of these shapes of an operator, without any of all shapes together; None for none."""
+        return self.find_op(name, input_shapes) if input_shapes else self.find_op_name(name)
 
-    def of_cause(self, name: str, input_shapes: str) -> Row | None:
-        """Return what is said of an op: of the shapes `input_shapes`, of all together without any."""
-        return self.of_op(name, input_shapes) if input_shapes else self.of_name(name)
+    def find_total(self, number: str) -> Row | None:
+        """Return the verdict of `step_ns`, `e2e_ns` or `mean_step_ns`, None for none."""
+        series = RUN_SERIES_OF_NUMBER[number]
+        for way in WAYS:
+            row = self._find(key_of_run(series.name, way=way))
+            if row is not None:
+                return row
+        return None
 
-    def of_total(self, total_metric: str) -> Row | None:
-        """Return what is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
-        name = total_metric.removesuffix("_ns").replace("_", " ")
-        rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
-        return next((row for row in rows if row is not None), None)
+    def find_part(self, metric: str) -> Row | None:
+        """Return the verdict of a part of the step, by its metric, None for none."""
+        if self.verdicts is None:
+            return None
+        for key in self.verdicts.by_series:
+            if key.kind == RUN and key.metric == metric:
+                row = self._find(key)
+                if row is not None:
+                    return row
+        return None
 
-    def of_part(self, metric: str) -> Row | None:
-        """Return what is said of a part of the step, by its metric."""
-        keys = [] if self.found is None else [key for key in self.found.said if key[:2] == (_RUN, metric)]
-        return next((row for key in keys if (row := self._row(key)) is not None), None)
-
-    def findings(self) -> dict[str, Row]:
-        """Name of an op -> what is said of it, of those that are a finding or a suspicion, the largest contribution
-        first.
+    def find_op_findings(self) -> dict[str, Row]:
+        """Return, per name of an operator with a finding or a suspect, the largest contribution first, its verdict with
+        the fields of its key.
 
         It is that of all shapes together, or where that is no finding, that of the shape that contributes most.
         """
-        if self.found is None or not self.of_ops:
+        if self.verdicts is None or not self.has_op_series:
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
-        rows = [
-            {**dict(zip(_KEY, key, strict=True)), **own}
-            for key, own in sorted(self.found.said.items(), key=itemgetter(0))
-            if own["verdict"] in _FINDINGS and key[0] in kinds and key[1] == self.metric
-        ]
+        rows: list[Row] = []
+        for key, verdict in sorted(self.verdicts.by_series.items(), key=itemgetter(0)):
+            if verdict["verdict"] in CHANGED and key.kind in kinds and key.metric == self.own_time:
+                rows.append({**key._asdict(), **verdict})
         rows.sort(key=lambda row: (row["verdict"] == "SUSPECT", row["kind"] == "op", *_by_contribution(row)))
-        of_name: dict[str, Row] = {}
+        first_of_name: dict[str, Row] = {}
         for row in rows:
-            of_name.setdefault(row["name"], row)
-        return {row["name"]: row for row in sorted(of_name.values(), key=_by_contribution)}
+            first_of_name.setdefault(row["name"], row)
+        return {row["name"]: row for row in sorted(first_of_name.values(), key=_by_contribution)}
 
-    def _row(self, key: Key) -> Row | None:
-        row = None if self.found is None else self.found.said.get(key)
+    def _find(self, key: SeriesKey) -> Row | None:
+        row = None if self.verdicts is None else self.verdicts.by_series.get(key)
         return None if row is None or row["verdict"] is None else row
 
 
@@ -231,181 +224,97 @@ def judge(
 ) -> Judged:
     """Return the verdicts of `candidate` against `baseline`, or the sentence that says why there are none.
 
-    `operators`: of both, None where nobody compares them.
+    `operators`: of both, None where they are not compared.
     """
-    whole_ops = options.max_kernels is None and not options.op_map
-    left_out = _left_out(options, whole_ops)
-    by_name = options.match == "name"
     reason, refusal = find_refusal(baseline, candidate, operators, recorded)
-    found = history = None
+    verdicts: SideVerdicts | None = None
+    history: InHistory | None = None
     if not reason:
-        found = verdicts_of_sides(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
-        history = found.history
+        verdicts = verdicts_of_sides(
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store
+        )
+        history = verdicts.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
-            found, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids)
-    if found is None:
-        why = [reason, *([INSTEAD] if refusal == INCOMPARABLE and not options.force else [])]
-        judgement = Judgement(judged=False, sentences=tuple(why), refusal=refusal)
-        return Judged(
-            judgement, None, own_time(candidate), by_name, left_out, whole_ops, recorded=recorded, history=history
-        )
-    counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
-    step = recorded.why_not(_RUN, "duration_ns")
-    not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
-    limits = words_of_limits(found.rows)
-    sentences = (
-        _judged_against(found, baseline, candidate),
-        *([f"Operators by {'name' if by_name else 'name and shapes'}: {_listed(counts)}."] if counts else []),
-        *not_judged,
-        _shared(found),
-        *filter(None, [note_of(found.host)]),
-        *([f"Judged by thresholds of your own: {limits}."] if limits else []),
-        *_without_verdicts(left_out, options),
-    )
-    judgement = Judgement(True, sentences, found.shift, tuple(counts.items()), stored=found.base_runs is not None)
-    key: Key = (_RUN, "duration_ns", "step", "", "")
-    traits = traits_of([key], found.rows, device_timed=candidate.side.timeline == "device")
-    step_ratio = float(np.expm1(traits.ratio[0]))
-    return Judged(judgement, found, own_time(candidate), by_name, left_out, whole_ops, step_ratio, recorded, history)
+            verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids)
 
-
-def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
-    """Return the tables of which a row is only a part of what was judged, or more."""
-    of_ops = ["ops"] if options.module or not whole_ops else []
-    of_memory = ["memory"] if options.match == "name" or options.op_map else []
-    return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
-
-
-def _counts(found: SideVerdicts, metric: str, kind: str) -> dict[str, int]:
-    """Verdict -> series of `kind` that have it, changes first."""
-    own = Counter(row["verdict"] for key, row in found.said.items() if key[:2] == (kind, metric))
-    order = (*_FINDINGS, *(one.name for one in Verdict if one.name not in _FINDINGS))
-    return {word: own[word] for word in order if word in own}
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{number} {word}" for word, number in counts.items())
-
-
-def _judged_against(found: SideVerdicts, baseline: LoadedSide, candidate: LoadedSide) -> str:
-    """Return which runs the verdicts rest on, and what so many runs can tell."""
-    new = candidate.side.runs
-    if found.base_runs is not None:
-        base = len(found.base_runs)
-        numbers = f" (run {format_numbers(sorted(found.base_runs))})" if base else ""
-        runs = f"Judged as in history and findings: {counted(new, 'run')} against {base} of the level before{numbers}"
+    by_name = options.match == "name"
+    has_op_series = options.max_kernels is None and not options.op_map
+    partial_tables = _find_partial_tables(options, has_op_series)
+    least_step_change = None
+    if verdicts is None:
+        remedies = (INSTEAD,) if refusal == INCOMPARABLE and not options.force else ()
+        judgement = Judgement(judged=False, sentences=(reason, *remedies), refusal=refusal)
     else:
-        base = baseline.side.runs
-        runs = f"Judged for this comparison alone: {counted(new, 'run')} against {base}"
-    if base < found.limits.least_base:
-        return f"{runs}: {found.limits.runs_needed(base, new)}."
-    if new < found.limits.least_new:
-        lacks = found.limits.least_new - new
-        decide = f"{counted(lacks, 'more run')} of {candidate.side.label} decide{'s' if lacks == 1 else ''}"
-        return f"{runs}: suspects only, {decide}."
-    return f"{runs}."
+        counts = _count_verdicts(verdicts, own_time(candidate), "op_name" if by_name else "op")
+        sentences = sentences_of_judgement(
+            verdicts,
+            (baseline, candidate),
+            counts,
+            options,
+            partial_tables,
+            why_step_is_not=recorded.why_not(STEP_KEY.kind, STEP_KEY.metric),
+        )
+        is_stored = verdicts.base_runs is not None
+        judgement = Judgement(True, sentences, verdicts.shift, tuple(counts.items()), stored=is_stored)
+        traits = traits_of([STEP_KEY], verdicts.rows, device_timed=candidate.side.timeline == "device")
+        least_step_change = float(np.expm1(traits.ratio[0]))
+    return Judged(
+        judgement,
+        verdicts,
+        own_time(candidate),
+        by_name,
+        partial_tables,
+        has_op_series,
+        recorded,
+        least_step_change,
+        history,
+    )
 
 
-def _shared(found: SideVerdicts) -> str:
-    if found.shift is None:
-        return "Too few operators are in all runs to estimate machine-wide drift."
-    return f"Machine-wide drift {format_diff(found.shift)}, removed from the verdicts."
+def _find_partial_tables(options: DiffOptions, has_op_series: bool) -> frozenset[str]:
+    """Return the tables of which a row is only a part of what was judged, or more than that."""
+    tables = set()
+    if options.module or not has_op_series:
+        tables.add("ops")
+    if options.match == "name" or options.op_map:
+        tables.add("memory")
+    if options.op:
+        tables.add("kernels")
+    return frozenset(tables)
 
 
-def _still(found: SideVerdicts) -> Iterator[str]:
-    """Yield what an older finding says of the step."""
-    keys = {key[2]: key for key in found.still if key[0] == _RUN and key[2] in STEP}
-    if keys:
-        name = next(name for name in STEP if name in keys)
-        yield f"The {'step' if name == 'step' else 'time of the whole capture'} is {found.still[keys[name]]}."
+def _count_verdicts(verdicts: SideVerdicts, metric: str, kind: str) -> dict[str, int]:
+    """Return verdict -> how many series of `kind` have it, changes first."""
+    counts: Counter[str] = Counter()
+    for key, row in verdicts.by_series.items():
+        if key.kind == kind and key.metric == metric:
+            counts[row["verdict"]] += 1
+    others = [verdict.name for verdict in Verdict if verdict.name not in CHANGED]
+    return {word: counts[word] for word in (*CHANGED, *others) if word in counts}
 
 
-def _mark_words(mark: UserMark) -> str:
-    """Return what a user said, a sentence.
+def list_keys(table_name: str, table: Columns, own_time: str, *, by_name: bool) -> list[SeriesKey]:
+    """Return the series of each row of a table of KIND_OF_TABLE; NO_SERIES for rows that are none.
 
-    >>> _mark_words(UserMark(3, "expect", "ann", "float64", ("mm", "add", "pow"), is_whole=False, leaves_step=True))
-    'ann accepted mm and 2 more of I-3 as intended: float64. The step still counts.'
+    `own_time`: the time by which operators are judged; `by_name`: all shapes of an operator are one row.
     """
-    what = f"I-{mark.incident_id}" if mark.is_whole else f"{some_of(list(mark.names), most=1)} of I-{mark.incident_id}"
-    done = {
-        "ack": f"acknowledged {what}",
-        "expect": f"accepted {what} as intended",
-        "mute": f"muted {what}",
-        "invalid": f"marked {what} as a false positive",
-    }[mark.action]
-    reason = "" if mark.reason == _NO_REASON else f": {mark.reason}"
-    counts = " The step still counts." if mark.leaves_step and mark.action in ("expect", "invalid") else ""
-    return f"{mark.who} {done}{reason}.{counts}"
+    kind = KIND_OF_TABLE[table_name]
+    if kind.word == "op" and by_name:
+        kind = KIND["op_name"]
+    metric = own_time if kind.metrics == OWN_TIMES else kind.metrics[0].name
+    return [kind.make_key(metric, values) for values in table.rows(*kind.diff_columns)]
 
 
-def _without_verdicts(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
-    if "ops" in left_out:
-        option = "--module" if options.module else "--max-kernels" if options.max_kernels is not None else "--op-map"
-        yield f"Operators are listed without verdicts: with {option} a row is not what was judged."
-    if "kernels" in left_out:
-        yield "Kernels are listed without verdicts: with --op a row is not what was judged."
-    if "memory" in left_out and "memory" in options.only:
-        option = "--match name" if options.match == "name" else "--op-map"
-        yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
-
-
-def _ops(judged: Judged, table: Columns) -> list[Key]:
-    return [judged.op_key(*pair) for pair in table.rows("name", "input_shapes")]
-
-
-def _kernels(judged: Judged, table: Columns) -> list[Key]:
-    return [("kernel", "total_ns", *pair, "") for pair in table.rows("name", "input_shapes")]
-
-
-def _communication(judged: Judged, table: Columns) -> list[Key]:
-    return [
-        ("communication", "total_ns", kind, "", part_of_collective(role, size))
-        for kind, role, size in table.rows("kind", "group_role", "size_class_bytes")
-    ]
-
-
-def part_of_collective(role: str, size_class_bytes: float | None) -> str:
-    """Return what tells the series of a collective from others of its kind."""
-    known = size_class_bytes is not None and size_class_bytes > 0
-    return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
-
-
-def _modules(judged: Judged, table: Columns) -> list[Key]:
-    return [
-        ("module", judged.metric, module, "", phase) if module else NO_SERIES
-        for module, phase in table.rows("module", "phase")
-    ]
-
-
-def _memory(judged: Judged, table: Columns) -> list[Key]:
-    return [("memory", "bytes", *pair, "") for pair in table.rows("name", "input_shapes")]
-
-
-def _api(judged: Judged, table: Columns) -> list[Key]:
-    return [("api", "self_ns", name, "", level) for level, name in table.rows("level", "name")]
-
-
-def _overall(judged: Judged, table: Columns) -> list[Key]:
-    assert judged.found is not None
-    rows_of_runs = {key: row for key, row in judged.found.said.items() if key[0] == _RUN}
-    run = {}
-    # what both sides measured in the same way, a trace before the others; where nothing is judged, the reason why
+def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]:
+    """Return the series of each overall row: of what both sides measured in the same way, the best of WAYS."""
+    rows_of_run = {key: row for key, row in verdicts.by_series.items() if key.kind == RUN}
+    key_of_metric: dict[str, SeriesKey] = {}
+    # the last one stands: one with a verdict, else one that says why it has none, in each the best way
     for has_verdict in (False, True):
         for way in reversed(WAYS):
-            for key, row in rows_of_runs.items():
-                if key[4] == way and (row["verdict"] is not None) == has_verdict:
-                    run[key[1]] = key
-    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
-
-
-_SERIES: Final[Mapping[str, Callable[[Judged, Columns], list[Key]]]] = {
-    "overall": _overall,
-    "ops": _ops,
-    "kernels": _kernels,
-    "communication": _communication,
-    "memory": _memory,
-    "modules": _modules,
-    "api": _api,
-}
+            for key, row in rows_of_run.items():
+                if key.part == way and (row["verdict"] is not None) == has_verdict:
+                    key_of_metric[key.metric] = key
+    return [key_of_metric.get(metric_of_number(number), NO_SERIES) for number in table["metric"]]

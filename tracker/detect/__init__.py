@@ -4,9 +4,8 @@ from tracker.detect.judge import CHANGES, JudgedSeries, Reason, Verdict, judge_v
 from tracker.detect.series import KindCode, SeriesTraits, series_of, traits_of
 from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import DEFAULTS, Thresholds, words_of_limits
-from tracker.results.verdicts import Key
 
 __all__ = [
-    "CHANGES", "DEFAULTS", "JudgedSeries", "Key", "KindCode", "Reason", "SeriesTraits", "Thresholds", "Verdict",
+    "CHANGES", "DEFAULTS", "JudgedSeries", "KindCode", "Reason", "SeriesTraits", "Thresholds", "Verdict",
     "Window", "judge_version", "series_of", "shared_factor", "traits_of", "words_of_limits",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from tracker.columns import F64, I64, Flags, Texts, objects
 from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, OF_SERIES, Thresholds, is_limit_of, specific, track_limits
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import Key
+from tracker.schema.series import KINDS, RUN, RUN_SERIES, SeriesKey
 
 NO_OPERATORS: Final = frozenset({NO_OP, UNLINKED_OP, NOT_LISTED})
 """Names of rows that stand for device work without an operator."""
@@ -45,15 +45,8 @@ class KindCode(IntEnum):
     """Throughput, and how uneven the ranks are."""
 
 
-_RUN_KINDS = {
-    "step": KindCode.STEP, "mean step": KindCode.PART, "e2e": KindCode.WHOLE, "compute": KindCode.WHOLE,
-    "peak memory": KindCode.PEAK, "throughput": KindCode.RATE, "imbalance": KindCode.RATE, "rank spread": KindCode.RATE,
-}  # fmt: skip
-_KINDS = {
-    "op": KindCode.OPERATOR, "op_name": KindCode.NAME, "kernel": KindCode.KERNEL, "api": KindCode.API,
-    "communication": KindCode.COMMUNICATION, "memory": KindCode.MEMORY, "phase": KindCode.PART,
-    "module": KindCode.PART,
-}  # fmt: skip
+_CODE_OF_KIND: Final = {kind.word: KindCode[kind.judged_as] for kind in KINDS if kind.word != RUN}
+_CODE_OF_RUN_SERIES: Final = {series.name: KindCode[series.judged_as] for series in RUN_SERIES}
 
 
 class SeriesTraits(Struct, frozen=True):
@@ -98,30 +91,34 @@ class SeriesTraits(Struct, frozen=True):
         return SeriesTraits(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
-def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
+def series_of(keys: Sequence[SeriesKey], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
     """Describe the series of a track by their keys, with the default limits of their kinds.
 
     Leaves are operators, timed on the device where any is, else kernels; what was launched outside any operator is
     no operator. Peak memory is a family of its own; the step and all of its parts are one.
 
-    >>> found = series_of([("op", "host_self_ns", "mm", "", ""), ("run", "duration_ns", "step", "", "")],
-    ...                   device_timed=False)
-    >>> found.leaf.tolist(), found.floor.tolist()
+    >>> keys = [SeriesKey("op", "host_self_ns", "mm"), SeriesKey("run", "duration_ns", "step")]
+    >>> traits = series_of(keys, device_timed=False)
+    >>> traits.leaf.tolist(), traits.floor.tolist()
     ([True, False], [0.001, 0.0])
     """
-    leaves = [(kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys]
-    # a placeholder that stands for all kernels would be the one operator, and its change that of the machine
-    could_be = [key[0] in ("op", "kernel") and key[2] not in NO_OPERATORS for key in keys]
-    of_leaf = min((rank for rank, is_one in zip(leaves, could_be, strict=True) if is_one), default=None)
-    if of_leaf is None:
-        of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] == "op"), default=None)
+    leaf_family = _find_leaf_family(keys)
     codes, families = [], []
-    for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
-        code = _RUN_KINDS.get(name, KindCode.WAIT) if kind == "run" else _KINDS[kind]
-        if kind in ("op", "kernel"):
-            code = KindCode.OPERATOR if rank == of_leaf else KindCode.KERNEL
+    for kind, metric, name, *_ in keys:
+        # idle time by cause has a series per cause, which are not declared one by one
+        code = _CODE_OF_RUN_SERIES.get(name, KindCode.WAIT) if kind == RUN else _CODE_OF_KIND[kind]
+        if (kind, metric) == leaf_family:
+            code = KindCode.OPERATOR
+        elif code == KindCode.OPERATOR:
+            # operators beside the leaves are no more to the step than kernels
+            code = KindCode.KERNEL
         codes.append(code)
-        families.append("step" if code >= KindCode.STEP else "peak" if code == KindCode.PEAK else f"{kind} {metric}")
+        if code >= KindCode.STEP:
+            families.append("step")
+        elif code == KindCode.PEAK:
+            families.append("peak")
+        else:
+            families.append(f"{kind} {metric}")
     kinds = np.array(codes, dtype=np.int64)
     family = {name: code for code, name in enumerate(sorted(set(families)))}
     ratio = np.full(len(keys), limits.ratio)
@@ -140,7 +137,22 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     )  # fmt: skip
 
 
-def traits_of(keys: Sequence[Key], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
+def _find_leaf_family(keys: Sequence[SeriesKey]) -> tuple[str, str] | None:
+    """Return kind and metric of the series whose times add up to the compute of the step; None where there are none."""
+
+    def order(family: tuple[str, str]) -> tuple[bool, bool, str]:
+        kind, metric = family
+        return kind != "op", "device" not in metric, metric
+
+    families = {(key[0], key[1]) for key in keys if key[0] in ("op", "kernel") and key[2] not in NO_OPERATORS}
+    if not families:
+        # a placeholder that stands for all kernels would be the one operator, and its change that of the machine:
+        # it is the leaf only where there is nothing else
+        families = {(key[0], key[1]) for key in keys if key[0] == "op"}
+    return min(families, key=order, default=None)
+
+
+def traits_of(keys: Sequence[SeriesKey], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
     """What the judge must know of the series of a track, with the limits that users set."""
     series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
     ratio, floor = np.expm1(series.ratio), series.floor.copy()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import Key
+from tracker.schema.series import SeriesKey
 from tracker.units import counted
 
 
@@ -103,13 +103,13 @@ def track_limits(rows: Sequence[Threshold]) -> Thresholds:
     return replace(limits, least_new=max(limits.least_new, limits.confirm))
 
 
-def limit_of(name: str, key: Key, rows: Sequence[Threshold]) -> Threshold | None:
+def limit_of(name: str, key: SeriesKey, rows: Sequence[Threshold]) -> Threshold | None:
     """The limit of this name that a user set and that holds for a series; None: the default holds."""
     found = [row for row in sorted(rows, key=specific) if row.name == name and is_limit_of(row, key)]
     return found[-1] if found else None
 
 
-def is_limit_of(row: Threshold, key: Key) -> bool:
+def is_limit_of(row: Threshold, key: SeriesKey) -> bool:
     """Whether a limit is one of this series."""
     return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
 

@@ -14,7 +14,7 @@ from tracker.detect.judge import JudgedSeries, judge_version
 from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import Window, shared_factor
 from tracker.detect.thresholds import Thresholds
-from tracker.results.verdicts import Key
+from tracker.schema.series import SeriesKey
 from tracker.table import sort_distinct
 
 LEAST_BESIDE = 2
@@ -35,7 +35,7 @@ class Track:
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
-        ids: I64 | None = None, keys: Sequence[Key] = (), lows: F64 | None = None,
+        ids: I64 | None = None, keys: Sequence[SeriesKey] = (), lows: F64 | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():

@@ -29,7 +29,7 @@ from .events import (
     Strings,
     empty,
 )
-from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IDLE_SERIES, IdleCause
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -48,11 +48,6 @@ from .words import (
     EMPTY_QUEUE,
     INCOMPLETE_SETTING,
     LOG_COUNTERS,
-    LOST_DEVICE,
-    LOST_HOST,
-    LOST_OWNERS,
-    LOST_PARTS,
-    LOST_STEPS,
     MAX_BLOCKS,
     MISSING,
     MODULE_CALLS,
@@ -95,14 +90,8 @@ __all__ = [
     "I64",
     "IDLE_CAUSES",
     "IDLE_REASONS",
-    "IDLE_SERIES",
     "INCOMPLETE_SETTING",
     "LOG_COUNTERS",
-    "LOST_DEVICE",
-    "LOST_HOST",
-    "LOST_OWNERS",
-    "LOST_PARTS",
-    "LOST_STEPS",
     "MAX_BLOCKS",
     "MISSING",
     "MODULE_CALLS",

@@ -73,8 +73,8 @@ class Capture(Struct, frozen=True):
 
 
 class Incomplete(Struct, frozen=True, order=True):
-    """What of a capture may not be judged. `forbids`: LOST_DEVICE and so on; `names`: of operators, kernels and modules
-    whose times are not to be trusted.
+    """What of a capture may not be judged. `forbids`: words of `schema.series`, such as LOST_DEVICE; `names`: of
+    operators, kernels and modules whose times are not to be trusted.
     """
 
     forbids: tuple[str, ...] = ()

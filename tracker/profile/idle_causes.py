@@ -43,9 +43,6 @@ IDLE_CAUSES: Final = (
 )  # fmt: skip
 """The word of each IdleCause."""
 
-IDLE_SERIES: Final = "idle: "
-"""What the names of series of idle time by cause begin with."""
-
 IDLE_REASONS: Final = (
     "the training loop waits for its data",
     "Python collects garbage",

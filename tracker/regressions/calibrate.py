@@ -165,9 +165,9 @@ def _naming(track: Track, rows: I64) -> list[Row]:
     share = np.where(is_part, value / max(step, 1e-300), np.nan)
     return [
         {
-            **dict(zip(("kind", "metric", "name", "input_shapes", "part"), track.keys[row], strict=True)),
-            "series_id": int(track.ids[row]), "unit": unit_of_metric(track.keys[row][1]), "value": float(value[row]),
-            "share": float(share[row]),
+            **track.keys[row]._asdict(),
+            "series_id": int(track.ids[row]), "unit": unit_of_metric(track.keys[row].metric),
+            "value": float(value[row]), "share": float(share[row]),
         } for row in rows.tolist()
     ]  # fmt: skip
 

@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
-from tracker.profile import IDLE_SERIES, OF_A_RUN, OF_THE_CODE
+from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
+from tracker.schema.series import IDLE_SERIES, KINDS
 from tracker.store import Store, queries
 from tracker.units import some_of
 
@@ -28,7 +29,7 @@ _ALIKE: Final = 0.6
 _NEW_SHAPES: Final = 0.5
 """Part of the change of an operator that new shapes of it must make to be its cause."""
 
-_COUNTED: Final = frozenset({"op", "op_name", "kernel", "communication", "api"})
+_COUNTED: Final = frozenset(kind.word for kind in KINDS if kind.is_called)
 _OF_RUN: Final = {
     "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
     "exposed communication": "communication",

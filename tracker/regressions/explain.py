@@ -31,12 +31,12 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
+from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
 
 Row = dict[str, Any]
 
-_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 _LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
 """Runs that are read around the finding: the newest ones beside those that decided."""
@@ -69,7 +69,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
         hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
-    row = data.keys.index(tuple(finding[name] for name in _KEY))
+    row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
     base, new = (np.isin(data.run_ids, side) for side in sides)
     first = int(data.versions[new].min(initial=1))
     window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
@@ -193,7 +193,7 @@ def tests_of(
     found: list[Row] = []
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
-        origin = limit_of(name, key if name in OF_SERIES else ("", "", "", "", ""), track.limits)
+        origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
         source = "default" if origin is None else f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
         said = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
         found.append(said | {"limit_from": source if limit is not None else None})

@@ -9,6 +9,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.results import CONFIRMED_STATES, Findings
 from tracker.results.options import check_words
 from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Outcome
+from tracker.schema.series import RUN, SeriesKey
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
@@ -64,8 +65,10 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
     outcome, remark = _outcome(row, word, line)
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
-    key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
-    key = ("run", row["metric"], "", "", "") if row["kind"] == "run" else key
+    key = SeriesKey(row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+    if row["kind"] == RUN:
+        # numbers of a whole run have a metric alone, as in a diff
+        key = SeriesKey(RUN, row["metric"], "")
     detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
     return GatedRow(
         "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],

@@ -21,6 +21,7 @@ from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
+from tracker.schema.series import KIND, RUN_SERIES
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -46,12 +47,11 @@ _SAME: Final = {"e2e": "step", "mean step": "step"}
 """Series of whole runs -> the one that says the same of markers."""
 _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}
 """Kind -> kinds that say the same one level up."""
-_ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")
-_OF_RUN: Final = {
-    "step": "step_ns", "e2e": "e2e_ns", "compute": "compute_ns", "exposed communication": "exposed_communication_ns",
-    "idle time": "idle_ns", "data loading": "data_loading_ns", "peak memory": "peak_allocated_bytes",
-    "throughput": "samples_per_second",
-}  # fmt: skip
+_PLACE_OF_KIND: Final = {kind: place for place, kind in enumerate(KIND)}
+"""Kind -> its place among the findings of an incident."""
+_NUMBERS_OF_RUN: Final = {
+    series.name: series.number for series in RUN_SERIES if series.number in FINDINGS_COLUMNS["lines"]
+}
 """Series of whole runs -> its column."""
 SEVERITIES: Final = ("critical", "warning", "info")
 """How loud an incident is, the loudest first."""
@@ -209,7 +209,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
         **track.names, "version": newest[0].version, "version_runs": len(newest), "runs": len(track.runs),
         "last_run_id": max(run.run_id for run in newest),
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
-        **{column: number_of(numbers, [name]) for name, column in _OF_RUN.items()},
+        **{column: number_of(numbers, [name]) for name, column in _NUMBERS_OF_RUN.items()},
     }  # fmt: skip
     judgement = track.judged.get(newest[0].version_id)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
@@ -234,8 +234,8 @@ def _lacking(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> Row:
 
 
 def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
-    """The number of several runs: of the first of `names` that they have, by the first of WAYS that is there; None
-    where none is above 0. `numbers`: series, way and value of a run each.
+    """The number of several runs: of the first of `names` that they have, by the first of `series.WAYS` that is
+    there; None where none is above 0. `numbers`: series, way and value of a run each.
     """
     for name in names:
         way = min((part for own, part, _ in numbers if own == name), default="")
@@ -478,6 +478,6 @@ def rank_of(row: Row) -> tuple[Any, ...]:
     """Whole runs first, the step before all, then what is in them, the largest part of the step first."""
     is_step = row["kind"] == "run" and row["name"] == "step"
     return (
-        not is_step, _ORDER.index(row["kind"]), -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0),
+        not is_step, _PLACE_OF_KIND[row["kind"]], -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0),
         row["finding_id"] or row["series_id"],
     )  # fmt: skip

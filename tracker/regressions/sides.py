@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, Key, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect import CHANGES, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
@@ -27,6 +27,7 @@ from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
+from tracker.schema.series import SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -43,7 +44,7 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
-Said = dict[Key, dict[str, Any]]
+VerdictsBySeries = dict[SeriesKey, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
 """
@@ -115,23 +116,27 @@ class UserMark(Struct, frozen=True):
 
 
 class SideVerdicts(Struct, frozen=True, eq=False):
-    """`rows`: the limits that users set, with which `limits` were made; `shift`: how much slower all operators together
-    are, a ratio, None where too few of them are in all runs; `base_runs`: that a stored verdict of the step rests on,
-    None where exactly these sides were judged; `gates`: by the words of `--fail-on`; `host`: the slow one that explains
-    a slower candidate, in words; `still`: what was found before the candidate and is open in it, in words; `excused`:
-    series that users said expect or invalid to; `history`: of a candidate that is a version; `marks`: what users said
-    of the findings that came between the sides.
+    """How candidate runs were judged against baseline runs.
+
+    `by_series`: the verdict of each series.
+    `rows`: the limits that users set, with which `limits` were made.
+    `shift`: how much slower all operators together are, a ratio; None where too few of them are in all runs.
+    `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
+    `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
+    `still`: what was found before the candidate and is open in it, in words.
+    `excused`: series that users marked as expected, or as a false positive.
+    `history`: of a candidate that is a version; `marks`: of users on findings that came between the sides.
     """
 
-    said: Said
+    by_series: VerdictsBySeries
     rows: tuple[Threshold, ...]
     limits: Thresholds
     shift: float | None
     gates: Mapping[str, GateResult]
     host: str = ""
     base_runs: tuple[int, ...] | None = None
-    still: Mapping[Key, str] = field(default_factory=dict)
-    excused: frozenset[Key] = frozenset()
+    still: Mapping[SeriesKey, str] = field(default_factory=dict)
+    excused: frozenset[SeriesKey] = frozenset()
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
 
@@ -144,9 +149,9 @@ class Marks(Struct, frozen=True):
     SideVerdicts.
     """
 
-    excused: frozenset[tuple[Key, int]] = frozenset()
+    excused: frozenset[tuple[SeriesKey, int]] = frozenset()
     older: tuple[Any, ...] = ()
-    still: Mapping[Key, str] = field(default_factory=dict)
+    still: Mapping[SeriesKey, str] = field(default_factory=dict)
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
 
@@ -318,16 +323,20 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
     return _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))[0]
 
 
-def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> Said:
+def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> VerdictsBySeries:
     """The stored verdicts of a version."""
-    return {
-        tuple(one[:5]): {name: np.nan if own is None and name in NUMBERS else own for name, own in one._mapping.items()}
-        for one in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind)
-    }
+    said: VerdictsBySeries = {}
+    for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
+        verdict = dict(stored._mapping)
+        for name in NUMBERS:
+            if verdict[name] is None:
+                verdict[name] = np.nan
+        said[SeriesKey._make(stored[:5])] = verdict
+    return said
 
 
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, said: Said, rows: Sequence[Any]
+    connection: Connection, track: TrackRuns, row: JudgedRow, said: VerdictsBySeries, rows: Sequence[Any]
 ) -> tuple[dict[str, GateResult], str]:
     """How each word of `--fail-on` ends, without findings that users called expected or invalid; and the slow host.
     `said`: the verdicts of the version; `rows`: findings that are open in it.
@@ -398,7 +407,7 @@ def judge_sides(
     # as verdicts are stored; None where nothing is to be said
     has_words, reasons = stated(track, own)
     numbers = numbers_of(track, own, limits)
-    said: Said = {}
+    said: VerdictsBySeries = {}
     for row, key in enumerate(keys):
         is_judged = has_words[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE)
         said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
@@ -435,7 +444,7 @@ def judge_sides(
 
 
 def _gate(
-    limits: Thresholds, said: Said, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
+    limits: Thresholds, said: VerdictsBySeries, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
     is_machine: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `found`: kind, name and sign of the findings that are not the machine's."""
@@ -453,13 +462,13 @@ def _gate(
     )  # fmt: skip
 
 
-def _step_key(said: Said) -> Key | None:
+def _step_key(said: VerdictsBySeries) -> SeriesKey | None:
     """The series that is the step, of those with a verdict."""
     steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
     return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
 
 
-def _step_of(said: Said) -> dict[str, Any] | None:
+def _step_of(said: VerdictsBySeries) -> dict[str, Any] | None:
     key = _step_key(said)
     return None if key is None else said[key]
 
@@ -481,17 +490,19 @@ def _is_news(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
     return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
-def _key(row: Any) -> Key:
-    return row.kind, row.metric, row.name, row.input_shapes, row.part
+def _key(row: Any) -> SeriesKey:
+    return SeriesKey(row.kind, row.metric, row.name, row.input_shapes, row.part)
 
 
-def _still(connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]) -> dict[Key, str]:
+def _still(
+    connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]
+) -> dict[SeriesKey, str]:
     """Series -> how far it is above what it was before an older finding of it, in words."""
     label = track.label_of_run
     series = sorted({row.series_id for row in rows})
     values = stored_tracks.read_values_of_series(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
     now = dict(zip(series, over_runs(values).tolist(), strict=True))
-    found: dict[Key, str] = {}
+    found: dict[SeriesKey, str] = {}
     for row in rows:
         since = f"I-{row.incident_id}, open since {row.version}"
         before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]

@@ -157,11 +157,10 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
     for movement, own, other in (("comes", after, before), ("goes", before, after)):
         for key in [key for key in own if key not in other]:
             one, (number, direction, how, version) = own[key], key
-            kind, metric, name, shapes, part = key_of[number]
             size = one.size if direction == DIRECTIONS[1] else -one.size
             row = {
                 "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
-                "kind": kind, "metric": metric, "name": name, "input_shapes": shapes, "part": part,
+                **key_of[number]._asdict(),
                 "ratio": None if how == "presence" else float(np.expm1(size)),
                 "contribution": one.contribution, "state": one.state, **track.names,
             }  # fmt: skip

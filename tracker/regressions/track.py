@@ -21,7 +21,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.columns import F64
-from tracker.detect import Key, SeriesTraits, Thresholds, traits_of
+from tracker.detect import SeriesTraits, Thresholds, traits_of
 from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
@@ -29,13 +29,14 @@ from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
+from tracker.schema.series import STEP_KEY, SeriesKey
 from tracker.store import Store, queries, samples
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.dimensions import digest_of
 from tracker.store.findings import JudgedRow
 from tracker.store.recordings import Recorded, recorded_by_id
-from tracker.store.samples import SAMPLE_RULES, SUMMARY, UNPROFILED
+from tracker.store.samples import SAMPLE_RULES
 from tracker.store.samples.rows import SampleArray
 from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
@@ -46,11 +47,6 @@ RULE_VERSION: Final = 10
 
 BEGINNING: Final = 0
 """The level of a series before the first version; versions are numbered from 1."""
-
-WAYS: Final = ("", SUMMARY, UNPROFILED)
-"""How the numbers of a whole run came about: in a trace, in a profiler's summary, without a profiler. The first that is
-there, in this order and in that of the alphabet, stands for the step that operators are a part of.
-"""
 
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
@@ -394,7 +390,7 @@ def geometric_mean(values: F64, columns: Any) -> F64:
     return np.nan_to_num(over_runs(values[:, columns]))
 
 
-def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
+def recordings_of(keys: Sequence[SeriesKey], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
     """The recording of each run (a column of `values`), with what its series show."""
     kinds = np.array([key[0] for key in keys], dtype=object)
     shaped = np.array([bool(key[3]) for key in keys], dtype=bool)
@@ -420,7 +416,7 @@ def lost_records(store: Store, runs: Sequence[TrackRun]) -> bool:
     """Return whether the step of none of these runs may be judged, since records of it were lost."""
     with store.connect() as connection:
         stated = recorded_runs(connection, runs)
-    return all(run.recording.lacks(("run", "duration_ns", "step", "", "")) for run in stated)
+    return all(run.recording.lacks(STEP_KEY) for run in stated)
 
 
 def settings_note(connection: Connection, track: TrackRuns) -> str:

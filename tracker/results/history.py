@@ -10,6 +10,7 @@ from msgspec import field
 from tracker.columns import Columns
 from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
 from tracker.results.screens import Result, frames
+from tracker.schema.series import SERIES_KINDS as SERIES_KINDS  # noqa: PLC0414 words of an option
 from tracker.units import counted
 
 __all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"]
@@ -30,10 +31,6 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "environment": ("workload", "configuration", "device", "version", "key", "before", "after"),
 }  # fmt: skip
-SERIES_KINDS: Final = (
-    "run", "op_name", "op", "kernel", "communication", "module", "phase", "api", "memory",
-)  # fmt: skip
-"""Kinds of series, in the order in which a name is looked for among them."""
 
 
 class HistoryOptions(Options, frozen=True):

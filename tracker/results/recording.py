@@ -15,61 +15,33 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Flags
-from tracker.profile import (
-    INCOMPLETE_SETTING,
+from tracker.profile import INCOMPLETE_SETTING, STEP_RULES, STEP_SETTING, Incomplete
+from tracker.schema.series import (
+    ALLOCATIONS,
+    API_NAMES,
+    DEVICE_OWN_TIME,
+    HOST_TIME,
+    KIND,
     LOST_DEVICE,
-    LOST_HOST,
-    LOST_OWNERS,
-    LOST_PARTS,
-    LOST_STEPS,
-    STEP_RULES,
-    STEP_SETTING,
-    Incomplete,
+    MODULE_NAMES,
+    NAMES,
+    RATE,
+    RUN,
+    SHAPES_IN_KEY,
+    STEP_BOUNDS,
+    SeriesKey,
+    find_metric,
 )
-from tracker.results.verdicts import Key
 
 _OFF: Final = "off"
 _ON: Final = "on"
 
-SHAPES_IN_KEY: Final = "keys with input shapes"
-HOST_TIME: Final = "times of the host"
-NAMES: Final = "names of operators and kernels"
-API_NAMES: Final = "host API calls"
-MODULES: Final = "modules"
-ALLOCATIONS: Final = "allocations"
-RATE: Final = "numbers of the whole run"
-STEP: Final = "when a step begins and ends"
-"""What a measure rests on: the words of `Aspect.disturbs`."""
-
-_EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE, STEP})
-_NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
-_OF_KIND: Final = {
-    "op": {SHAPES_IN_KEY}, "memory": {SHAPES_IN_KEY, ALLOCATIONS}, "module": {MODULES}, "api": {API_NAMES},
-    "run": {RATE},
-}  # fmt: skip
-_TIMED_ON_HOST: Final = frozenset({
-    "host_self_ns", "duration_ns", "mean_step_ns", "e2e_ns", "idle_ns", "data_loading_ns", "data_loading_idle_ns",
-    "host_idle_ns", "idle_cause_ns", "samples_per_second",
-    # parts of a time line that grow and shrink with the gaps which the host leaves between kernels
-    "exposed_communication_ns", "exposed_copy_ns", "exposed_ns",
-})  # fmt: skip
-
-_IN_WINDOWS: Final = frozenset({
-    "duration_ns", "mean_step_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
-    "data_loading_ns", "data_loading_idle_ns", "host_idle_ns", "idle_cause_ns",
-})  # fmt: skip
-"""Metrics of a run that are measured between the beginning and the end of a step."""
-
-_WHOLE_STEP: Final = frozenset({"duration_ns", "mean_step_ns", "e2e_ns"})
+_EVERYTHING: Final = frozenset(
+    {SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULE_NAMES, ALLOCATIONS, RATE, STEP_BOUNDS}
+)
 
 HOST_MARKERS: Final = "markers of the host"
 DEVICE_WINDOWS: Final = "windows of the device"
-
-_RECORDS: Final = {
-    **dict.fromkeys(("op", "op_name", "module", "phase"), frozenset({LOST_DEVICE, LOST_HOST, LOST_OWNERS})),
-    **dict.fromkeys(("kernel", "communication"), frozenset({LOST_DEVICE})),
-}
-"""Kind of a series timed on the device -> which records it rests on."""
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
@@ -77,7 +49,7 @@ _SHAPED: Final = 0.1
 
 class Aspect(Struct, frozen=True):
     """One way in which recordings differ. `field`: of a Recording; `words`: what it is called, with `remedy` how to
-    record both sides alike. `disturbs`: what is no longer comparable, and `reason` why.
+    record both sides alike. `disturbs`: what is no longer comparable (words of `schema.series`), and `reason` why.
     """
 
     field: str
@@ -104,7 +76,7 @@ ASPECTS: Final = (
         "call prof.step() after each step (schedule) in both, or mark steps by NVTX ranges",
     ),
     Aspect(
-        "windows", "step definition", frozenset({STEP}),
+        "windows", "step definition", frozenset({STEP_BOUNDS}),
         "a step was what the host marked, and is now when the device works on it",
         "ingest the older runs again (tracker ingest --again)",
     ),
@@ -114,12 +86,12 @@ ASPECTS: Final = (
         "record both with one profiler_level",
     ),
     Aspect(
-        "schema", "trace schema", frozenset({NAMES, API_NAMES, MODULES, ALLOCATIONS}),
+        "schema", "trace schema", frozenset({NAMES, API_NAMES, MODULE_NAMES, ALLOCATIONS}),
         "another trace schema names operators and kernels differently",
         "record both with one profiler version",
     ),
     Aspect(
-        "rules", "naming rules", frozenset({NAMES, MODULES}),
+        "rules", "naming rules", frozenset({NAMES, MODULE_NAMES}),
         "another version of the naming rules names kernels and categories differently",
         "ingest the older runs again",
     ),
@@ -139,7 +111,7 @@ ASPECTS: Final = (
         "record both with profile_memory=True",
     ),
     Aspect(
-        "modules", "modules", frozenset({MODULES}),
+        "modules", "modules", frozenset({MODULE_NAMES}),
         "only one side says which module an operator belongs to",
         "record both with modules (with_stack=True and with_modules=True, or NVTX ranges)",
     ),
@@ -166,12 +138,13 @@ class Recording(Struct, frozen=True, order=True):
     modules: str = _OFF
     incomplete: Incomplete = Incomplete()
 
-    def lacks(self, key: Key) -> bool:
+    def lacks(self, key: SeriesKey) -> bool:
         """Return whether records were lost, or times are impossible, on which this series rests."""
-        kind, metric, name = key[:3]
-        if name in self.incomplete.names and kind in _RECORDS and metric != "host_self_ns":
+        records = records_of(key.kind, key.metric)
+        is_device_work = key.kind != RUN and LOST_DEVICE in records
+        if is_device_work and key.name in self.incomplete.names:
             return True
-        return not records_of(kind, metric).isdisjoint(self.incomplete.forbids)
+        return not records.isdisjoint(self.incomplete.forbids)
 
     def sign(self, rests_on: frozenset[str]) -> tuple[str, ...]:
         """What must be equal for a measure that rests on these words to be comparable."""
@@ -242,13 +215,13 @@ def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
     >>> sorted(rests_on("run", "e2e_ns", "device"))
     ['numbers of the whole run', 'times of the host']
     """
-    is_timed_on_host = kind == "api" or metric in _TIMED_ON_HOST
-    if timeline != "device" and metric != "device_self_ns":
-        is_timed_on_host = True
-    found = {NAMES} if kind in _NAMED else set()
-    found |= {STEP} if kind == "run" and metric in _IN_WINDOWS else set()
-    found |= {HOST_TIME} if is_timed_on_host and not metric.endswith("bytes") else set()
-    return frozenset(found | _OF_KIND.get(kind, set()))
+    of_key = KIND[kind].rests_on if kind in KIND else frozenset()
+    words = of_key | find_metric(kind, metric).rests_on
+    is_size = metric.endswith("bytes")
+    if timeline != "device" and metric != DEVICE_OWN_TIME.name and not is_size:
+        # without device activity the host timeline stands in for the device
+        words |= {HOST_TIME}
+    return words
 
 
 def records_of(kind: str, metric: str) -> frozenset[str]:
@@ -257,14 +230,7 @@ def records_of(kind: str, metric: str) -> frozenset[str]:
     >>> sorted(records_of("kernel", "total_ns")), sorted(records_of("run", "duration_ns"))
     (['work of the device'], ['steps and their parts', 'times of the host', 'work of the device'])
     """
-    if metric == "samples_per_second":
-        return frozenset()
-    if kind == "api" or metric == "host_self_ns" or metric.endswith("bytes"):
-        return frozenset({LOST_HOST})
-    if kind == "run":
-        whole_step = {LOST_DEVICE, LOST_HOST, LOST_STEPS}
-        return frozenset(whole_step if metric in _WHOLE_STEP else {*whole_step, LOST_PARTS})
-    return _RECORDS.get(kind, frozenset())
+    return find_metric(kind, metric).records
 
 
 class Difference(Struct, frozen=True):
@@ -281,27 +247,31 @@ class Difference(Struct, frozen=True):
         return f"{one.words} {self.baseline or 'none'} -> {self.candidate or 'none'} ({one.reason})"
 
 
-def alike(keys: Sequence[Key], recordings: Sequence[Recording], last: int) -> Flags | None:
-    """(series, runs): whether each run was recorded like the run at `last`, in all that the series rests on; None where
-    all are alike.
+def alike(keys: Sequence[SeriesKey], recordings: Sequence[Recording], last: int) -> Flags | None:
+    """Return (series, runs): whether each run was recorded like the run at `last`, in all that the series rests on;
+    None where all are alike.
     """
-    if len(set(recordings)) < 2:
+    distinct = set(recordings)
+    if len(distinct) < 2:
         return None
-    own = recordings[last]
-    same = {}
-    for pair in {key[:2] for key in keys}:
-        on = rests_on(*pair, own.timeline)
-        known = {one: one.sign(on) == own.sign(on) for one in set(recordings)}
-        same[pair] = np.array([known[one] for one in recordings], dtype=bool)
-    return np.array([same[key[:2]] for key in keys], dtype=bool).reshape(len(keys), len(recordings))
+    of_last = recordings[last]
+    runs_alike = {}
+    # series of one kind and metric rest on the same
+    for kind, metric in {(key[0], key[1]) for key in keys}:
+        measure = rests_on(kind, metric, of_last.timeline)
+        is_alike = {recording: recording.sign(measure) == of_last.sign(measure) for recording in distinct}
+        runs_alike[kind, metric] = np.array([is_alike[recording] for recording in recordings], dtype=bool)
+    rows = [runs_alike[key[0], key[1]] for key in keys]
+    return np.array(rows, dtype=bool).reshape(len(keys), len(recordings))
 
 
-def incomplete_cells(keys: Sequence[Key], recordings: Sequence[Recording]) -> Flags | None:
+def incomplete_cells(keys: Sequence[SeriesKey], recordings: Sequence[Recording]) -> Flags | None:
     """Return (series, runs): whether the records of a run that a series rests on are incomplete; None for nowhere."""
-    if not any(one.incomplete != Incomplete() for one in recordings):
+    if all(recording.incomplete == Incomplete() for recording in recordings):
         return None
-    known = {one: [one.lacks(key) for key in keys] for one in set(recordings)}
-    return np.array([known[one] for one in recordings], dtype=bool).reshape(len(recordings), len(keys)).T
+    column_of_recording = {recording: [recording.lacks(key) for key in keys] for recording in set(recordings)}
+    columns = [column_of_recording[recording] for recording in recordings]
+    return np.array(columns, dtype=bool).reshape(len(recordings), len(keys)).T
 
 
 def has_shapes(shaped: int, ops: int) -> bool | None:
@@ -313,23 +283,23 @@ def has_shapes(shaped: int, ops: int) -> bool | None:
 
 
 def differences(baseline: Iterable[Recording], candidate: Iterable[Recording]) -> tuple[Difference, ...]:
-    """The aspects in which the two sides share no recording, in the order of ASPECTS."""
-    sides = [list(side) for side in (baseline, candidate)]
-    found = []
+    """Return the aspects in which the two sides share no recording, in the order of ASPECTS."""
+    baseline, candidate = list(baseline), list(candidate)
+    differing = []
     for aspect in ASPECTS:
-        one, other = ({getattr(recording, aspect.field) for recording in side} for side in sides)
-        if one and other and not one & other:
-            found.append(Difference(aspect, *(" | ".join(sorted(own)) for own in (one, other))))
-    return tuple(found)
+        before = {getattr(recording, aspect.field) for recording in baseline}
+        after = {getattr(recording, aspect.field) for recording in candidate}
+        if before and after and not before & after:
+            differing.append(Difference(aspect, " | ".join(sorted(before)), " | ".join(sorted(after))))
+    return tuple(differing)
 
 
-def disturbing(found: Iterable[Difference], measure: frozenset[str]) -> tuple[Difference, ...]:
-    """Those of the differences that make this measure incomparable."""
-    return tuple(one for one in found if one.aspect.disturbs & measure)
+def disturbing(differing: Iterable[Difference], measure: frozenset[str]) -> tuple[Difference, ...]:
+    """Return those of the differences that make this measure incomparable."""
+    return tuple(difference for difference in differing if difference.aspect.disturbs & measure)
 
 
-def remedies(found: Sequence[Difference]) -> str:
-    """How to record both sides alike, as one sentence; "" for nothing."""
-    texts = list(dict.fromkeys(one.aspect.remedy for one in found))
-    text = "; ".join(texts)
+def remedies(differing: Sequence[Difference]) -> str:
+    """Return how to record both sides alike, as one sentence; "" for nothing."""
+    text = "; ".join(dict.fromkeys(difference.aspect.remedy for difference in differing))
     return f"{text[:1].upper()}{text[1:]} to compare them." if text else ""

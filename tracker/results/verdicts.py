@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
+from tracker.schema.series import SeriesKey
 from tracker.units import format_bytes, format_diff, format_ns
 
 __all__ = ["VERDICT_COLUMNS", "Judgement"]
@@ -111,9 +112,6 @@ Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
 """What becomes of something that was judged: it fails the gate, more runs decide, it is no news, the runs cannot tell,
 or it is as it should be."""
 
-Key = tuple[str, str, str, str, str]
-"""Kind, metric, name, input shapes and part of a series; those of a whole run have a metric alone."""
-
 
 class GateResult(Struct, frozen=True):
     """An exit code, and what gave it: step, mean step, peak memory, net of the operators, suspect, machine, runs,
@@ -131,7 +129,7 @@ class GateResult(Struct, frozen=True):
 class GatedRow(Struct, frozen=True):
     """One thing that was judged. `section`: a word of SECTIONS, or `finding`; `detail`: what else tells it from others
     of its name; `baseline`, `candidate` in `unit` (ns, bytes, count, ratio, per_second); `diff`: the judged one;
-    `remark`: the reason of its verdict, or of its outcome.
+    `remark`: the reason of its verdict, or of its outcome. `key`: of its series; of a whole run it has a metric alone.
     """
 
     section: str
@@ -145,7 +143,7 @@ class GatedRow(Struct, frozen=True):
     diff: float | None
     q: float | None
     remark: str
-    key: Key
+    key: SeriesKey
 
     @property
     def delta(self) -> float:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.results.thresholds import Threshold
+from tracker.schema.series import SeriesKey
 from tracker.store import bulk, samples
 from tracker.store.recordings import Recorded, content_of
 from tracker.store.samples import SAMPLE_RULES
@@ -36,7 +37,6 @@ _COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE wo
 _LIMIT_KEY: Final = ("workload_id", "configuration_id", "device_id", "kind", "pattern", "name")
 _REMOVE_LIMIT: Final = text(f"DELETE FROM threshold WHERE {' AND '.join(f'{name} = :{name}' for name in _LIMIT_KEY)}")  # noqa: S608 names of above
 
-Key = tuple[str, str, str, str, str]
 _COLUMNS = (samples.VALUE, samples.CALLS, samples.P10)
 
 
@@ -70,10 +70,10 @@ class TrackRun(Struct, frozen=True, gc=False):
 
 
 class SeriesTable(Struct, frozen=True):
-    """Series of a track: `ids`, with a (kind, metric, name, input_shapes, part) for each."""
+    """Series of a track: `ids`, with the key of each."""
 
     ids: NDArray[np.int64]
-    keys: Sequence[tuple[str, str, str, str, str]]
+    keys: Sequence[SeriesKey]
 
 
 def list_tracks(
@@ -137,7 +137,7 @@ def list_track_runs(
 def read_series(connection: Connection, track_key: TrackKey) -> SeriesTable:
     """Return all series of a track, by ascending ids."""
     rows = bulk.fetch(connection.execute(statement("track_series"), {**track_key.parameters, "name": None}))
-    return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
+    return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [SeriesKey._make(row[1:]) for row in rows])
 
 
 def read_values(
@@ -215,12 +215,12 @@ def _limit_key(workload_id: int, limit: Threshold) -> dict[str, Any]:
 
 
 class ChosenRun(Struct, frozen=True, eq=False):
-    """What a run says of its series: `keys`: kind, metric, name, input_shapes, part of each; `values`, `calls`: per
+    """What a run says of its series: `keys`; `values`, `calls`: per
     step, nan where the run does not have it; `lows`: the 10th percentile over the steps. `limits`: that users set in
     its track; `recorded`: what its captures say of how it was recorded.
     """
 
-    keys: Sequence[Key]
+    keys: Sequence[SeriesKey]
     values: F64
     calls: F64
     lows: F64
@@ -236,15 +236,14 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
     """
     rows = connection.execute(statement("run_tracks"), {"run_ids": sorted(set(run_ids))}).all()
     run_ids_by_track: dict[TrackKey, list[int]] = {}
-    numbers: dict[int, tuple[Sequence[Key], F64, F64, F64]] = {}
+    numbers: dict[int, tuple[Sequence[SeriesKey], F64, F64, F64]] = {}
     for row in rows:
         own = run_ids_by_track.setdefault(TrackKey(row.workload_id, row.configuration_id, row.device_id), [])
         if row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None:
             made = samples.samples_of(connection, row.run_id)
-            keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
             columns = np.array([[one[at] for at in _COLUMNS] for one in made.numbers], dtype=np.float64)
             values, calls, lows = columns.reshape(-1, len(_COLUMNS)).T
-            numbers[row.run_id] = (keys, values, calls, lows)
+            numbers[row.run_id] = (made.keys, values, calls, lows)
         else:
             own.append(row.run_id)
     limits = {track_key: limits_of_track(connection, track_key) for track_key in run_ids_by_track}
@@ -265,7 +264,7 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
     return [found[run_id] for run_id in run_ids]
 
 
-def tabulate_runs(runs: Sequence[ChosenRun]) -> tuple[list[Key], F64, F64, F64]:
+def tabulate_runs(runs: Sequence[ChosenRun]) -> tuple[list[SeriesKey], F64, F64, F64]:
     """Return the series that any of the runs has, sorted, with their values, calls and lows: (series, runs) arrays."""
     every = {id(run.keys): run.keys for run in runs}  # runs of one track have one object
     keys = sorted({key for own in every.values() for key in own})

@@ -22,11 +22,6 @@ from numpy.typing import NDArray
 from tracker.profile import (
     I64,
     INCOMPLETE_SETTING,
-    LOST_DEVICE,
-    LOST_HOST,
-    LOST_OWNERS,
-    LOST_PARTS,
-    LOST_STEPS,
     MISSING,
     NO_STEP,
     Capture,
@@ -39,6 +34,7 @@ from tracker.profile import (
     LaunchLevel,
     each_once,
 )
+from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_OWNERS, LOST_PARTS, LOST_STEPS
 from tracker.timeline.intervals import union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name

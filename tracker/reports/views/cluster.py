@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from tracker.compare.headline import short_labels
+from tracker.compare.references import short_labels
 from tracker.reports.cells import READABLE, cell, col, number, of, rate, signed, words
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import (

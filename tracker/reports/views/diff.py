@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict, replace
 
-from tracker.compare.headline import CUT_OUTS, FACTS, short_labels
+from tracker.compare.headline import CUT_OUTS, FACTS
+from tracker.compare.references import short_labels
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of

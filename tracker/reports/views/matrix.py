@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
 
-from tracker.compare.headline import short_labels
+from tracker.compare.references import short_labels
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, table

@@ -1,4 +1,4 @@
-from .families import SAMPLE_RULES, SUMMARY, UNPROFILED
+from .families import SAMPLE_RULES
 from .ranks import CALLS, P10, VALUE
 from .rows import SampleArray, arrays_of, number_series, refresh, samples_of
 
@@ -6,8 +6,6 @@ __all__ = [
     "CALLS",
     "P10",
     "SAMPLE_RULES",
-    "SUMMARY",
-    "UNPROFILED",
     "VALUE",
     "SampleArray",
     "arrays_of",

@@ -10,19 +10,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, StepRow, known_medians
-from tracker.store.samples.families import (
-    BALANCE,
-    MEAN_STEP,
-    PEAK,
-    RUN,
-    RUN_LEVEL,
-    THROUGHPUT,
-    WHOLE_CAPTURE,
-    Family,
-    RankRows,
-    SeriesKey,
-    families,
-)
+from tracker.schema.series import RUN, RUN_LEVEL, SeriesKey, key_of_run
+from tracker.store.samples.families import Family, RankRows, make_families
 from tracker.store.samples.statistics import (
     SparseSteps,
     is_sparse,
@@ -44,6 +33,10 @@ VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS = range(len(STATISTICS))
 _FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
 _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
+_PEAK: Final = key_of_run("peak memory").metric
+_THROUGHPUT: Final = "throughput"
+_OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", _THROUGHPUT})
+"""Series that the whole capture may know where its steps do not."""
 
 
 class Measured(Struct, frozen=True):
@@ -60,56 +53,61 @@ class Measured(Struct, frozen=True):
 
 def measure(rows: RankRows) -> Measured:
     """Return all series of a rank that are above 0 in any step; what lies outside all markers is left out."""
-    parts = [_run_level(rows)]
+    parts = [_measure_run_level(rows)]
     if rows.steps:
-        for family in families(rows):
-            parts += _summed(family, rows.steps)
+        for family in make_families(rows):
+            parts += _measure_family(family, rows.steps)
     keys = [key for part in parts for key in part.keys]
     numbers = np.concatenate([part.numbers for part in parts])
     intermittent = np.concatenate([part.intermittent for part in parts])
     return Measured(keys, numbers, intermittent, sum(row.steps for row in rows.steps))
 
 
-def _run_level(rows: RankRows) -> Measured:
+def _measure_run_level(rows: RankRows) -> Measured:
     """Return the series of the rank as a whole: step time, what it consists of, memory, throughput."""
     weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
     table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
-    for at, (name, field) in enumerate(RUN_LEVEL.items()):
+    for row, (name, field) in enumerate(RUN_LEVEL.items()):
         if name == "e2e" and rows.has_windows:
             # from the first to the last work that a step launched: no part of a step that is a window of the device
             continue
-        values = [getattr(row.breakdown, field) for row in rows.steps]
+        values = [getattr(step.breakdown, field) for step in rows.steps]
         whole = getattr(rows.overall, field)
-        if field in WHOLE_CAPTURE and (all(value is None for value in values) or (field == PEAK and whole is not None)):
+        if name in _OF_WHOLE_CAPTURE and all(value is None for value in values):
             values = [whole]
-        table[at, : len(values)] = [np.nan if value is None else value for value in values]
-    step = list(RUN_LEVEL).index("step")
-    in_time = sorted(range(len(rows.steps)), key=lambda at: rows.steps[at].start_ns)
-    if in_time:
-        markers = [rows.steps[at].marker_ns for at in in_time]
-        times = without_filling(table[step, in_time], np.array(markers, dtype=np.float64))
-        table[-1, 0] = mean_over_steps(times[None, :], weights[in_time])[0]
-    else:
-        table[-1, 0] = table[step, 0]
-    found = [*((field, name) for name, field in RUN_LEVEL.items()), MEAN_STEP]
-    keys = [SeriesKey(RUN, metric, name, rows.unit if metric == THROUGHPUT else "", rows.way) for metric, name in found]
-    return _kept(keys, table, None, weights)
+        if field == _PEAK and whole is not None:
+            # no median: the largest of the whole capture, and of all ranks
+            values = [whole]
+        table[row, : len(values)] = [np.nan if value is None else value for value in values]
+    times = table[list(RUN_LEVEL).index("step")]
+    # the last row is the mean step, one number
+    table[-1, 0] = times[0]
+    in_order = sorted(range(len(rows.steps)), key=lambda place: rows.steps[place].start_ns)
+    if in_order:
+        markers = np.array([rows.steps[place].marker_ns for place in in_order], dtype=np.float64)
+        filled = without_filling(times[in_order], markers)
+        table[-1, 0] = mean_over_steps(filled[None, :], weights[in_order])[0]
+    keys = []
+    for name in (*RUN_LEVEL, "mean step"):
+        unit = rows.unit if name == _THROUGHPUT else ""
+        keys.append(key_of_run(name, unit=unit, way=rows.way))
+    return _summarize(keys, table, None, weights)
 
 
-def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
+def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
     """Yield a family, its series in blocks that fit into memory."""
     ordered = sorted(steps, key=lambda row: row.step)
     numbers = np.array([row.step for row in ordered], dtype=np.int64)
     weights = np.array([row.steps for row in ordered], dtype=np.float64)
     place = np.minimum(np.searchsorted(numbers, family.step), len(numbers) - 1)
     inside = (numbers[place] == family.step) & (family.series >= 0)
-    series, place, values = family.series[inside], place[inside], _known(family.values[inside])
-    calls = None if family.calls is None else _known(family.calls[inside])
+    series, place, values = family.series[inside], place[inside], _nan_if_missing(family.values[inside])
+    calls = None if family.calls is None else _nan_if_missing(family.calls[inside])
     shape = (len(family.keys), len(numbers))
     if is_sparse(len(values), shape):
         cell = series * len(numbers) + place
         counted = None if calls is None else sparse_steps(cell, calls, shape, weights)
-        yield _kept_of_sparse(family.keys, sparse_steps(cell, values, shape, weights), counted)
+        yield _summarize_sparse(family.keys, sparse_steps(cell, values, shape, weights), counted)
         return
     size = max(1, _CELLS // len(numbers))
     for start in range(0, len(family.keys), size):
@@ -119,14 +117,14 @@ def _summed(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
         shape = (len(keys), len(numbers))
         sums = sums_per_step(cell, values[block], shape) / weights
         counts = None if calls is None else sums_per_step(cell, calls[block], shape) / weights
-        yield _kept(keys, sums, counts, weights)
+        yield _summarize(keys, sums, counts, weights)
 
 
-def _known(values: I64) -> F64:
+def _nan_if_missing(values: I64) -> F64:
     return np.where(values == MISSING, np.nan, values)
 
 
-def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
+def _summarize(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
     """Return the statistics over the steps of the series that are above 0 in any.
 
     `weights`: as in `statistics.over_steps`.
@@ -150,7 +148,7 @@ def _kept(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64
     return Measured(keys, numbers, intermittent, 0)
 
 
-def _kept_of_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
+def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
     """Return the same of series that have nothing in most steps."""
     above = np.nan_to_num(sums.mean()) > 0
     chosen = sums.take(above)
@@ -217,13 +215,13 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     for column in range(len(STATISTICS)):
         numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
     numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
-    peaks = np.array([key.metric == PEAK for key in keys], dtype=bool)
+    peaks = np.array([key.metric == _PEAK for key in keys], dtype=bool)
     numbers[peaks, VALUE] = numbers[peaks, MAX]
     spread = np.full(len(places), np.nan)
     for stage in sorted(set(stages.tolist())):
-        spread = np.fmax(spread, _spread(table[:, stages == stage, VALUE]))
+        spread = np.fmax(spread, _spread_of_ranks(table[:, stages == stage, VALUE]))
     steps = max((rank.steps for _, rank in ranks), default=0)
-    balance = _balance(keys, table[:, :, VALUE], stages)
+    balance = _measure_balance(keys, table[:, :, VALUE], stages)
     if balance:
         more = np.full((len(balance), len(STATISTICS)), np.nan)
         more[:, VALUE] = more[:, MEAN] = [*balance.values()]
@@ -232,32 +230,34 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
         numbers = np.concatenate([numbers, more])[order]
         spread = np.concatenate([spread, np.full(len(balance), np.nan)])[order]
         intermittent = np.concatenate([intermittent, np.zeros(len(balance), dtype=bool)])[order]
-    return Samples(keys, numbers, _shares(keys, numbers[:, VALUE]), spread, steps, intermittent)
+    return Samples(keys, numbers, _shares_of_step(keys, numbers[:, VALUE]), spread, steps, intermittent)
 
 
-def _balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:
+def _measure_balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:
     """Return how uneven the own times of the ranks are, a step without exposed communication: the largest by the median
     and by the smallest, in the stage where that is most; nothing of one rank, or where no communication is known.
     """
-    place = {(key.name, key.part): at for at, key in enumerate(keys) if key.kind == RUN}
-    found: dict[SeriesKey, float] = {}
-    for part in sorted({part for _, part in place}):
-        step, exposed = (place.get((name, part)) for name in ("step", "exposed communication"))
-        step = place.get(("e2e", part)) if step is None else step
+    row_of_run = {(key.name, key.part): row for row, key in enumerate(keys) if key.kind == RUN}
+    balance: dict[SeriesKey, float] = {}
+    for way in sorted({way for _, way in row_of_run}):
+        step = row_of_run.get(("step", way), row_of_run.get(("e2e", way)))
+        exposed = row_of_run.get(("exposed communication", way))
         if step is None or exposed is None:
             continue
-        own = values[step] - np.nan_to_num(values[exposed])
+        own_times = values[step] - np.nan_to_num(values[exposed])
         for stage in sorted(set(stages.tolist())):
-            known = own[(stages == stage) & ~np.isnan(own)]
-            if len(known) > 1 and known.min() > 0:
-                ends = float(known.max() / np.median(known)), float(known.max() / known.min())
-                for (metric, name), ratio in zip(BALANCE.items(), ends, strict=True):
-                    key = SeriesKey(RUN, metric, name, part=part)
-                    found[key] = max(found.get(key, 0.0), ratio)
-    return found
+            of_stage = own_times[(stages == stage) & ~np.isnan(own_times)]
+            if len(of_stage) < 2 or of_stage.min() <= 0:
+                continue
+            slowest = of_stage.max()
+            ratios = {"imbalance": slowest / np.median(of_stage), "rank spread": slowest / of_stage.min()}
+            for name, ratio in ratios.items():
+                key = key_of_run(name, way=way)
+                balance[key] = max(balance.get(key, 0.0), float(ratio))
+    return balance
 
 
-def _spread(values: F64) -> F64:
+def _spread_of_ranks(values: F64) -> F64:
     known = ~np.isnan(values)
     low = np.where(known, values, np.inf).min(axis=1)
     high = np.where(known, values, -np.inf).max(axis=1)
@@ -265,7 +265,7 @@ def _spread(values: F64) -> F64:
     return np.asarray(np.divide(high - low, known_medians(values), out=np.full(len(values), np.nan), where=several))
 
 
-def _shares(keys: Sequence[SeriesKey], values: F64) -> F64:
+def _shares_of_step(keys: Sequence[SeriesKey], values: F64) -> F64:
     """Return each time as a fraction of the step, or of the span of device activity where no step is known."""
     # keys are sorted, so that what a trace says goes before what is measured in another way
     of_run: dict[str, int] = {}

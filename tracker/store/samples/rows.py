@@ -17,27 +17,37 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.schema.levels import LEVEL
+from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
 from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
 from tracker.store.dimensions import Dimension, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
-from tracker.store.samples.families import SAMPLE_RULES, RankRows, SeriesKey, unit_of, way_of
+from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
 from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure
 from tracker.store.sql import statement
 
-SAMPLED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "op": ("step", "op_key", "calls", "host_self_ns", "device_self_ns"),
-    "kernel": ("step", "kernel_key", "category", "calls", "total_ns"),
-    "communication": ("step", "kind", "group_role", "size_class_bytes", "calls", "total_ns", "exposed_ns"),
-    "memory": ("step", "op_key", "calls", "bytes"),
-    "api": ("step", "level", "name", "calls", "total_ns", "self_ns"),
-    "idle": ("step", "cause", "ns"),
-}
+
+def _find_sampled_columns() -> dict[str, tuple[str, ...]]:
+    columns: dict[str, set[str]] = {}
+    for kind in KINDS:
+        if not kind.level:
+            continue
+        of_level = columns.setdefault(kind.level, {"step", "calls"})
+        of_level.update((kind.texts,) if kind.texts else kind.key_columns)
+        if kind.other_category:
+            of_level.add("category")
+        for metric in kind.metrics:
+            of_level.update({metric.column or metric.name, metric.if_missing})
+    columns["idle"] = {"step", "cause", IDLE_CAUSE.column}
+    return {level: tuple(name for name in LEVEL[level].row_kinds if name in names) for level, names in columns.items()}
+
+
+SAMPLED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = _find_sampled_columns()
 """Level -> its columns that samples are made from."""
 _KEY_STATEMENTS: Final[Mapping[str, str]] = {"op_key": "sample_op_keys", "kernel_key": "sample_kernel_keys"}
-_TEXTS: Final = frozenset({"category", "cause", "kind", "group_role", "level", "name"})
 
 _DELETE_ARRAY: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
 _REPLACE_ARRAY: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
@@ -75,7 +85,7 @@ def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset
         RankRows(
             row.rank,
             -1 if row.stage is None else row.stage,
-            way_of(json.loads(row.settings)),
+            way_of(json.loads(row.settings).get("profiler", "")),
             _breakdown(row),
             steps.get(row.rank, []),
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
@@ -115,7 +125,10 @@ def _by_rank(
     columns: dict[str, Any] = {}
     for name, values in zip(names, zip(*rows, strict=True), strict=True):
         key = name.removesuffix("_id")
-        columns[key] = list(values) if name in _TEXTS else _numbers(values, places.get(key) if key != name else None)
+        if LEVEL[table].row_kinds.get(name) == "text":
+            columns[key] = list(values)
+        else:
+            columns[key] = _numbers(values, places.get(key) if key != name else None)
     rank = columns.pop("rank")
     found: dict[int, Table] = {}
     for number in sorted(wanted & set(rank.tolist())):
@@ -288,7 +301,7 @@ def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = 
 def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
-    way = way_of(item.capture.settings)
+    way = way_of(item.capture.settings.get("profiler", ""))
     settings = item.capture.settings
     return RankRows(
         item.rank,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.store.samples.families import RUN_LEVEL, THROUGHPUT
+from tracker.schema.series import RUN_LEVEL
 from tracker.store.views.parts import (
     JOIN_TRACK,
     RUN_ID,
@@ -265,7 +265,7 @@ def _known_zero(metric: str) -> str:
 def _numbers_of_run() -> list[ViewColumn]:
     columns = []
     for name, metric in RUN_LEVEL.items():
-        if metric == THROUGHPUT:
+        if name == "throughput":
             # one of two throughputs would be of an unknown unit
             one = "CASE WHEN COUNT(*) = 1 THEN MAX({}) END"
             columns.append(real("throughput_per_second", _sample(one.format("n.value"), name), "throughput, as stated"))
