@@ -66,13 +66,13 @@ WITH picked AS (
                 ) NOT LIKE e.key ESCAPE '!'
                 AND NOT EXISTS (
                     SELECT 1
-                    FROM run_fact AS t
-                    WHERE t.run_id = r.id AND t.kind = 'tag' AND LOWER(t.key || '=' || t.value) LIKE e.key ESCAPE '!'
+                    FROM run_fact AS a
+                    WHERE a.run_id = r.id AND a.kind = 'tag' AND LOWER(a.key || '=' || a.value) LIKE e.key ESCAPE '!'
                 )
                 AND NOT EXISTS (
                     SELECT 1
-                    FROM source AS s
-                    WHERE s.run_id = r.id AND LOWER(s.path) LIKE e.key ESCAPE '!'
+                    FROM source AS o
+                    WHERE o.run_id = r.id AND LOWER(o.path) LIKE e.key ESCAPE '!'
                 )
         )
     ORDER BY r.id DESC
