@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -145,8 +146,13 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
         )
     keys = sorted({value.key for value in values}, key=lambda key: key.order)
     found = said_of_runs(store, workload)
-    cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline, found)]
-    rows = [_version(version, runs, cells, advice) for version in versions]
+    values_of: dict[_Key, list[_Value]] = {}
+    for value in values:
+        values_of.setdefault(value.key, []).append(value)
+    cells: list[dict[str, Any]] = []
+    for place, key in enumerate(keys):
+        cells += _column(place, key, values_of[key], versions, baseline, found)
+    rows = _list_versions(versions, runs, cells, advice)
     narrowed = bool(options.config or options.device or options.metric != "best")
     shown = [row for row in rows if row["runs"] or not narrowed]
     shown = shown[-options.last :] if options.last is not None else shown
@@ -220,8 +226,9 @@ def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions
 def _check_keys(runs: Sequence[_Run], options: LogOptions, workload: str) -> None:
     """UsageError for the first tag, or value of a configuration, that no run has."""
     tags = [key for run in runs for key in run.tags]
+    known_tags = set(tags)
     for key in options.by:
-        if key not in tags and not any(key in run.configuration for run in runs):
+        if key not in known_tags and not any(key in run.configuration for run in runs):
             raise queries.unknown("tag", key, tags, f" of workload {workload!r}")
     parts = [pair for run in runs for pair in _parts(run, options).items()]
     for key, value in options.config.items():
@@ -294,23 +301,24 @@ def _column(
     baseline: str | None,
     found: Mapping[JudgedNumber, Said],
 ) -> Iterator[dict[str, Any]]:
-    """Yield the cells of one column, in the order of versions. `found`: how the numbers of runs were judged."""
+    """Yield the cells of one column, in the order of versions.
+
+    `values`: those of its key. `found`: how the numbers of runs were judged.
+    """
     of_version: dict[str, list[_Value]] = {}
     for value in values:
-        if value.key == key:
-            of_version.setdefault(value.version, []).append(value)
+        of_version.setdefault(value.version, []).append(value)
     of_versions = {
         name: float(over_runs(np.array([[value.number for value in own]]))[0]) for name, own in of_version.items()
     }
     higher = _MEASURES[key.measure].higher_is_better
     present = [name for name in versions if name in of_version]
     signs = {name: {value.sign for value in own} for name, own in of_version.items()}
+    first = baseline if baseline is not None else present[0]
     for at, name in enumerate(present):
         # what was recorded with other settings is another number
-        alike = [other for other in present if signs[other] & signs[name]]
-        first = baseline if baseline is not None else present[0]
-        start = of_versions[first] if first in alike else None
-        before = next((other for other in reversed(present[:at]) if other in alike), None)
+        start = of_versions[first] if first in signs and signs[first] & signs[name] else None
+        before = _last_alike(present, at, signs)
         numbers = [value.number for value in of_version[name]]
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
         previous = None if before is None else of_versions[before]
@@ -333,6 +341,14 @@ def _column(
         }
 
 
+def _last_alike(versions: Sequence[str], at: int, signs: Mapping[str, set[tuple[str, ...]]]) -> str | None:
+    """Return the last version before the one at a place that was recorded like it; None where there is none."""
+    for place in range(at - 1, -1, -1):
+        if signs[versions[place]] & signs[versions[at]]:
+            return versions[place]
+    return None
+
+
 def _diff(baseline: float | None, candidate: float | None) -> float | None:
     return None if not baseline or candidate is None else candidate / baseline - 1
 
@@ -352,22 +368,41 @@ def expected_gain(text: str) -> float | None:
     return None
 
 
-def _version(
-    version: str, runs: Sequence[_Run], cells: Sequence[Mapping[str, Any]], advice: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    taken = [row["family"] for row in advice if row["version"] == version and row["status"] == TAKEN]
-    own = [run for run in runs if run.row["version"] == version]
-    first = own[0].row
-    notes = [first["version_note"], *(run.row["note"] for run in own)]
-    return {
-        "version": version,
-        "ordinal": first["ordinal"],
-        "commit": first["commit"],
-        "direction": _texts([run.tags.get(DIRECTION) for run in own]) or _texts(taken),
-        "note": _texts(notes, "; "),
-        "pinned": first["pinned"],
-        "runs": sum(cell["runs"] for cell in cells if cell["version"] == version),
-    }
+def _list_versions(
+    versions: Sequence[str],
+    runs: Sequence[_Run],
+    cells: Sequence[Mapping[str, Any]],
+    advice: Sequence[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return a row for each version, in order: what its runs say of it, and how many of them have cells."""
+    runs_of: dict[str, list[_Run]] = {}
+    for run in runs:
+        runs_of.setdefault(str(run.row["version"]), []).append(run)
+    shown_runs = Counter[str]()
+    for cell in cells:
+        shown_runs[cell["version"]] += cell["runs"]
+    families_of: dict[str, list[str]] = {}
+    for row in advice:
+        if row["status"] == TAKEN:
+            families_of.setdefault(row["version"], []).append(row["family"])
+    rows = []
+    for version in versions:
+        own = runs_of[version]
+        first = own[0].row
+        notes = [first["version_note"], *(run.row["note"] for run in own)]
+        directions = _texts([run.tags.get(DIRECTION) for run in own])
+        rows.append(
+            {
+                "version": version,
+                "ordinal": first["ordinal"],
+                "commit": first["commit"],
+                "direction": directions or _texts(families_of.get(version, ())),
+                "note": _texts(notes, "; "),
+                "pinned": first["pinned"],
+                "runs": shown_runs[version],
+            }
+        )
+    return rows
 
 
 def _texts(texts: Sequence[str | None], separator: str = ", ") -> str | None:
