@@ -115,6 +115,10 @@ def test_change_and_verdict_are_not_cut_off_on_a_narrow_screen(browser, served, 
         verdicts = page.locator("section table").first.locator("td", has_text=re.compile("^REGRESSED$"))
         ends = verdicts.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
         assert len(ends) > 0 and max(ends) <= 400
+        page.goto(base)
+        cells = page.locator("section table td:visible")
+        ends = cells.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
+        assert cells.all_inner_texts() == ["gpt", "+2.3 %", "REGRESSED", "4 NEW"] and max(ends) <= 400
 
 
 def test_page_that_is_slow_says_that_it_works(browser, served):

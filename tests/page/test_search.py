@@ -55,7 +55,9 @@ def test_many_names_are_cut_and_said(tmp_path):
     with open_store(str(tmp_path / "many.db")) as store:
         save(store, "v1", ops=[(f"aten::op{at:03}", 100) for at in range(120)], runs=2)
         document = search(store, "aten::")
-    assert document.headline.startswith("at least ")
+    assert document.headline.startswith("At least ")
+    (cut,) = [block for block in document.blocks if len(block.rows) == 50]
+    assert cut.note == "only the first 50 are listed: write more of the name" and not cut.more
     assert all(len(block.rows) <= 50 for block in document.blocks)
 
 

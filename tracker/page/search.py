@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from tracker.reports.cells import KINDS, col, readable
 from tracker.reports.document import NAME, WORDS, Column, Document, Table, Target
 from tracker.reports.rows import Row, table_of
@@ -34,7 +36,14 @@ def search(store: Store, text: str | None) -> Document:
     total = sum(len(one.rows) for one in tables)
     more = "at least " if any(one.more for one in tables) else ""
     headline = f"{more}{counted(total, 'name')} with {text}" if total else f"Nothing has {text} in its name"
-    return Document(title="Search", headline=headline, blocks=tuple(tables))
+    return Document(title="Search", headline=f"{headline[:1].upper()}{headline[1:]}", blocks=tuple(map(_cut, tables)))
+
+
+def _cut(table: Table) -> Table:
+    """Return `table` with what to do about the rows that are left out: how many there are is not counted."""
+    if not table.more:
+        return table
+    return replace(table, more=0, note=f"only the first {_MOST} are listed: write more of the name")
 
 
 def _numbers(text: str) -> dict[str, int]:

@@ -67,18 +67,19 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         line["course"] = courses.get(at, [])
     has_good = any(line["good_change"] is not None for line in lines)
     is_pinned = any(line["pinned_version"] for line in lines)
+    # a narrow browser has room for the workload, one change, the verdict, and what is new
+    drop_narrow = NARROW if look.has_drawings else 0
     columns = [
         Column("workload", _name, **WORDS),
         col("device", drop=4, **WORDS),
-        col("version", link=_diff_with("previous_version")),
+        col("version", drop=drop_narrow, link=_diff_with("previous_version")),
         Column("runs", lambda line: f"{line['version_runs']} of {line['runs']}", drop=5, link=_runs),
-        # a narrow browser has its course instead
-        col("step", "step_ns", drop=NARROW if look.has_drawings else 0, link=_step_history),
+        col("step", "step_ns", drop=drop_narrow, link=_step_history),
     ]
     if has_good:
-        columns.append(col("vs last good", "good_change", _change, drop=1, link=_diff_with_level))
+        columns.append(col("vs last good", "good_change", _change, drop=drop_narrow or 1, link=_diff_with_level))
     columns.append(col("vs previous", "previous_change", _change, link=_diff_with("previous_version")))
-    columns.append(Column("verdict", _verdict, left=True, drop=1, link=_step_history))
+    columns.append(Column("verdict", _verdict, left=True, link=_step_history))
     if is_pinned:
         columns.append(col("vs pinned", "pinned_change", _change, drop=3, link=_diff_with("pinned_version")))
     if not look.has_drawings:
