@@ -150,6 +150,10 @@ def test_the_list_of_findings_has_boxes_and_no_whole(page, db):
     assert states_of(db)[int(first)] == "acknowledged"
 
 
+def test_buttons_say_what_they_do(page):
+    assert "Expect: accept the change as intended." in page.get("/incident/I-1").text
+
+
 def test_who_may_not_act_sees_no_boxes(db):
     reader = Browser(db, read_only=True).logged_in()
     assert checked(reader, "/incident/I-1") == [] and checked(reader, "/findings") == []

@@ -121,6 +121,16 @@ def test_change_and_verdict_are_not_cut_off_on_a_narrow_screen(browser, served, 
         assert cells.all_inner_texts() == ["gpt", "+2.3 %", "REGRESSED", "4 NEW"] and max(ends) <= 400
 
 
+def test_paper_has_no_forms_and_no_markdown(browser, served):
+    with browser.visited(served) as page:
+        page.wait_for_url(re.compile(r":\d+/$"))
+        page.goto(f"{page.url}incident/I-1")
+        page.emulate_media(media="print")
+        assert page.locator("h1").is_visible() and page.locator("table").first.is_visible()
+        for left_out in ("nav", "form#act", "#as-markdown", "td input"):
+            assert not page.locator(left_out).first.is_visible(), left_out
+
+
 def test_page_that_is_slow_says_that_it_works(browser, served):
     def answer_late(route):
         time.sleep(0.8)

@@ -152,6 +152,7 @@ def test_a_file_of_a_diff_draws_its_tree_and_a_terminal_does_not():
     assert "class=new" in flame and "class=gone" in flame
     # the curves of memory have a table, with the peak of each side
     memory = page.partition("<h2>Memory over time</h2>")[2].partition("</table>")[0]
+    assert "<figure" in memory
     assert 20 < memory.count("<tr>") < 60 and "45.81 MiB" in memory and "66.06 MiB" in memory
     # 11 kB of it are the script of the charts
     assert len(page.encode()) < 120_000

@@ -236,5 +236,7 @@ def test_page_of_a_run_has_the_numbers_of_its_memory_curve():
     ]
     page = render(builders.shown(memory_curve=builders.nullable(curve)), "html")
     assert "rank 0, cpu: at most 5.00 MiB after 0.01 s" in page
-    rows = re.findall(r"<tr><td>([^<]+)<td>([^<]+)(?=<)", page.partition("Memory over time, rank 0, cpu")[2])
+    section = page.partition("Memory over time, rank 0, cpu")[2]
+    assert "<figure" in section.partition("</details>")[0]
+    rows = re.findall(r"<tr><td>([^<]+)<td>([^<]+)(?=<)", section)
     assert rows[:3] == [("0.00 ms", "1.00 MiB"), ("10.00 ms", "5.00 MiB"), ("20.00 ms", "2.00 MiB")]

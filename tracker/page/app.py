@@ -80,6 +80,11 @@ _WORDS: Final = {
     "note": "Add note", "undo": "Undo", "exclude": "Exclude", "restore": "Restore",
 }  # fmt: skip
 
+_WHAT_MARKS_DO: Final = (
+    "Acknowledge: seen, no more reminders. Expect: accept the change as intended. Mute: not until then. "
+    "Invalid: a false positive. Undo: take the last mark back."
+)
+
 
 class Site(Struct, frozen=True):
     """What the pages are made of. `opened`: opens the database, for reading or for writing; `named`: a text with the
@@ -541,7 +546,7 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         title = f"Decide on the checked findings; on all of {found.acts_on} where none is checked"
     else:
         target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
-    yield Form(title, "/act", buttons, (target, *reason, until), name="act")
+    yield Form(title, "/act", buttons, (target, *reason, until), name="act", note=_WHAT_MARKS_DO)
 
 
 def _buttons(*actions: str) -> tuple[tuple[str, str], ...]:

@@ -79,7 +79,7 @@ class Form(Struct, frozen=True):
     """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
     and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing. `name`:
     by which rows of tables are chosen for it, "" for none; `takes`: the field that a chosen row fills. `offers`: values
-    that a browser proposes for the fields with a text.
+    that a browser proposes for the fields with a text. `note`: what its buttons do.
     """
 
     title: str
@@ -90,6 +90,7 @@ class Form(Struct, frozen=True):
     name: str = ""
     takes: str = "targets"
     offers: tuple[str, ...] = ()
+    note: str = ""
 
 
 class StepTrace(Struct, frozen=True):

@@ -311,26 +311,22 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
 
 def memory(diff: Diff, limit: int | None) -> list[Table]:
     """Ops by change of the bytes that they allocate."""
-    labels = (diff.baseline.label, diff.candidate.label)
-    curves = tuple(zip(labels, diff.samples.curves, strict=False))
     return [
         _compared(
             SECTION["memory"].title, [OPERATOR, SHAPES, sections.ALLOCATOR], diff.tables["memory"], limit,
             of="bytes", calls="allocations", links=_series(diff, "name", "memory"),
-            chart=Curves("bytes", curves) if any(points for _, points in curves) else None,
         )
     ]  # fmt: skip
 
 
 def memory_over_time(diff: Diff) -> Iterator[Table]:
-    """Yield the numbers of the curves of memory that stand above the operators that allocate: their peaks, and moments
-    between.
-    """
-    (made,) = memory(diff, 1)
-    drawn = drawn_as_plot(made.chart) if isinstance(made.chart, Curves) else None
-    if drawn is None or not isinstance(made.chart, Curves):
+    """Yield the curves of memory with their numbers: their peaks, and moments between."""
+    sides = (diff.baseline.label, diff.candidate.label)
+    chart = Curves("bytes", tuple(zip(sides, diff.samples.curves, strict=False)))
+    drawn = drawn_as_plot(chart)
+    if drawn is None:
         return
-    labels = [label for label, points in made.chart.curves if points]
+    labels = [label for label, points in chart.curves if points]
     peaks = {max(range(len(own)), key=lambda at: own[at] or 0.0) for own in (one.values for one in drawn.series)}
     apart = math.ceil(len(drawn.names) / _MOMENTS)
     chosen = sorted({*range(0, len(drawn.names), apart), *peaks})
@@ -339,7 +335,7 @@ def memory_over_time(diff: Diff) -> Iterator[Table]:
     text = cells.form("bytes", [value for one in drawn.series for value in one.values])
     rows = [[drawn.names[at], *(text(one.values[at]) for one in drawn.series)] for at in chosen]
     columns = [Column("moment", **WORDS), *map(Column, labels)]
-    yield table("Memory over time", columns, [("", row) for row in rows], section="memory", is_first=False)
+    yield table("Memory over time", columns, [("", row) for row in rows], section="memory", is_first=False, chart=chart)
 
 
 def memory_peak(diff: Diff, limit: int | None) -> list[Table]:

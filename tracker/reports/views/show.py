@@ -654,21 +654,17 @@ def links(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def memory(shown: Shown, limit: int | None) -> list[Table]:
-    """Ops that allocate most, with the course of memory, of the rank and the component that held most."""
-    course = find_memory_course(shown)
-    chart = None
-    if course is not None:
-        chart = Curves("bytes", ((_name_course(course), course.points),))
+    """Ops that allocate most."""
     sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
     columns = [
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
         col("held", "held_ns", drop=1),
     ]  # fmt: skip
-    return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit, chart=chart)]
+    return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit)]
 
 
 def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
-    """Return the numbers of the curve of memory, which stands above the operators that allocate."""
+    """Return the curve of memory with its numbers, of the rank and the component that held most."""
     course = find_memory_course(shown)
     if course is None:
         return
@@ -679,7 +675,8 @@ def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
         Column("allocated", lambda point: text(point[1])),
     ]
     title = f"Memory over time, {_name_course(course)}"
-    yield table_of(title, columns, course.points, limit, section="memory")
+    curve = Curves("bytes", ((_name_course(course), course.points),))
+    yield table_of(title, columns, course.points, limit, section="memory", chart=curve)
 
 
 def _name_course(course: MemoryCourse) -> str:
