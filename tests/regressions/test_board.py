@@ -12,6 +12,8 @@ from tracker.errors import UsageError
 from tracker.regressions.board import board
 from tracker.regressions.judgement import tracks_of, update
 from tracker.reports import render
+from tracker.reports.document import Look
+from tracker.reports.views.board import document
 from tracker.results import BoardOptions
 from tracker.store import runs as edits
 from tracker.store import watchers
@@ -40,6 +42,24 @@ def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
     assert (slow["new"] > 0, slow["open"], slow["incident_id"]) == (True, 0, 1)
     quiet = line(found, "bert")
     assert (quiet["new"], quiet["open"], quiet["good_change"], quiet["previous_change"]) == (0, 0, None, None)
+
+
+def test_verdict_of_a_narrow_terminal_stands_beside_the_change(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5, count=3)
+    update(store, tracks_of(store))
+    text = render(board(store), "text", width=64)
+    assert "vs last good" not in text.partition("left out")[0]
+    assert "+25.0 %  REGRESSED" in text
+
+
+def test_what_was_not_recorded_has_no_link(store):
+    (run,) = save(store, "v1", "bert", started_at_ns=None)
+    (table,) = document(board(store), Look(has_drawings=True)).blocks
+    headers = [column.header for column in table.columns]
+    peak, last = headers.index("peak"), headers.index("last run")
+    assert (table.rows[0][peak], table.cell_links[0][peak]) == ("-", None)
+    assert table.rows[0][last] == f"run:{run}" and table.cell_links[0][last] is not None
 
 
 def test_a_later_version_keeps_the_change_since_good(store):

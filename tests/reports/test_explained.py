@@ -9,10 +9,12 @@ import json
 from msgspec.structs import replace
 
 from tests.reports import builders
+from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
+from tracker.columns import Columns
 from tracker.reports import render
-from tracker.results import ExplainedIncident
+from tracker.results import EXPLAIN_COLUMNS, ExplainedIncident
 
 LONG = "the new activation is meant to be exact, and slower until it is fused; " * 2
 
@@ -100,6 +102,17 @@ def test_an_incident_of_the_step_says_what_happened_to_it():
     step = replace(step, finding={**step.finding, "kind": "run", "name": "step"})
     incident = ExplainedIncident((step, explained(2, "aten::op2")))
     assert screen(incident).splitlines()[1].startswith("v42: the step is 50.0 % slower, 10.00 -> 15.00 ms per step")
+
+
+def test_chart_of_an_incident_has_the_change_of_its_finding():
+    """Runs of 8 and 12.5 ms are 10 ms in their geometric mean, so that 15 ms are 5 ms more, as the finding says."""
+    found = explained(1)
+    rows = found.tables["runs"].records()
+    for row in rows[:8]:
+        row["value"] = 8.0 * MS if row["run_id"] % 2 else 12.5 * MS
+    found = replace(found, tables=found.tables | {"runs": Columns.of_rows(rows, EXPLAIN_COLUMNS["runs"])})
+    page = render(ExplainedIncident((found, explained(2, "aten::op2"))), "html")
+    assert "aten::mm +5.00 ms <b>+5.00 ms</b>" in page
 
 
 def test_a_page_of_an_incident_draws_its_series_and_folds_its_tests():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracker.errors import FIRST_INGEST
-from tracker.reports.cells import TONES, col, of, pairs, sparkline, verdict_or_why, waiting_words
+from tracker.reports.cells import TONES, col, pairs, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
@@ -87,7 +87,7 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     columns += [
         Column("regressions", _counts, left=True, link=_findings),
         col("peak", "peak_allocated_bytes", drop=6, link=_peak_history),
-        Column("last run", of("last_run_ns", _moment), left=True, drop=7, link=_last_run),
+        Column("last run", _last_run_words, left=True, drop=7, link=_last_run),
     ]
     return table_of(
         "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,
@@ -116,8 +116,11 @@ def _verdict(line: Row) -> str:
     return f"{verdict}, accepted" if line["accepted"] else verdict
 
 
-def _moment(ns: int | None) -> str:
-    return format_moment(ns) if ns else MISSING_TEXT
+def _last_run_words(line: Row) -> str:
+    """When the newest run began, else its number: profiles without a clock have no date."""
+    if line["last_run_ns"]:
+        return format_moment(line["last_run_ns"])
+    return MISSING_TEXT if line["last_run_id"] is None else f"run:{line['last_run_id']}"
 
 
 def _point(point: Row) -> tuple[str, float | None, tuple[float, ...], str, str]:
@@ -156,7 +159,9 @@ def _step_history(line: Row) -> Target:
     return Target("history", (("KEY", "step"), _of_workload(line)))
 
 
-def _peak_history(line: Row) -> Target:
+def _peak_history(line: Row) -> Target | None:
+    if line["peak_allocated_bytes"] is None:
+        return None
     return Target("history", (("KEY", "peak memory"), ("--kind", "run"), _of_workload(line)))
 
 

@@ -5,7 +5,7 @@ with the tests that decided, all of each as details.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from statistics import median
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -282,14 +282,21 @@ def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tupl
     values: dict[str, list[float]] = {}
     for run in runs:
         values.setdefault(run["version"], []).append(run["value"])
-    baseline = median([run["value"] for run in runs if run["side"] == "baseline"] or [0.0])
-    changes = tuple(median(values[version]) - baseline if version in values else None for version in versions)
+    baseline = _mean_of_runs([run["value"] for run in runs if run["side"] == "baseline"])
+    means = {version: _mean_of_runs(of_version) for version, of_version in values.items()}
+    changes = tuple(means[version] - baseline if version in means else None for version in versions)
     row = plain(dict(found.finding))
     name = shorten(findings.series_words(row), _LEGEND)
     if REPLACED_BY in row["name"]:
         # its runs are those of one operator, and its change is that of all
         return f"largest operator of {name}", changes
     return f"{name} {cells.change(row['delta'])}", changes
+
+
+def _mean_of_runs(values: Sequence[float]) -> float:
+    """Return the value of a version or baseline as the verdicts have it: the geometric mean of its runs above 0."""
+    above = [value for value in values if value > 0]
+    return geometric_mean(above) if above else 0.0
 
 
 def _delta(found: ExplainedFinding) -> float:
