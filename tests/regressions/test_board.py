@@ -53,6 +53,18 @@ def test_verdict_of_a_narrow_terminal_stands_beside_the_change(store):
     assert "+25.0 %  REGRESSED" in text
 
 
+def test_step_that_is_not_judged_is_not_red_beside_a_new_regression(store):
+    """op07 takes 1.5 ms instead of 1: 40.5 ms instead of 40, which is too little to matter."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.5}, start=5, count=3)
+    update(store, tracks_of(store))
+    (table,) = document(board(store), Look()).blocks
+    (tones,) = table.cell_tones
+    toned = {column.header: tone for column, tone in zip(table.columns, tones, strict=True) if tone}
+    assert line(board(store), "gpt")["step_verdict"] != "REGRESSED"
+    assert toned == {"regressions": "worse"}
+
+
 def test_what_was_not_recorded_has_no_link(store):
     (run,) = save(store, "v1", "bert", started_at_ns=None)
     (table,) = document(board(store), Look(has_drawings=True)).blocks

@@ -91,7 +91,8 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     ]
     return table_of(
         "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,
-        sparks=_spark if look.has_drawings else (), tone=_tone,
+        sparks=_spark if look.has_drawings else (),
+        cell_tones=lambda line: tuple(_tone(column.header, line) for column in columns),
     )  # fmt: skip
 
 
@@ -104,8 +105,13 @@ def _name(line: Row) -> str:
     return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
 
 
-def _tone(line: Row) -> str:
-    return "worse" if line["new"] or line["open"] else TONES.get(line["step_verdict"] or "", "")
+def _tone(header: str, line: Row) -> str:
+    """Return the tone of a cell: the changes have that of the verdict beside them, regressions that of a change."""
+    if header == "regressions":
+        return "worse" if line["new"] or line["open"] else ""
+    if header == "verdict" or header.startswith("vs "):
+        return TONES.get(line["step_verdict"] or "", "")
+    return ""
 
 
 def _verdict(line: Row) -> str:
