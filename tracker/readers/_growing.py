@@ -54,7 +54,7 @@ class Growing:
     def __init__(self, **dtypes: type) -> None:
         self.rows = 0
         self.dtypes = dtypes
-        self._columns = {name: _GrowingColumn(np.dtype(dtype)) for name, dtype in dtypes.items()}
+        self._columns = {name: _MappedColumn(np.dtype(dtype)) for name, dtype in dtypes.items()}
 
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""
@@ -71,7 +71,7 @@ class Growing:
         return {name: self._columns.pop(name).first(self.rows) for name in self.dtypes}
 
 
-class _GrowingColumn:
+class _MappedColumn:
     """One column. Its memory is as long as it may soon be, but takes room only where something was written."""
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
