@@ -97,19 +97,17 @@ class _Meanings:
     def __init__(self, spellings: Sequence[bytes], meaning: Callable[[bytes], int], none: int = 0) -> None:
         self._spellings = spellings
         self._meaning = meaning
-        self._known = np.array([none], dtype=np.int64)
+        self._known = np.array([none], dtype=np.int64)  # that of -1 is the last one
 
     def of(self, numbers: I32) -> I64:
-        places = numbers + 1
         new = len(self._spellings) + 1 - len(self._known)
         if new:
-            self._known = np.concatenate([self._known, np.full(new, NO_NUMBER)])
-        found: I64 = self._known[places]
-        unknown = found == NO_NUMBER
-        if unknown.any():
-            for place in dict.fromkeys(places[unknown].tolist()):
-                self._known[place] = self._meaning(self._spellings[place - 1])
-            found = self._known[places]
+            self._known = np.concatenate([self._known[:-1], np.full(new, NO_NUMBER), self._known[-1:]])
+        found: I64 = self._known.take(numbers)
+        if len(found) and found.min() == NO_NUMBER:
+            for number in dict.fromkeys(numbers[found == NO_NUMBER].tolist()):
+                self._known[number] = self._meaning(self._spellings[number])
+            found = self._known.take(numbers)
         return found
 
 
