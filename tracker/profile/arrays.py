@@ -32,7 +32,7 @@ def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
 
 
 def are_among(values: NDArray[_Scalar], chosen: ArrayLike) -> NDArray[np.bool_]:
-    """Return for each of the values whether it is one of `chosen`. Of numbers far apart, `numpy.isin` imports `numpy.ma`.
+    """Return for each value whether it is one of `chosen`. Of numbers far apart, `numpy.isin` imports `numpy.ma`.
 
     >>> are_among(np.array([7, 3, 9]), np.array([9, 3])).tolist()
     [False, True, True]
