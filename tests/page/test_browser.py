@@ -11,6 +11,10 @@ import time
 
 import pytest
 
+from tests.factories import save
+from tests.page.test_server import serving
+from tracker.store import open_store
+
 
 @pytest.fixture
 def served(db):
@@ -210,3 +214,17 @@ def test_keys_alone_accept_a_finding_and_take_it_back(browser, served):
             page.get_by_text(f"{action} by keys").first.wait_for(state="attached")
             assert page.url == address
             assert f"; {state}, I-1" in page.locator("header").first.text_content()
+
+
+def test_long_names_do_not_widen_a_page(browser, tmp_path):
+    """A workload, a branch, a version and a path without a blank, which stand in filters and links above a list."""
+    path, long = tmp_path / "t.db", "w" * 300
+    with open_store(str(path)) as store:
+        save(store, "v" * 200, long, steps=2, path=f"/{'p' * 200}/rank0.pt.trace.json")
+        save(store, "v2", f"{long} @ {'b' * 90}", steps=2)
+        save(store, "v2", "other", steps=2)
+    with serving(path, "--listen", "127.0.0.1:0", "--no-token") as base, browser.visited(base) as page:
+        page.set_viewport_size({"width": 400, "height": 900})
+        for address in ("", f"?workload={long}", "run/1", "runs?search=ww", "findings", "diff", f"log?workload={long}"):
+            page.goto(f"{base.rstrip('/')}/{address}")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, address

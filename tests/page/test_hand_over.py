@@ -85,7 +85,7 @@ def test_a_source_that_changed_or_is_gone_is_one_sentence(reader, tmp_path):
     assert "has another content than when it was ingested" in reader.get(CUT).headline
     path.unlink()
     run = reader.get("/run/1")
-    assert f"its file is gone: <code>{path}</code>" in run.text and CUT not in run.hrefs()
+    assert f"its file is not there: <code>{path}</code>" in run.text and CUT not in run.hrefs()
     assert run.headers["cross-origin-opener-policy"] == "same-origin"
     assert reader.get(CUT).headline == f"{path}: no such file any more; put the file back"
     assert reader.last.status == 503
