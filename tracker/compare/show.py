@@ -301,9 +301,7 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
         "queues": _queues(choice.list_rows(queries.queue)),
         "modules": _modules(side, ops, options),
         "kernel_metrics": _kernel_metrics(side, options, kernels),
-        "communication_links": collectives.links_of_side(side, options, by, in_steps=side.has_markers).without(
-            "run_id"
-        ),
+        "communication_links": _links(choice),
         "counters": counters.of_side(side, by).without("run_id"),
         "kernel_types": _kernel_types(kernels, every_kernel),
         "memory_peak": choice.keep_operators(with_share(_owners(side), "bytes", ("rank", "component")), "op"),
