@@ -68,7 +68,6 @@ _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 """Questions whose rows are series, or parts of one."""
 _OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
-_NAMED = 10
 _MOST_ADVICE = 3
 _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
 
