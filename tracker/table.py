@@ -418,6 +418,8 @@ def split_rows_by_value(values: I64) -> dict[int, I64]:
     """
     if not len(values):
         return {}
+    if (values == values[0]).all():  # as the process of each event of one rank: there is nothing to sort
+        return {int(values[0]): np.arange(len(values))}
     order = np.argsort(values, kind="stable")
     distinct, bounds = np.unique(values[order], return_index=True)
     return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True))

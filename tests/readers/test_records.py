@@ -139,7 +139,8 @@ def test_all_but_the_last_event_of_a_chunk_are_taken_at_once(place):
     text = json.dumps(events)[1:-1].encode()
     batch, end = Collector(place, ReadOptions()).decode_first(text)
     assert json.loads(text[end:]) == events[-1]
-    rows = [len(part) // records.RECORD.itemsize for part in batch.records]
+    kinds = records.record_types()
+    rows = [len(part) // kind.itemsize for part, kind in zip(batch.records, kinds, strict=True)]
     ops, annotations, frames, launches, _, _, kernels, *_, allocations, arrows, threads = rows
     assert (ops, annotations, frames, launches, kernels) == (301, 0, 300, 300, 300)
     assert (allocations, arrows, threads) == (300, 270, 0)  # the last event names a thread
@@ -159,6 +160,50 @@ def test_from_an_unusual_event_on_msgspec_reads(place):
         batch, end = Collector(place, ReadOptions()).decode_first(f"{usual}, {odd}, {usual}".encode())
         assert (end, len(batch.records)) == (len(usual) + 1, 12)
         assert Collector(place, ReadOptions()).decode_first(f"{odd}, {usual}".encode()) is None
+
+
+USUAL = """{
+      "ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 5, "dur": 3,
+      "args": {
+        "External id": 7, "Ev Idx": 9
+      }
+    }"""
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("usual", "unusual"),
+    [
+        ('"pid": 1, ', '"pid": 1 '),  # a comma is missing
+        ('"External id": 7, "Ev', '"External id": 7 "Ev'),
+        ('"External id"', ', "External id"'),  # one too many
+        ('"Ev Idx": 9', '"Ev Idx": 9,'),
+        ('"pid": 1', '"pid" 1'),
+        ('"tid": 1', '"tid\\u0021": 1'),  # another key
+        ('"tid": 1', '"tie": 1'),
+        ('"ts": 5', '"args": {}, "ts": 5'),  # twice
+        ("      }", ""),
+    ],
+)
+def test_keys_as_of_the_events_before_but_for_a_character_are_read_alike(place, usual, unusual):
+    events = [*[USUAL] * 3, USUAL.replace(usual, unusual), *[USUAL] * 3]
+    assert events[3] != USUAL
+    place.write_text(f"[{', '.join(events)}]")
+    fast, slow = both(place, chunk_bytes=10_000)
+    assert fast == slow
+
+
+@compiled
+def test_keys_in_any_order_are_read_alike(place):
+    events = trace(ops=40)["traceEvents"]
+    for number, event in enumerate(events):
+        turned = list(event.items())[number % 5 :] + list(event.items())[: number % 5]
+        event.clear()
+        event.update(turned)
+    place.write_text(json.dumps(events, indent=2))
+    fast, slow = both(place, chunk_bytes=100_000)
+    assert fast == slow
+    assert len(fast[0][0][4]["ops"]) == 41
 
 
 @compiled

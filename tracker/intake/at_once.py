@@ -27,6 +27,7 @@ from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.limits.deadline import READ_S
+from tracker.limits.supervision import keep_freed_memory
 from tracker.limits.touch import touch
 from tracker.readers import Found, NotRecognised, Search
 
@@ -342,6 +343,7 @@ def _ask(process: Process, job: Any, hear: Callable[[int, int], None]) -> _Conte
 
 def main() -> None:
     """The other process: profiles come in, one by one, and their captures go out."""
+    keep_freed_memory()
     while True:
         try:
             found, options = pickle.load(sys.stdin.buffer)

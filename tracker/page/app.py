@@ -68,7 +68,7 @@ _TYPES: Final = {
 _NEEDED: Final = (
     "tracker.compare", "tracker.ranks", "tracker.regressions.board", "tracker.regressions.explain",
     "tracker.regressions.history", "tracker.regressions.inbox", "tracker.reports.views.board",
-    "tracker.reports.views.diff", "tracker.reports.views.explained", "tracker.reports.views.history",
+    "tracker.reports.views.diff", "tracker.reports.views.history", "tracker.reports.views.incident",
 )  # fmt: skip
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,

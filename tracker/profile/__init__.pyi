@@ -1,4 +1,4 @@
-from .arrays import each_once, known_medians, median, quantiles
+from .arrays import are_among, each_once, known_medians, median, quantiles
 from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Incomplete, Packed, Profile, Source
 from .events import (
     F64,
@@ -156,6 +156,7 @@ __all__ = [
     "StepTimes",
     "Strings",
     "Table",
+    "are_among",
     "each_once",
     "empty",
     "known_medians",

@@ -31,6 +31,20 @@ def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return found
 
 
+def are_among(values: NDArray[_Scalar], chosen: ArrayLike) -> NDArray[np.bool_]:
+    """Return for each value whether it is one of `chosen`. Of numbers far apart, `numpy.isin` imports `numpy.ma`.
+
+    >>> are_among(np.array([7, 3, 9]), np.array([9, 3])).tolist()
+    [False, True, True]
+    """
+    ordered = np.sort(np.asarray(chosen, dtype=values.dtype))
+    if not len(ordered):
+        return np.zeros(len(values), dtype=bool)
+    place = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    found: NDArray[np.bool_] = ordered[place] == values
+    return found
+
+
 def median(values: ArrayLike, axis: int | None = None) -> Any:
     """The median along an axis, of all values for None; nan where any is nan, and of none. That of NumPy imports
     `numpy.ma` as well.

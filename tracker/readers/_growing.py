@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+import mmap
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
-from mmap import mmap
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -21,7 +21,9 @@ T = TypeVar("T", bound=Struct)
 Array = NDArray[Any]
 _REAL: Final = re.compile(r"-?[0-9]{1,18}(?:\.[0-9]{1,18})?")
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
-SLAB_ROWS: Final = 1 << 17
+FIRST_ROWS: Final = 1 << 14
+"""So many rows have their place from the start."""
+
 _WHOLE: Final = frozenset((int, type(None)))
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 
@@ -45,14 +47,14 @@ class Growing:
     """A table of columns, given as name=dtype, to which blocks of equal length are added. `dtypes`: its columns, in
     the order in which they were given.
 
-    Rows are copied into slabs outside of the heap at once: thousands of small arrays between the short-lived objects of
-    decoding would keep the memory of those from being used again.
+    Rows are copied at once into memory outside of the heap: thousands of small arrays between the short-lived objects
+    of decoding would keep the memory of those from being used again.
     """
 
     def __init__(self, **dtypes: type) -> None:
         self.rows = 0
         self.dtypes = dtypes
-        self._slabs: dict[str, list[Array]] = {name: [] for name in dtypes}
+        self._columns = {name: _MappedColumn(np.dtype(dtype)) for name, dtype in dtypes.items()}
 
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""
@@ -61,32 +63,50 @@ class Growing:
         if len(lengths) != 1:
             raise ValueError(f"columns of different length: {sorted(lengths)}")
         for name, array in arrays.items():
-            self._put(self._slabs[name], array)
+            self._columns[name].put(self.rows, array)
         self.rows += lengths.pop()
 
     def done(self) -> Mapping[str, Array]:
-        """The whole columns; the slabs are given up."""
-        return {name: self._joined(name) for name in self.dtypes}
-
-    def _put(self, slabs: list[Array], array: Array) -> None:
-        used = self.rows % SLAB_ROWS
-        while len(array):
-            if used == 0:
-                slabs.append(_slab(array.dtype))
-            part, array = array[: SLAB_ROWS - used], array[SLAB_ROWS - used :]
-            slabs[-1][used : used + len(part)] = part
-            used = (used + len(part)) % SLAB_ROWS
-
-    def _joined(self, name: str) -> Array:
-        slabs = self._slabs.pop(name)
-        whole: Array = np.empty(self.rows, dtype=self.dtypes[name])
-        for start in range(0, self.rows, SLAB_ROWS):
-            whole[start : start + SLAB_ROWS] = slabs.pop(0)[: self.rows - start]
-        return whole
+        """The whole columns, in the memory in which they grew; no rows can be added any more."""
+        return {name: self._columns.pop(name).first(self.rows) for name in self.dtypes}
 
 
-def _slab(dtype: np.dtype[Any]) -> Array:
-    return np.frombuffer(mmap(-1, SLAB_ROWS * dtype.itemsize), dtype=dtype)
+class _MappedColumn:
+    """One column. Its memory is as long as it may soon be, but takes room only where something was written."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self._dtype = dtype
+        self._memory = _map_memory(FIRST_ROWS * dtype.itemsize)
+        self._values: Array = np.frombuffer(self._memory, dtype=dtype)
+
+    def put(self, row: int, values: Array) -> None:
+        """Write values from `row` on."""
+        end = row + len(values)
+        if end > len(self._values):
+            self._grow(end + end // 2)
+        self._values[row:end] = values
+
+    def first(self, rows: int) -> Array:
+        """Return the first rows."""
+        return self._values[:rows]
+
+    def _grow(self, rows: int) -> None:
+        size = rows * self._dtype.itemsize
+        self._values = self._values[:0].copy()  # memory that an array looks at cannot be moved
+        try:
+            self._memory.resize(size)
+        except SystemError:  # only Linux can move it without a copy
+            larger = _map_memory(size)
+            larger[: len(self._memory)] = memoryview(self._memory)
+            self._memory = larger
+        self._values = np.frombuffer(self._memory, dtype=self._dtype)
+
+
+def _map_memory(size: int) -> mmap.mmap:
+    """Return memory outside of the heap."""
+    if hasattr(mmap, "MAP_PRIVATE"):  # what other processes might share grows no further than it was made
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, size)
 
 
 def int_column(values: Sequence[Any], missing: int) -> I64:

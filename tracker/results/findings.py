@@ -206,7 +206,7 @@ class ExplainedFinding(Result, frozen=True, eq=False):
 class ExplainedIncident(Result, frozen=True, eq=False):
     """The findings of an incident that no other one covers, the step first; at least one."""
 
-    word: ClassVar[str] = "explained"
+    word: ClassVar[str] = "incident"
 
     explained: tuple[ExplainedFinding, ...]
 

@@ -74,6 +74,8 @@ def floats(name: str, values: NDArray[Any]) -> Column:
 
 def _without(values: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
     """Return `values` as Python's own, None where they are missing."""
+    if missing.all():
+        return [None] * len(values)
     if missing.any():
         values = values.astype(object)
         values[missing] = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I32, I64, MISSING, Events, Table, each_once
+from tracker.profile import I32, I64, MISSING, Events, Table, are_among, each_once
 from tracker.table import list_codes, look_up_texts, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
@@ -125,4 +125,4 @@ def _thinned(course: Course, rows: I64) -> I64:
     for part in np.array_split(rows, MAX_CURVE_POINTS // 2):
         kept.add(int(part[np.argmax(course.allocated_bytes[part])]))
         kept.add(int(part[np.argmax(course.reserved_bytes[part])]))
-    return rows[np.isin(rows, np.array(sorted(kept), dtype=np.int64))]
+    return rows[are_among(rows, sorted(kept))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracker.profile import I64, Events, each_once
+from tracker.profile import I64, Events, are_among, each_once
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import Tree, grow
 
@@ -46,7 +46,7 @@ class WaitingRanges:
         rows = np.flatnonzero((op < 0) & (launch >= 0))
         launches, device = events.launches, events.device
         thread, time_ns = launches.thread[launch[rows]], launches.start_ns[launch[rows]]
-        beside = ~np.isin(thread, self._threads) & (self._open(thread, time_ns)[1] > 0)
+        beside = ~are_among(thread, self._threads) & (self._open(thread, time_ns)[1] > 0)
         return int((device.end_ns - device.start_ns)[rows[beside]].sum())
 
     def _only_open(self, thread: np.ndarray, time_ns: I64) -> I64:

@@ -26,6 +26,7 @@ from tracker.profile import (
     Launches,
     Markers,
     Strings,
+    are_among,
     each_once,
     empty,
 )
@@ -166,10 +167,15 @@ class _Assembly:
             for table in (self.ops, self.markers, self.frames, self.memory)
             for thread in each_once(table["thread"]).tolist()
         }
-        correlations = self.device["correlation"]
-        launched = np.isin(self.launches["correlation"], correlations[correlations >= 0])
-        threads_that_run |= set(each_once(self.launches["thread"][launched]).tolist())
         active = {pids[thread] for thread in threads_that_run}
+        if events.keys() <= active:
+            return set()
+        undecided = [thread for thread, pid in enumerate(pids) if pid not in active]
+        calls = np.isin(self.launches["thread"], np.array(undecided, dtype=np.int64))
+        correlations = self.device["correlation"]
+        launched = are_among(self.launches["correlation"][calls], correlations[correlations >= 0])
+        threads_that_run = set(each_once(self.launches["thread"][calls][launched]).tolist())
+        active |= {pids[thread] for thread in threads_that_run}
         return events.keys() - active if events.keys() & active else set()
 
     def _host_calls_of_others(self, idle: set[Any]) -> dict[Any, int]:

@@ -7,7 +7,8 @@ to the same rows: what the compiled decoder takes is a part of what msgspec take
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,19 +47,41 @@ MAX_TEXT_BYTES: Final = 16 << 20
 """Size of the texts of all decoders together above which a decoder is replaced: the collector has its own copies."""
 
 NAMES_COLLECTIVE, HAS_ODD_REALS = 1, 2
-_WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "flag")
+_NUMBERS: Final = 6
+_WORDS: Final = ("name", "lane", "start", "end", "category", "flag")
+_TEXTS: Final = ("shapes", "types", "module", "call_stack")
 RECORD: Final = np.dtype(
     [
         ("time_ns", np.int64),
         ("duration_ns", np.int64),
-        ("numbers", np.int64, 6),
-        ("reals", np.float64, 3),
         *((word, np.int32) for word in _WORDS),
+        ("numbers", np.int64, _NUMBERS),
+        *((text, np.int32) for text in _TEXTS),
+        ("reals", np.float64, 3),
     ]
 )
 Table = NDArray[np.void]
 _PID_OR_TID: Final = Decoder(int | str).decode
 _TEXT: Final = Decoder(str).decode
+
+
+@cache
+def record_types() -> tuple[np.dtype[np.void], ...]:
+    """Return of which type the records of each kind are: the first fields of RECORD, as far as they are stored."""
+    return tuple(_first_fields(size) for size in native.module.RECORD_SIZES)
+
+
+def _first_fields(size: int) -> np.dtype[np.void]:
+    """Return RECORD up to byte `size`, which may lie between two of its numbers."""
+    fields: Mapping[str, Any] = RECORD.fields or {}
+    names = [name for name, (kind, offset, *_) in fields.items() if offset + kind.itemsize <= size]
+    formats: list[Any] = [fields[name][0] for name in names]
+    count = (size - fields["numbers"][1]) // 8
+    if 0 < count < _NUMBERS:
+        names.append("numbers")
+        formats.append((np.int64, count))
+    offsets = [fields[name][1] for name in names]
+    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
 
 class Batch(Struct, frozen=True):
@@ -74,19 +97,17 @@ class _Meanings:
     def __init__(self, spellings: Sequence[bytes], meaning: Callable[[bytes], int], none: int = 0) -> None:
         self._spellings = spellings
         self._meaning = meaning
-        self._known = np.array([none], dtype=np.int64)
+        self._known = np.array([none], dtype=np.int64)  # that of -1 is the last one
 
     def of(self, numbers: I32) -> I64:
-        places = numbers + 1
         new = len(self._spellings) + 1 - len(self._known)
         if new:
-            self._known = np.concatenate([self._known, np.full(new, NO_NUMBER)])
-        found: I64 = self._known[places]
-        unknown = found == NO_NUMBER
-        if unknown.any():
-            for place in dict.fromkeys(places[unknown].tolist()):
-                self._known[place] = self._meaning(self._spellings[place - 1])
-            found = self._known[places]
+            self._known = np.concatenate([self._known[:-1], np.full(new, NO_NUMBER), self._known[-1:]])
+        found: I64 = self._known.take(numbers)
+        if len(found) and found.min() == NO_NUMBER:
+            for number in dict.fromkeys(numbers[found == NO_NUMBER].tolist()):
+                self._known[number] = self._meaning(self._spellings[number])
+            found = self._known.take(numbers)
         return found
 
 
@@ -179,7 +200,9 @@ class Records:
 
     def add(self, batch: Batch, text: bytes) -> None:
         """Adds the rows of a batch of its own, which was decoded from this text."""
-        tables = [np.frombuffer(records, dtype=RECORD) for records in batch.records]
+        tables = [
+            np.frombuffer(records, dtype=kind) for records, kind in zip(batch.records, record_types(), strict=True)
+        ]
         for start, end in zip(tables[THREADS]["start"].tolist(), tables[THREADS]["end"].tolist(), strict=True):
             self._to.name_thread(EVENTS.decode(b"[" + text[start:end] + b"]")[0])
         for kind, table in enumerate(tables[:THREADS]):

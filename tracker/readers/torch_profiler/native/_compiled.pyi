@@ -1,5 +1,6 @@
 SOURCES: str
 RECORD_BYTES: int
+RECORD_SIZES: tuple[int, ...]
 
 class Decoder:
     """Reads the texts of one trace; for one thread at a time. `slices`, `flows`: category -> bucket, number.

@@ -25,7 +25,7 @@ static PyObject *records_of(const Decoder *self) {
     PyObject *all = PyTuple_New(BUCKETS);
     for (int bucket = 0; all && bucket < BUCKETS; bucket++) {
         const Bucket *from = &self->reader.buckets[bucket];
-        PyObject *bytes = PyBytes_FromStringAndSize((const char *)from->records, from->count * sizeof(Record));
+        PyObject *bytes = PyBytes_FromStringAndSize(from->records, from->count * RECORD_SIZES[bucket]);
         if (!bytes || PyTuple_SetItem(all, bucket, bytes)) {
             Py_DECREF(all);
             return NULL;
@@ -213,10 +213,25 @@ static PyType_Spec decoder_spec = {
     decoder_slots,
 };
 
+/* How many bytes of a record are stored, bucket by bucket. */
+static PyObject *record_sizes(void) {
+    PyObject *sizes = PyTuple_New(BUCKETS);
+    for (int bucket = 0; sizes && bucket < BUCKETS; bucket++) {
+        PyObject *size = PyLong_FromSize_t(RECORD_SIZES[bucket]);
+        if (!size || PyTuple_SetItem(sizes, bucket, size)) {
+            Py_DECREF(sizes);
+            return NULL;
+        }
+    }
+    return sizes;
+}
+
 static int fill(PyObject *module) {
-    PyObject *type = PyType_FromSpec(&decoder_spec);
-    int failed = !type || PyModule_AddObjectRef(module, "Decoder", type);
+    PyObject *type = PyType_FromSpec(&decoder_spec), *sizes = record_sizes();
+    int failed = !type || PyModule_AddObjectRef(module, "Decoder", type) || !sizes ||
+                 PyModule_AddObjectRef(module, "RECORD_SIZES", sizes);
     Py_XDECREF(type);
+    Py_XDECREF(sizes);
     return failed || PyModule_AddStringConstant(module, "SOURCES", SOURCES) ||
                    PyModule_AddIntConstant(module, "RECORD_BYTES", sizeof(Record))
                ? -1

@@ -2,7 +2,7 @@
 #ifndef TRACKER_EVENT_H
 #define TRACKER_EVENT_H
 
-#include "scan.h"
+#include "keys.h"
 
 enum { /* numbers of args */
     CORRELATION, STREAM, DEVICE, BYTES, SEQUENCE, FORWARD_THREAD,
@@ -82,68 +82,65 @@ static inline int is_known(const char *key, uint32_t length) {
     }
 }
 
-static inline const char *read_argument(const char *key, uint32_t length, const char *p, const char *end, Args *args) {
+/* What keys of args mean: a number, else one of these. */
+enum { A_REAL = NUMBERS, A_SPAN = A_REAL + REALS, A_COLLECTIVE = A_SPAN + SPANS, A_SIMPLE, A_OTHER };
+
+static int meaning_of_argument(const char *key, uint32_t length) {
     int number = number_of(key, length), real = real_of(key, length);
     if (number >= 0)
-        return read_field(p, end, &args->numbers[number]);
+        return number;
     if (real >= 0)
-        return read_real(p, end, &args->reals[real]);
-    if (length == 10) {
-        if (IS("Input Dims"))
-            return read_raw(p, end, &args->spans[DIMS]);
-        if (IS("Input dims"))
-            return read_raw(p, end, &args->spans[OLD_DIMS]);
-        if (IS("Input type"))
-            return read_raw(p, end, &args->spans[TYPES]);
-        if (IS("Call stack"))
-            return read_text(p, end, &args->spans[CALL_STACK]);
-    }
+        return A_REAL + real;
+    if (length == 10 && IS("Input Dims"))
+        return A_SPAN + DIMS;
+    if (length == 10 && IS("Input dims"))
+        return A_SPAN + OLD_DIMS;
+    if (length == 10 && IS("Input type"))
+        return A_SPAN + TYPES;
+    if (length == 10 && IS("Call stack"))
+        return A_SPAN + CALL_STACK;
     if (length == 16 && IS("Module Hierarchy"))
-        return read_text(p, end, &args->spans[MODULE]);
-    if (length == 15 && IS("Collective name")) {
-        args->is_collective = !is_null(p, end);
-        return read_simple(p, end);
+        return A_SPAN + MODULE;
+    if (length == 15 && IS("Collective name"))
+        return A_COLLECTIVE;
+    return is_known(key, length) ? A_SIMPLE : A_OTHER;
+}
+
+static inline const char *read_argument(int meaning, const char *p, const char *end, Args *args) {
+    if (meaning < NUMBERS)
+        return read_field(p, end, &args->numbers[meaning]);
+    switch (meaning) {
+    case A_REAL + OCCUPANCY:
+    case A_REAL + BLOCKS_PER_SM:
+    case A_REAL + WARPS_PER_SM: return read_real(p, end, &args->reals[meaning - A_REAL]);
+    case A_SPAN + DIMS:
+    case A_SPAN + OLD_DIMS:
+    case A_SPAN + TYPES: return read_raw(p, end, &args->spans[meaning - A_SPAN]);
+    case A_SPAN + MODULE:
+    case A_SPAN + CALL_STACK: return read_text(p, end, &args->spans[meaning - A_SPAN]);
+    case A_COLLECTIVE: args->is_collective = !is_null(p, end); return read_simple(p, end);
+    case A_SIMPLE: return read_simple(p, end);
+    default: return skip_value(p, end, 2);
     }
-    return is_known(key, length) ? read_simple(p, end) : skip_value(p, end, 2);
 }
 
-/* Behind the key at `p`, its colon and the blanks; NULL for keys with escapes. */
-static inline const char *read_key(const char *p, const char *end, const char **key, uint32_t *length) {
-    int is_plain;
-    const char *close;
-    if (*p != '"' || !(close = text_end(p + 1, end, &is_plain)) || !is_plain)
-        return NULL;
-    *key = p + 1;
-    *length = close - p > 256 ? 256 : (uint32_t)(close - p - 1);
-    p = skip_blanks(close + 1);
-    return *p == ':' ? skip_blanks(p + 1) : NULL;
-}
-
-/* Behind what follows a value: the blanks, a comma and more blanks, or the closing bracket itself. */
-static inline const char *read_comma(const char *p, char close) {
-    p = skip_blanks(p);
-    if (*p == close)
-        return p;
-    if (*p != ',')
-        return NULL;
-    p = skip_blanks(p + 1);
-    return *p == '"' ? p : NULL;
-}
-
-static const char *read_args(const char *p, const char *end, Args *args) {
-    const char *key;
-    uint32_t length;
+/* `place`: that of the keys in front of the first one, see `Keys`. */
+static const char *read_args(Keys *keys, uint32_t place, const char *p, const char *end, Args *args) {
+    int meaning, is_first = 1;
     memset(args, 0, sizeof *args);
-    p = skip_blanks(p + 1);
-    while (*p != '}') {
-        if (!(p = read_key(p, end, &key, &length)) || !(p = read_argument(key, length, p, end, args)) ||
-            !(p = read_comma(p, '}')))
+    for (p++; (meaning = next_key(keys, &p, end, &place, is_first, meaning_of_argument)) >= 0; is_first = 0)
+        if (!(p = read_argument(meaning, p, end, args)))
             return NULL;
-    }
-    return p + 1;
+    return meaning == CLOSED ? p : NULL;
 }
 
-static const char *read_args_of(Event *event, const char *p, const char *end, Args *args) {
+/* Events of one category have the same args. */
+static inline uint32_t place_of_args(const Event *event) {
+    const Span *category = &event->category;
+    return category->start && category->length ? (5 * category->length + (unsigned char)*category->start) % FIRSTS : 0;
+}
+
+static const char *read_args_of(Keys *keys, Event *event, const char *p, const char *end, Args *args) {
     if (event->args.start)
         return NULL; /* twice */
     if (is_null(p, end))
@@ -151,62 +148,60 @@ static const char *read_args_of(Event *event, const char *p, const char *end, Ar
     if (*p != '{')
         return NULL;
     event->args.start = p;
-    p = read_args(p, end, args);
+    p = read_args(keys, place_of_args(event), p, end, args);
     if (p)
         event->args.length = (uint32_t)(p - event->args.start);
     return p;
 }
 
-static inline const char *read_member(Event *event, const char *key, uint32_t length, const char *p, const char *end,
-                                      Args *args) {
+enum { E_PHASE, E_TIME, E_ID, E_CATEGORY, E_PID, E_TID, E_DURATION, E_NAME, E_ARGS, E_OTHER };
+
+static int meaning_of_member(const char *key, uint32_t length) {
     switch (length) {
-    case 2:
-        if (IS("ph"))
-            return read_text(p, end, &event->phase);
-        if (IS("ts"))
-            return read_time(p, end, &event->time);
-        if (IS("id")) {
-            int is_text = *p == '"';
-            p = read_number(p, end, &event->id);
-            return p && event->id.kind == ODD && !is_text ? NULL : p;
-        }
-        break;
+    case 2: return IS("ph") ? E_PHASE : IS("ts") ? E_TIME : IS("id") ? E_ID : E_OTHER;
     case 3:
-        if (IS("cat"))
-            return read_text(p, end, &event->category);
-        if (IS("pid"))
-            return read_id(p, end, &event->pid);
-        if (IS("tid"))
-            return read_id(p, end, &event->tid);
-        if (IS("dur"))
-            return read_time(p, end, &event->duration);
-        break;
-    case 4:
-        if (IS("name"))
-            return read_text(p, end, &event->name);
-        if (IS("args"))
-            return read_args_of(event, p, end, args);
-        break;
+        return IS("cat") ? E_CATEGORY : IS("pid") ? E_PID : IS("tid") ? E_TID : IS("dur") ? E_DURATION : E_OTHER;
+    case 4: return IS("name") ? E_NAME : IS("args") ? E_ARGS : E_OTHER;
+    default: return E_OTHER;
     }
-    return skip_value(p, end, 1);
+}
+
+static inline const char *read_id_of(Event *event, const char *p, const char *end) {
+    int is_text = *p == '"';
+    p = read_number(p, end, &event->id);
+    return p && event->id.kind == ODD && !is_text ? NULL : p;
+}
+
+static inline const char *read_member(Keys *keys_of_args, Event *event, int meaning, const char *p, const char *end,
+                                      Args *args) {
+    switch (meaning) {
+    case E_PHASE: return read_text(p, end, &event->phase);
+    case E_TIME: return read_time(p, end, &event->time);
+    case E_ID: return read_id_of(event, p, end);
+    case E_CATEGORY: return read_text(p, end, &event->category);
+    case E_PID: return read_id(p, end, &event->pid);
+    case E_TID: return read_id(p, end, &event->tid);
+    case E_DURATION: return read_time(p, end, &event->duration);
+    case E_NAME: return read_text(p, end, &event->name);
+    case E_ARGS: return read_args_of(keys_of_args, event, p, end, args);
+    default: return skip_value(p, end, 1);
+    }
 }
 
 /* Behind the event at `p`. `args` is only set where `event->args` is there. */
-static const char *read_event(const char *p, const char *end, Event *event, Args *args) {
-    const char *key;
-    uint32_t length;
+static const char *read_event(Keys *keys, Keys *keys_of_args, const char *p, const char *end, Event *event,
+                              Args *args) {
+    uint32_t place = 0;
+    int meaning, is_first = 1;
     memset(event, 0, sizeof *event);
     event->start = p;
     if (*p != '{')
         return NULL;
-    p = skip_blanks(p + 1);
-    while (*p != '}') {
-        if (!(p = read_key(p, end, &key, &length)) || !(p = read_member(event, key, length, p, end, args)) ||
-            !(p = read_comma(p, '}')))
+    for (p++; (meaning = next_key(keys, &p, end, &place, is_first, meaning_of_member)) >= 0; is_first = 0)
+        if (!(p = read_member(keys_of_args, event, meaning, p, end, args)))
             return NULL;
-    }
-    event->end = p + 1;
-    return p + 1;
+    event->end = p;
+    return meaning == CLOSED ? p : NULL;
 }
 
 #endif

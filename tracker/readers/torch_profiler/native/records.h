@@ -3,6 +3,7 @@
 #define TRACKER_RECORDS_H
 
 #include <math.h>
+#include <stddef.h>
 
 #include "event.h"
 #include "texts.h"
@@ -12,22 +13,39 @@ enum { NAMES, LANES, SHAPES, TYPE_LISTS, MODULES, CALL_STACKS, POOLS };
 
 #define SLOTS 6
 #define NO_NUMBER INT64_MIN
+#define MAX_LANE 128
 
+/* Of most events only the first bytes are stored, see RECORD_SIZES. */
 typedef struct {
     int64_t time_ns, duration_ns;
+    int32_t name, lane; /* name -1: none */
+    int32_t start, end; /* of args in the text, of the whole event in THREADS */
+    int32_t category;   /* of flows */
+    int32_t flag;       /* of flows: an end; of device events: see below */
     int64_t numbers[SLOTS];
-    double reals[REALS]; /* of kernels; NaN: absent, or not read */
-    int32_t name, lane;                        /* name -1: none */
-    int32_t shapes, types, module, call_stack; /* -1: none */
-    int32_t start, end;                        /* of args in the text, of the whole event in THREADS */
-    int32_t category;                          /* of flows */
-    int32_t flag;                              /* of flows: an end; of device events: see below */
+    int32_t shapes, types, module, call_stack; /* of ops; -1: none */
+    double reals[REALS];                       /* of kernels; NaN: absent, or not read */
 } Record;
+
+static const size_t RECORD_SIZES[BUCKETS] = {
+    [OPS] = offsetof(Record, reals),
+    [ANNOTATIONS] = offsetof(Record, reals),
+    [FRAMES] = offsetof(Record, numbers),
+    [RUNTIME] = offsetof(Record, numbers) + sizeof(int64_t),
+    [DRIVER] = offsetof(Record, numbers) + sizeof(int64_t),
+    [PROFILER] = offsetof(Record, numbers) + sizeof(int64_t),
+    [KERNELS] = sizeof(Record),
+    [COPIES] = sizeof(Record),
+    [MEMSETS] = sizeof(Record),
+    [MEMORY] = offsetof(Record, shapes),
+    [FLOWS] = offsetof(Record, numbers) + sizeof(int64_t),
+    [THREADS] = offsetof(Record, numbers),
+};
 
 enum { NAMES_COLLECTIVE = 1, HAS_ODD_REALS = 2 };
 
 typedef struct {
-    Record *records;
+    char *records;
     size_t count, room;
 } Bucket;
 
@@ -35,7 +53,11 @@ typedef struct {
     Texts categories, pools[POOLS];
     int32_t *bucket_of; /* of each category, for slices; -1: none */
     int32_t *flow_of;   /* of each category, for flows; -1: none */
+    char lane[MAX_LANE]; /* the one that was met last, and its number */
+    uint32_t lane_length;
+    int32_t lane_number;
     Bucket buckets[BUCKETS];
+    Keys keys, keys_of_args;
 } Reader;
 
 static const int FIELDS[BUCKETS][SLOTS] = {
@@ -55,16 +77,17 @@ static const int FIELDS[BUCKETS][SLOTS] = {
 
 typedef enum { TAKEN, REFUSED, NO_MEMORY } Outcome;
 
-static Record *new_record(Bucket *bucket) {
-    if (bucket->count == bucket->room) {
-        size_t room = bucket->room ? 2 * bucket->room : 256;
-        Record *records = realloc(bucket->records, room * sizeof(Record));
+static Record *new_record(Reader *self, int bucket) {
+    Bucket *of = &self->buckets[bucket];
+    if (of->count == of->room) {
+        size_t room = of->room ? 2 * of->room : 256;
+        char *records = realloc(of->records, room * RECORD_SIZES[bucket]);
         if (!records)
             return NULL;
-        bucket->records = records;
-        bucket->room = room;
+        of->records = records;
+        of->room = room;
     }
-    return &bucket->records[bucket->count++];
+    return (Record *)(of->records + of->count++ * RECORD_SIZES[bucket]);
 }
 
 static int category_of(const Reader *self, const Span *span, const int32_t *of) {
@@ -123,22 +146,28 @@ static Outcome number_text(Texts *pool, const Span *span, int32_t *number) {
 }
 
 /* pid and tid as they stand there, a NUL between them. */
-static Outcome number_lane(Texts *pool, const Event *event, int32_t *number) {
-    char key[128];
+static Outcome number_lane(Reader *self, const Event *event, int32_t *number) {
     uint32_t first = event->pid.start ? event->pid.length : 0, second = event->tid.start ? event->tid.length : 0;
-    if (first + second + 1 > sizeof key)
+    if (first + second + 1 > MAX_LANE)
         return REFUSED;
-    if (first)
-        memcpy(key, event->pid.start, first);
-    key[first] = 0;
-    if (second)
-        memcpy(key + first + 1, event->tid.start, second);
-    *number = texts_number(pool, key, first + second + 1);
+    if (first + second + 1 != self->lane_length || (first && memcmp(self->lane, event->pid.start, first)) ||
+        self->lane[first] || (second && memcmp(self->lane + first + 1, event->tid.start, second))) {
+        if (first)
+            memcpy(self->lane, event->pid.start, first);
+        self->lane[first] = 0;
+        if (second)
+            memcpy(self->lane + first + 1, event->tid.start, second);
+        self->lane_length = first + second + 1;
+        self->lane_number = texts_number(&self->pools[LANES], self->lane, self->lane_length);
+    }
+    *number = self->lane_number;
     return *number < 0 ? NO_MEMORY : TAKEN;
 }
 
-static Outcome set_numbers(Record *record, const int *fields, const Args *args) {
-    for (int slot = 0; slot < SLOTS; slot++)
+static Outcome set_numbers(Record *record, int bucket, const Args *args) {
+    const int *fields = FIELDS[bucket];
+    size_t slots = (RECORD_SIZES[bucket] - offsetof(Record, numbers)) / sizeof(int64_t);
+    for (size_t slot = 0; slot < slots && slot < SLOTS; slot++)
         record->numbers[slot] = NO_NUMBER;
     for (int slot = 0; args && slot < SLOTS && fields[slot] >= 0; slot++) {
         const Number *number = &args->numbers[fields[slot]];
@@ -153,6 +182,8 @@ static Outcome set_numbers(Record *record, const int *fields, const Args *args) 
 /* Sets the reals of a kernel; whether one of them stands there that only msgspec reads. */
 static int set_reals(Record *record, int bucket, const Args *args) {
     int has_odd = 0;
+    if (RECORD_SIZES[bucket] < sizeof(Record))
+        return 0;
     for (int i = 0; i < REALS; i++) {
         const Real *real = args && bucket == KERNELS ? &args->reals[i] : NULL;
         record->reals[i] = real && real->kind == WHOLE ? real->value : NAN;
@@ -166,6 +197,8 @@ static Outcome set_texts(Reader *self, Record *record, int bucket, const Args *a
     const Span *spans = args && (bucket == OPS || bucket == ANNOTATIONS) ? args->spans : NULL;
     const Span *shapes = !spans ? &nothing : spans[DIMS].start ? &spans[DIMS] : &spans[OLD_DIMS];
     Texts *pools = self->pools;
+    if (RECORD_SIZES[bucket] < offsetof(Record, reals))
+        return TAKEN;
     if (number_text(&pools[SHAPES], shapes, &record->shapes) ||
         number_text(&pools[TYPE_LISTS], spans ? &spans[TYPES] : &nothing, &record->types) ||
         number_text(&pools[MODULES], spans ? &spans[MODULE] : &nothing, &record->module) ||
@@ -191,7 +224,7 @@ static Outcome take(Reader *self, const Event *event, const Args *args, const ch
         return REFUSED;
     if (bucket == FLOWS && (event->id.kind != WHOLE || event->id.value < 0))
         return REFUSED;
-    if (!(record = new_record(&self->buckets[bucket])))
+    if (!(record = new_record(self, bucket)))
         return NO_MEMORY;
     record->time_ns = event->time.value;
     record->duration_ns = bucket < MEMORY ? event->duration.value : 0;
@@ -203,8 +236,8 @@ static Outcome take(Reader *self, const Event *event, const Args *args, const ch
         record->flag |= HAS_ODD_REALS;
     if (bucket == FLOWS)
         record->flag = *event->phase.start == 'f';
-    if ((outcome = set_numbers(record, FIELDS[bucket], args)) || (outcome = set_texts(self, record, bucket, args)) ||
-        (outcome = number_lane(&self->pools[LANES], event, &record->lane)) ||
+    if ((outcome = set_numbers(record, bucket, args)) || (outcome = set_texts(self, record, bucket, args)) ||
+        (outcome = number_lane(self, event, &record->lane)) ||
         (outcome = number_text(&self->pools[NAMES], &event->name, &record->name)))
         self->buckets[bucket].count--;
     else if (bucket == FLOWS)
@@ -223,7 +256,7 @@ static Outcome decode(Reader *self, const char *text, const char *p, const char 
     *behind = 0;
     *stop = NULL;
     p = skip_blanks(p);
-    while ((p = read_event(p, end, &event, &args))) {
+    while ((p = read_event(&self->keys, &self->keys_of_args, p, end, &event, &args))) {
         p = skip_blanks(p);
         if (*p != ',') {
             *stop = p;

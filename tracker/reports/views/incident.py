@@ -1,0 +1,150 @@
+"""The document of an incident: a line per finding with the tests that decided, all of each as details."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from tracker.reports import cells
+from tracker.reports.commands import command
+from tracker.reports.document import Block, Courses, Document, Lines, Look, few
+from tracker.reports.json import SCHEMA
+from tracker.reports.rows import Row, plain, records
+from tracker.reports.text import shorten
+from tracker.reports.view import View, list_fields_and_tables
+from tracker.reports.views import explained as view_of_finding
+from tracker.reports.views import findings
+from tracker.reports.views.explained import describe_event, format_value, what_to_do
+from tracker.results import NOBODY, REPLACED_BY, ExplainedFinding, ExplainedIncident
+from tracker.units import counted, format_diff, format_numbers
+
+_FINDINGS: Final = 8
+_STEP: Final = ("step", "e2e")
+_COURSES: Final = 6
+"""Series of an incident on one chart: the step and five others."""
+_LEGEND: Final = 48
+"""Characters of the name of a series below a chart."""
+
+
+def document(incident: ExplainedIncident, look: Look) -> Document:
+    """Return a line per finding that no other one covers, the step first, then the tests and runs of each."""
+    explained = incident.explained
+    rows = [plain(dict(found.finding)) for found in explained]
+    if not look.has_drawings:
+        # a browser has the tests of each finding folded below
+        for row, found in zip(rows, explained, strict=True):
+            row["below"] = _list_tests(records(found.tables["tests"]))
+    first, number = rows[0], incident.incident_id
+    whole = view_of_finding.document(explained[0], look)
+    following = [command("tracker", "explain", str(first["finding_id"]))]
+    following += [] if look.details else [command("tracker", "explain", f"I-{number}", "--details")]
+    following += findings.to_settle(f"I-{number}", rows)
+    made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
+    note = "" if look.has_drawings else "(in brackets the limit of a test)"
+    chart = _courses(explained)
+    lead = "Change of the step, and of what changed it most, against their baselines" if look.has_drawings else ""
+    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead if chart else "")]
+    advice = [item for found in explained for item in found.advice]
+    blocks += [what_to_do(advice, first)] if advice else []
+    marks = _marks(explained)
+    blocks += [marks] if marks.lines else []
+    shared: list[Block] = []
+    for found in explained:
+        own = view_of_finding.document(found, look)
+        blocks.append(Lines(own.title, (own.headline, *own.remarks), is_first=False, is_wrapped=True))
+        for block in own.blocks:
+            if block.title in ("Tests", "Runs", "Events"):
+                blocks.append(replace(block, is_first=False))
+            elif block.title != "What to do" and block not in shared:
+                shared.append(block)
+    return Document(
+        title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
+        headline=_what_happened(first) or whole.headline,
+        verdict=whole.verdict,
+        tone=whole.tone,
+        blocks=(*blocks, *(replace(block, is_first=False) for block in shared)),
+        notes=few([note for found in explained for note in found.notes], look),
+        next_commands=tuple(following),
+    )
+
+
+def _what_happened(first: Row) -> str:
+    """Return what an incident did to the step, in a sentence; "" where the step is not among its findings."""
+    if first["kind"] != "run" or first["name"] not in _STEP or not first["ratio"]:
+        return ""
+    word = "slower" if first["ratio"] > 0 else "faster"
+    size = format_diff(abs(first["ratio"])).lstrip("+")
+    times = cells.times(first["baseline_value"], first["candidate_value"])
+    return f"{first['version']}: the step is {size} {word}, {times} per step"
+
+
+def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
+    """Return how the step and the series that changed it most went over the versions, each against its baseline."""
+    chosen = [
+        found for found in explained if found.finding["unit"] == "ns" and found.finding["baseline_value"] is not None
+    ]
+    chosen.sort(key=lambda found: (found.finding["name"] not in _STEP, -abs(_delta(found))))
+    if not chosen:
+        return None
+    versions = list(dict.fromkeys(run["version"] for run in records(chosen[0].tables["runs"])))
+    series = [_course(found, versions) for found in chosen[:_COURSES]]
+    return Courses(tuple(versions), tuple(series), str(explained[0].finding["version"]))
+
+
+def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tuple[float | None, ...]]:
+    """Return the words of a finding, and the change of its series per version against the runs of its baseline."""
+    runs = [run for run in records(found.tables["runs"]) if run["value"] is not None]
+    values: dict[str, list[float]] = {}
+    for run in runs:
+        values.setdefault(run["version"], []).append(run["value"])
+    baseline = median([run["value"] for run in runs if run["side"] == "baseline"] or [0.0])
+    changes = tuple(median(values[version]) - baseline if version in values else None for version in versions)
+    row = plain(dict(found.finding))
+    name = shorten(findings.series_words(row), _LEGEND)
+    if REPLACED_BY in row["name"]:
+        # its runs are those of one operator, and its change is that of all
+        return f"largest operator of {name}", changes
+    return f"{name} {cells.change(row['delta'])}", changes
+
+
+def _delta(found: ExplainedFinding) -> float:
+    delta = found.finding["delta"]
+    return float(delta) if isinstance(delta, int | float) else 0.0
+
+
+def _list_tests(tests: Sequence[Row]) -> str:
+    """Return the tests that have a limit, in one line."""
+    listed = []
+    for test in tests:
+        value, limit = (format_value(test["test"], test[name]) for name in ("value", "limit"))
+        if value and limit:
+            fails = "" if test["passes"] else ", fails"
+            listed.append(f"{test['test']} {value} ({limit}{fails})")
+    return ", ".join(listed)
+
+
+def _marks(explained: Sequence[ExplainedFinding]) -> Lines:
+    """Return what users said of the findings of an incident, each act once, in the order of time."""
+    acts: dict[tuple[int, str], set[int]] = {}
+    for found in explained:
+        for one in records(found.tables["events"]):
+            if one["who"] != NOBODY:
+                numbers = acts.setdefault((one["when_ns"], describe_event(one)), set())
+                numbers.add(plain(dict(found.finding))["finding_id"])
+    lines = []
+    for (_, words), numbers in sorted(acts.items()):
+        of = "all findings" if len(numbers) == len(explained) else f"of {format_numbers(sorted(numbers))}"
+        lines.append(f"{words} ({of})")
+    return Lines("Marks and notes", tuple(lines), is_wrapped=True)
+
+
+def list_json(incident: ExplainedIncident, look: Look) -> dict[str, Any]:
+    """Return the number of the incident, and the document of each of its findings."""
+    explained = [{"schema": SCHEMA, **list_fields_and_tables(one, look)} for one in incident.explained]
+    return {"incident_id": incident.incident_id, "explained": explained}
+
+
+VIEW = View(document, json=list_json)
