@@ -332,8 +332,8 @@ def memory_over_time(diff: Diff) -> Iterator[Table]:
         return
     labels = [label for label, points in made.chart.curves if points]
     peaks = {max(range(len(own)), key=lambda at: own[at] or 0.0) for own in (one.values for one in drawn.series)}
-    apart = math.ceil(len(drawn.names) / _MOMENTS)
-    chosen = sorted({*range(0, len(drawn.names), apart), *peaks})
+    distance = math.ceil(len(drawn.names) / _MOMENTS)
+    chosen = sorted({*range(0, len(drawn.names), distance), *peaks})
     # no side has a value before its first one
     chosen = [at for at in chosen if any(one.values[at] is not None for one in drawn.series)]
     text = cells.form("bytes", [value for one in drawn.series for value in one.values])
