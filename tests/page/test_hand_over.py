@@ -7,10 +7,11 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from ipaddress import ip_network
 from pathlib import Path
@@ -89,6 +90,15 @@ def test_a_source_that_changed_or_is_gone_is_one_sentence(reader, tmp_path):
     assert run.headers["cross-origin-opener-policy"] == "same-origin"
     assert reader.get(CUT).headline == f"{path}: no such file any more; put the file back"
     assert reader.last.status == 503
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_file_that_may_not_be_looked_at_is_missing(reader, traced):
+    """A name that no file system takes fails as a folder without permission does, which root never sees."""
+    with closing(sqlite3.connect(traced)) as connection, connection:
+        connection.execute("UPDATE source SET path = ? WHERE run_id = 1", (f"/{'x' * 300}.json.gz",))
+    run = reader.get("/run/1")
+    assert run.status == 200 and "its file is gone" in run.text and CUT not in run.hrefs()
 
 
 def test_a_run_without_a_trace_offers_none(tmp_path):

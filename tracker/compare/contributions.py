@@ -36,7 +36,7 @@ _BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
 """Categories of device work that have a part of the step of their own."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns")
-"""Parts that operators explain, or that are made anew from all rows."""
+"""Parts that operators explain, or that are computed once more from all rows."""
 _HIDDEN: Final = {
     "exposed_communication_ns": "not hidden by compute",
     "exposed_copy_ns": "not hidden by compute",

@@ -5,6 +5,7 @@ question.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
@@ -24,14 +25,17 @@ from tracker.results import Cause, Explanation, Part
 from tracker.table import is_among, number_distinct_rows, number_tables, rank_values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Sequence, Set
 
     from tracker.compare.comparable import Recorded
     from tracker.compare.kernels import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
-    from tracker.compare.verdicts import Judged, Row
+    from tracker.compare.verdicts import Judged, SeriesVerdict
     from tracker.results import DiffOptions
+
+Row = Mapping[str, Any]
+"""The columns of a cause by name."""
 
 _MAX_CAUSES: Final = 20
 _SUMS: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls")
@@ -221,7 +225,7 @@ def _list_findings(ops: Columns, delta: float | None, judged: Judged) -> tuple[C
     return tuple(causes)
 
 
-def _add_verdict(cause: Cause, row: Row | None) -> Cause:
+def _add_verdict(cause: Cause, row: SeriesVerdict | None) -> Cause:
     if row is None:
         return cause
     q, contribution = _none_if_nan(row["q"]), _none_if_nan(row["contribution"])

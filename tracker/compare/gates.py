@@ -61,13 +61,13 @@ _MEAN_STEP_METRIC: Final = key_of_run(MEAN_STEP).metric
 
 
 def gate_of_diff(diff: Diff, word: str = "new") -> Gate:
-    """Return whether a diff fails, whatever sections and filters it was asked for.
+    """Return whether a diff fails, whatever sections and filters were chosen.
 
     Exit codes: 1 where the step or the mean step got slower, peak memory rose by `gate_peak`, or (no finding of the
     step) the net of the operators found is at least `gate_net`; else 4 where the step is a suspect, has no verdict, or
     became slower with the machine for good; else 0. 3 where the sides are never judged, however many runs there are.
-    `any` counts what began with older versions and is open, too. Rows tell what of it fails, of the sections and
-    filters asked for.
+    `any` counts what began with older versions and is open, too. The rows are those of the chosen sections and
+    filters, each with what becomes of it.
     """
     check_words("gate", (word,), FAIL_ON)
     judgement = diff.judgement

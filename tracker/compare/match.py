@@ -175,8 +175,8 @@ def sum_exactly(numbers: F64, place: I64, count: int) -> F64:
     """Return the sum at each place of what is known there, nan where nothing is; rounded once, so that it does not
     depend on the order and what cancels leaves 0.
     """
-    told = ~np.isnan(numbers)
-    numbers, place = numbers[told], place[told]
+    is_stated = ~np.isnan(numbers)
+    numbers, place = numbers[is_stated], place[is_stated]
     rows, found = np.bincount(place, minlength=count), np.full(count, np.nan)
     alone = rows[place] == 1
     found[place[alone]] = numbers[alone]
@@ -202,11 +202,11 @@ def dominant_texts(rows: Numbered, text: str, weight: str) -> Texts:
     where there is none.
     """
     texts = rows.rows.texts(text)
-    found, told = objects([""] * rows.count), np.flatnonzero(texts != "")
-    if len(told):
-        place, first = number_distinct_rows([rows.number[told], texts[told]])
-        carried = np.bincount(place, np.nan_to_num(rows.rows.reals(weight))[told], len(first))
-        own, names = rows.number[told][first], texts[told][first]
+    found, with_text = objects([""] * rows.count), np.flatnonzero(texts != "")
+    if len(with_text):
+        place, first = number_distinct_rows([rows.number[with_text], texts[with_text]])
+        carried = np.bincount(place, np.nan_to_num(rows.rows.reals(weight))[with_text], len(first))
+        own, names = rows.number[with_text][first], texts[with_text][first]
         order = np.lexsort([rank_values(names), -carried, own])[::-1]
         found[own[order]] = names[order]  # the last one stays
     return found

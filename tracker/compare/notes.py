@@ -47,7 +47,7 @@ _MOST_MARKS: Final = 2
 _NO_REASON: Final = "acknowledged"
 """What stands for the reason of an ack that gives none."""
 _DETAIL: Final = ("profiler_level", "record_shapes")
-"""Settings of a profiler that decide which rows there are, and by what they are told apart."""
+"""Settings of a profiler that decide which rows there are, and which columns make their keys."""
 
 
 def notes_on_comparison(
@@ -419,7 +419,7 @@ def sentences_on_findings(verdicts: SideVerdicts | None) -> tuple[str, ...]:
 
 
 def sentence_on_mark(mark: UserMark) -> str:
-    """Return what a user said of findings.
+    """Return how a user marked findings.
 
     >>> mark = UserMark(3, "expect", "ann", "float64", ("mm", "add", "pow"), is_whole=False, leaves_step=True)
     >>> sentence_on_mark(mark)

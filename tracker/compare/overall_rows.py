@@ -319,12 +319,12 @@ def kinds_of_cores(kernels: Columns, cube_metrics: Mapping[tuple[Any, ...], floa
     work = np.where(is_among(kernels["category"], _VECTOR_WORK), np.nan_to_num(kernels.reals("total_ns")), 0.0)
     run, first = number_distinct_rows([kernels["run_id"]])
     of_vector, of_cube = (np.bincount(run, work * chosen, len(first)) for chosen in (on_vector, on_cube))
-    told = (_any(run, on_vector | (core == "MIX_AIC"), first) & (of_vector >= of_cube))[run]
+    has_two_kinds = (_any(run, on_vector | (core == "MIX_AIC"), first) & (of_vector >= of_cube))[run]
     kinds = objects([""] * len(kernels))
-    kinds[told & on_cube], kinds[told & on_vector] = "cube", "vector"
+    kinds[has_two_kinds & on_cube], kinds[has_two_kinds & on_vector] = "cube", "vector"
     measured = np.array([cube_metrics.get(kernel, np.nan) for kernel in kernels.rows(*KERNEL)], dtype=np.float64)
     lacking = _any(run, on_cube & np.isnan(measured), first)
-    by_metric = ~told & (~lacking & _any(run, on_cube, first))[run] & (on_cube | on_vector)
+    by_metric = ~has_two_kinds & (~lacking & _any(run, on_cube, first))[run] & (on_cube | on_vector)
     kinds[by_metric] = "vector"
     kinds[by_metric & on_cube & (measured > 0)] = "cube"
     return kinds

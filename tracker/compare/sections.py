@@ -66,8 +66,8 @@ class MatchedTable(Struct, frozen=True):
     `parts`: a sum -> the one that it is a part of.
     `complete`: what else the matched rows say.
     `keeps_small`: --min-us leaves its rows.
-    `key_rests_on`: how sides must be recorded alike (words of `results.recording`) for a key of one side to be ADDED
-    or REMOVED; else its row is UNMATCHED.
+    `key_rests_on`: how sides must be recorded alike (words of `schema.series`) for a key of one side to be ADDED or
+    REMOVED; else its row is UNMATCHED.
     """
 
     table: str

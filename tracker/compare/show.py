@@ -68,7 +68,6 @@ _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 """Questions whose rows are series, or parts of one."""
 _OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
-_NAMED = 10
 _MOST_ADVICE = 3
 _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
 
@@ -301,9 +300,7 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
         "queues": _queues(choice.list_rows(queries.queue)),
         "modules": _modules(side, ops, options),
         "kernel_metrics": _kernel_metrics(side, options, kernels),
-        "communication_links": collectives.links_of_side(side, options, by, in_steps=side.has_markers).without(
-            "run_id"
-        ),
+        "communication_links": _links(choice),
         "counters": counters.of_side(side, by).without("run_id"),
         "kernel_types": _kernel_types(kernels, every_kernel),
         "memory_peak": choice.keep_operators(with_share(_owners(side), "bytes", ("rank", "component")), "op"),

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _OVERALL: Final = "overall"
 _NUMBERS: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
 """Column of a table of a Diff -> the number of a verdict that it shows; nan for none."""
-Row = Mapping[str, Any]
+SeriesVerdict = Mapping[str, Any]
 """The verdict of a series: `verdict`, `reason`, and the numbers of `regressions.sides.NUMBERS`."""
 
 
@@ -110,7 +110,7 @@ class Judged(Struct, frozen=True, eq=False):
         columns["reason"] = objects(self._list_reasons(keys, rows))
         return table.having(**columns)
 
-    def _list_reasons(self, keys: Sequence[SeriesKey], rows: Sequence[Row | None]) -> list[str | None]:
+    def _list_reasons(self, keys: Sequence[SeriesKey], rows: Sequence[SeriesVerdict | None]) -> list[str | None]:
         """Return, per row, why its verdict is no change, or what an older finding says of it; None for nothing."""
         assert self.verdicts is not None
         why_not_of_family: dict[tuple[str, str], str] = {}
@@ -153,19 +153,19 @@ class Judged(Struct, frozen=True, eq=False):
         kind = "op_name" if self.by_name and not input_shapes else "op"
         return SeriesKey(kind, self.own_time, name, input_shapes)
 
-    def find_op(self, name: str, input_shapes: str) -> Row | None:
+    def find_op(self, name: str, input_shapes: str) -> SeriesVerdict | None:
         """Return the verdict of an operator as `key_of_op` names it, None for none."""
         return self._find(self.key_of_op(name, input_shapes)) if self.has_op_series else None
 
-    def find_op_name(self, name: str) -> Row | None:
+    def find_op_name(self, name: str) -> SeriesVerdict | None:
         """Return the verdict of all shapes of an operator together, None for none."""
         return self._find(SeriesKey("op_name", self.own_time, name)) if self.has_op_series else None
 
-    def find_shapes(self, name: str, input_shapes: str) -> Row | None:
+    def find_shapes(self, name: str, input_shapes: str) -> SeriesVerdict | None:
         """Return the verdict of these shapes of an operator, without any of all shapes together; None for none."""
         return self.find_op(name, input_shapes) if input_shapes else self.find_op_name(name)
 
-    def find_total(self, number: str) -> Row | None:
+    def find_total(self, number: str) -> SeriesVerdict | None:
         """Return the verdict of `step_ns`, `e2e_ns` or `mean_step_ns`, None for none."""
         series = RUN_SERIES_OF_NUMBER[number]
         for way in WAYS:
@@ -174,7 +174,7 @@ class Judged(Struct, frozen=True, eq=False):
                 return row
         return None
 
-    def find_part(self, metric: str) -> Row | None:
+    def find_part(self, metric: str) -> SeriesVerdict | None:
         """Return the verdict of a part of the step, by its metric, None for none."""
         if self.verdicts is None:
             return None
@@ -185,7 +185,7 @@ class Judged(Struct, frozen=True, eq=False):
                     return row
         return None
 
-    def find_op_findings(self) -> dict[str, Row]:
+    def find_op_findings(self) -> dict[str, SeriesVerdict]:
         """Return, per name of an operator with a finding or a suspect, the largest contribution first, its verdict with
         the fields of its key.
 
@@ -194,22 +194,22 @@ class Judged(Struct, frozen=True, eq=False):
         if self.verdicts is None or not self.has_op_series:
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
-        rows: list[Row] = []
+        rows: list[SeriesVerdict] = []
         for key, verdict in sorted(self.verdicts.by_series.items(), key=itemgetter(0)):
             if verdict["verdict"] in CHANGED and key.kind in kinds and key.metric == self.own_time:
                 rows.append({**key._asdict(), **verdict})
         rows.sort(key=lambda row: (row["verdict"] == "SUSPECT", row["kind"] == "op", *_by_contribution(row)))
-        first_of_name: dict[str, Row] = {}
+        first_of_name: dict[str, SeriesVerdict] = {}
         for row in rows:
             first_of_name.setdefault(row["name"], row)
         return {row["name"]: row for row in sorted(first_of_name.values(), key=_by_contribution)}
 
-    def _find(self, key: SeriesKey) -> Row | None:
+    def _find(self, key: SeriesKey) -> SeriesVerdict | None:
         row = None if self.verdicts is None else self.verdicts.by_series.get(key)
         return None if row is None or row["verdict"] is None else row
 
 
-def _by_contribution(row: Row) -> tuple[bool, float, str]:
+def _by_contribution(row: SeriesVerdict) -> tuple[bool, float, str]:
     """Return a sort key: the largest contribution first, those that have none last."""
     size = abs(row["contribution"])
     return bool(np.isnan(size)), -size, row["name"]

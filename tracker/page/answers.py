@@ -253,10 +253,17 @@ def _trace_of_step(store: Store, run_id: int, options: ShowOptions) -> Path | No
 
 
 def _is_there(path: Path) -> bool:
-    """Return whether a file is there; False where its disk does not answer at once."""
+    """Return whether a file is there; False where its disk does not answer at once, or that may not be looked at."""
     answers: SimpleQueue[bool] = SimpleQueue()
+
+    def look() -> None:
+        try:
+            answers.put(path.is_file())
+        except OSError:  # a folder without permission
+            answers.put(False)
+
     # a call to a disk that is gone never comes back: no page may wait for it
-    Thread(target=lambda: answers.put(path.is_file()), daemon=True).start()
+    Thread(target=look, daemon=True).start()
     try:
         return answers.get(timeout=_DISK_S)
     except Empty:

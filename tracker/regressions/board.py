@@ -126,7 +126,7 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
         courses.setdefault(key, []).append(version)
     for key, course in courses.items():
         for at, version in enumerate(course):
-            # of thousands of versions only these are shown
+            # of thousands of versions only these are shown, and the one before the newest is among them
             if at >= len(course) - last or version["pinned"]:
                 version["step_ns"] = number_of(numbers[key][at], _STEP)
     return courses

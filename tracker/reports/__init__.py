@@ -46,8 +46,10 @@ def render(
     tell: Callable[[str], None] = warnings.warn,
     **wishes: Any,
 ) -> str | bytes:
-    """The document of `result`: text, or bytes of a workbook. `only`: words of `results.SECTIONS`; `wishes`: fields of
-    `document.Look`; `tell` gets a sentence for everything that did not fit into the document.
+    """Return the document of `result`: text, or bytes of a workbook.
+
+    `only`: words of `results.SECTIONS`; `wishes`: fields of `document.Look`; `tell` gets a sentence for everything that
+    did not fit into the document.
 
     UsageError for a format that is none, or that cannot show this result.
     """
@@ -92,7 +94,7 @@ def view_of(word: str) -> View:
 
 
 def joined(pages: Sequence[str], format: str) -> str:
-    """Several documents of one format as one; UsageError for formats that cannot."""
+    """Return several documents of one format as one; UsageError for formats that cannot."""
     if format in _FOLLOWING:
         return "\n\n".join(page.rstrip("\n") for page in pages) + "\n"
     if not hasattr(_module(format), "joined"):
@@ -105,21 +107,21 @@ def joined(pages: Sequence[str], format: str) -> str:
 
 
 def screen(result: Result, width: int) -> str:
-    """The text report of any result, so many characters wide, without colours; of what has none its headline."""
+    """Return the text report of any result, `width` characters wide, without colours; of what has none its headline."""
     if not result.word:
         return result.headline
     return str(render(result, "text", width=width, tell=lambda _: None))
 
 
 def page(result: Result, rows: int) -> str:
-    """The page of a result for a browser with so many rows of each table; "" where it has none."""
+    """Return the page of a result for a browser, with so many rows of each table; "" where it has none."""
     if not can_show("html", result.word):
         return ""
     return str(render(result, "html", limit=rows, tell=lambda _: None))
 
 
 def able(word: str) -> list[str]:
-    """The formats that can show a result, by its word."""
+    """Return the formats that can show results of this word."""
     return [format for format in NAMES if can_show(format, word)]
 
 
@@ -132,7 +134,7 @@ def can_show(format: str, word: str) -> bool:
 
 
 def check(format: str, word: str) -> None:
-    """UsageError where a format cannot show a result; `word` as in `able`."""
+    """Raise UsageError where a format cannot show results of this word."""
     if not can_show(format, word):
         words = _words_of(format)
         shows = " and ".join(words) if words else "other results"
@@ -147,7 +149,7 @@ def _words_of(format: str) -> tuple[str, ...]:
 
 
 def suffix(format: str) -> str:
-    """The file name suffix of `format`, with its dot: `.xlsx`."""
+    """Return the file name suffix of `format`, with its dot: `.xlsx`."""
     return str(_module(format).SUFFIX)
 
 
@@ -164,7 +166,7 @@ def format_of_name(name: str) -> tuple[str | None, str]:
 
 
 def title(format: str) -> str:
-    """What `format` is good for, in a few words."""
+    """Return what `format` is good for, in a few words."""
     return str(_module(format).TITLE)
 
 
@@ -175,7 +177,7 @@ def _module(format: str) -> ModuleType:
 
 
 def encodable(text: str, encoding: str | None) -> str:
-    """`text` with ASCII for the signs of reports where `encoding` lacks one of those in it; other texts stay.
+    """Return `text` with ASCII for the signs of reports where `encoding` lacks one of those in it; other texts stay.
 
     >>> encodable("▁▄█ ±2 %, a…b", "ascii"), encodable("▁▄█", "utf-8")
     ('_:#+-2 %, a~b', '▁▄█')

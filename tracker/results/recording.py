@@ -147,7 +147,7 @@ class Recording(Struct, frozen=True, order=True):
         return not records.isdisjoint(self.incomplete.forbids)
 
     def sign(self, rests_on: frozenset[str]) -> tuple[str, ...]:
-        """What must be equal for a measure that rests on these words to be comparable."""
+        """Return what must be equal for a measure that rests on these words to be comparable."""
         return tuple(getattr(self, one.field) for one in ASPECTS if one.disturbs & rests_on)
 
 
@@ -206,7 +206,7 @@ def _is_on(value: str) -> bool:
 
 
 def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
-    """What a series of this kind and metric rests on, recorded on this timeline (`device`, `host`).
+    """Return what a series of this kind and metric rests on, recorded on this timeline (`device`, `host`).
 
     >>> sorted(rests_on("op", "device_self_ns", "device")), sorted(rests_on("kernel", "total_ns", "device"))
     (['keys with input shapes', 'names of operators and kernels'], ['names of operators and kernels'])
@@ -275,7 +275,7 @@ def incomplete_cells(keys: Sequence[SeriesKey], recordings: Sequence[Recording])
 
 
 def has_shapes(shaped: int, ops: int) -> bool | None:
-    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
+    """Return whether operators were recorded with shapes, by how many of them have any; None without operators.
 
     A few with shapes among many without, such as collectives that carry their sizes, are none.
     """

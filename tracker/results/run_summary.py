@@ -1,6 +1,6 @@
-"""What a report says of one run in few words: numbers that its tables add up to, made when they are asked for.
+"""The summary of one run: numbers that its tables add up to, and the largest of their rows.
 
-Everything here is made of `Shown` alone. Rows are dicts by column, None for missing.
+Everything is computed from `Shown` alone, when a report needs it. Rows are dicts by column, None for missing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_
 RANKS_BESIDE: Final = 4
 """More ranks than this are summed up as the fastest, the median and the slowest one."""
 _WORTH_A_SENTENCE: Final = 0.05
-"""Idle time as a part of the step from which on its reason is said."""
+"""Part of the step from which on idle time is explained."""
 _TIMES_AND_SHARE: Final = (
     "calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share",
 )  # fmt: skip

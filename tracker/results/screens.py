@@ -161,8 +161,9 @@ class Result(Struct, frozen=True, eq=False):
 
 
 class Frame:
-    """An attribute of a result with `tables`: the frame of its table of this name, made anew for everybody who asks,
-    who may change it as they like.
+    """An attribute of a result with `tables`: the table of this name as a frame.
+
+    Each caller gets a copy, which may be changed.
     """
 
     def __set_name__(self, owner: type[Result], name: str) -> None:
@@ -177,7 +178,7 @@ class Frame:
 
 
 def frames(count: int) -> Iterator[Frame]:
-    """So many of them, for as many names."""
+    """Yield so many frames, for as many names."""
     return (Frame() for _ in range(count))
 
 

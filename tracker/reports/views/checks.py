@@ -58,7 +58,7 @@ def _checks(title: str, headline: str, gate: Gate, alone: Sequence[Check], rows:
 
 
 def _check(row: GatedRow) -> Check:
-    """What was judged, with its numbers, its verdict and why, on one line."""
+    """Return what was judged, with its numbers, its verdict and why, on one line."""
     name = printable(" ".join(filter(None, (readable(row.name), row.detail))))
     unit = "count" if row.unit == "per_second" else row.unit
     before, after, change = values(unit, row.baseline, row.candidate, row.delta)
@@ -80,8 +80,8 @@ def _check(row: GatedRow) -> Check:
 
 
 def _worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:
-    """What fails or may fail, numbers of the whole run, and of the rest what is at least 0.1 % of its kind; in the
-    order of the result. `whole_ns`: the time that times are parts of.
+    """Return what fails or may fail, numbers of the whole run, and of the rest what is at least 0.1 % of its kind, in
+    the order of the result. `whole_ns`: the time that times are parts of.
     """
 
     def size(row: GatedRow) -> float:
@@ -99,7 +99,7 @@ def _worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:
 
 
 def _tracks(found: Findings, gate: Gate) -> list[Check]:
-    """A check per track of which runs were judged."""
+    """Return a check per track of which runs were judged."""
     checks = []
     for row in records(found.tables["lines"]):
         where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))

@@ -41,14 +41,14 @@ def _calls(row: Row) -> str:
 
 
 def sides(calls: str = "calls", of: str = "ns") -> list[Column]:
-    """The columns that every comparison ends with: calls unless these are "", both values, change, relative change."""
+    """Return the columns that every comparison ends with: calls (unless ""), both values, change, relative change."""
     names = (f"baseline_{of}", f"candidate_{of}", f"delta_{of}")
     numbers = group(_HEADS, lambda row: [*values(of, *(row[name] for name in names)), diff_text(row)])
     return [*([Column(calls, _calls, drop=1)] if calls else []), numbers]
 
 
 def verdicts(rows: Columns) -> list[Column]:
-    """The verdict, the change that it rests on, and q; none where nothing of the rows was judged."""
+    """Return the columns of the verdict, of the change that it rests on and of q; none where no row was judged."""
     if not rows.has("verdict"):
         return []
     heads = (Column("verdict", left=True), Column("judged", drop=2), Column("q", drop=3))
@@ -56,12 +56,12 @@ def verdicts(rows: Columns) -> list[Column]:
 
 
 def metric_words(diff: Diff) -> str:
-    """What the times of ops are, in words."""
+    """Return what the times of operators are, in words."""
     return "host self time" if diff.metric == "host_self_ns" else "device self time"
 
 
 def filters(diff: Diff) -> str:
-    """The filters that leave operators out of the tables, as on the command line; empty without any."""
+    """Return the filters that leave operators out of the tables, as on the command line; empty without any."""
     chosen = diff.options
     words = [("--op", chosen.op), ("--module", chosen.module)]
     if chosen.minimum_ns is not None:
@@ -90,18 +90,18 @@ def _compared(
     title: str, keys: Sequence[Column], rows: Columns, limit: int | None, *extra: Column, of: str = "ns",
     calls: str = "calls", **parts: Any,
 ) -> Table:  # fmt: skip
-    """Rows by change: the columns of their keys, both sides, `extra` columns, and the verdicts where there are any."""
+    """Return rows by change: their keys, both sides, `extra` columns, and verdicts where there are any."""
     columns = [*keys, *sides(calls, of), *extra, *verdicts(rows)]
     return table_of(title, columns, rows, limit, tone=lambda row: tone(row, row[f"delta_{of}"]), **parts)
 
 
 def _series(diff: Diff, name: str, kind: str) -> Callable[[Row], Target | None]:
-    """The history of the series of this kind that the column `name` of a row names."""
+    """Return what finds the history of the series of this kind that the column `name` of a row names."""
     return series_of(diff.candidate.workload, name, ("--kind", kind))
 
 
 def overall(diff: Diff, limit: int | None) -> list[Table]:
-    """Where the time of a step went, on both sides; what is zero on both is left out."""
+    """Return where the time of a step went, on both sides; what is zero on both is left out."""
     rows = diff.tables["overall"]
     shown = [row for row in records(rows) if not row["baseline_value"] == row["candidate_value"] == 0]
     counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
@@ -128,13 +128,13 @@ def overall(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def history_of_run(diff: Diff, metric: str) -> Target | None:
-    """The history of a number of whole runs; None for one that no series follows."""
+    """Return the history of a number of whole runs; None for one that no series follows."""
     return sections.history_of(diff.candidate.workload, sections.SERIES_OF_RUN.get(metric), ("--kind", "run"))
 
 
 def operators(diff: Diff, limit: int | None) -> list[Table]:
-    """Ops by change of their own time, with that of the host beside the device's; then what carries the change, with
-    the place in the code.
+    """Return operators by change of their own time, with that of the host beside the device's; then what carries the
+    change, with the place in the code.
     """
 
     def name_of(row: Row) -> str:
@@ -172,20 +172,20 @@ def _lead(diff: Diff, rows: Columns) -> str:
 
 
 def _still_open(row: Row) -> str:
-    """What an older finding of the row says; "" for nothing."""
+    """Return what an older finding says of the row; "" for nothing."""
     reason = str(row.get("reason") or "")
     return reason if reason.startswith(STILL) else ""
 
 
 def _too_small(rows: Columns) -> str:
-    """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
+    """Say why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
     found = "verdict" in rows and ("BELOW_LIMIT", REASONS["CONTRIBUTION"]) in rows.rows("verdict", "reason")
     least = cells.percent(DEFAULTS.floor)
     return f"BELOW_LIMIT: significant, but too small a part of the step, usually below {least}." if found else ""
 
 
 def _causes(diff: Diff, limit: int | None) -> Table:
-    """The ops with the largest changes: by their calls, by the time of each, and where they are in the code."""
+    """Return the operators with the largest changes: by calls, by the time of each, and where they are in the code."""
     found = diff.explanation
 
     def name(cause: Cause) -> str:
@@ -216,8 +216,8 @@ def _causes(diff: Diff, limit: int | None) -> Table:
 
 
 def kernels(diff: Diff, limit: int | None) -> list[Table]:
-    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name, and
-    with their own shapes where that profiler knows them.
+    """Return kernels by change of their total time, with the type that an NPU's profiler names where it is not the
+    name, and with their own shapes where that profiler states them.
     """
     rows = diff.tables["kernels"]
 
@@ -240,7 +240,7 @@ def kernels(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def metrics(diff: Diff, limit: int | None) -> list[Table]:
-    """Kernel metrics of both sides, those of the kernel that changed most first."""
+    """Return kernel metrics of both sides, those of the kernel that changed most first."""
     moved = {True: "yes", False: "no"}
     columns = [
         col("kernel", "name", **NAME), SHAPES, col("metric", **NAME), *_MEANS,
@@ -259,12 +259,12 @@ def _colour(row: Row) -> str:
 
 
 def _span(name: str) -> Callable[[Row], str]:
-    """A time on both sides."""
+    """Return what writes a time of both sides."""
     return lambda row: pair(*values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)[:2])
 
 
 def communication(diff: Diff, limit: int | None) -> list[Table]:
-    """Collectives by change of their total time; then the parts of that time, as far as they are known."""
+    """Return collectives by change of their total time; then the parts of that time, as far as they are known."""
     rows = diff.tables["communication"]
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
     extra = (exposed, *_measures_with_words("communication"))
@@ -282,7 +282,7 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def links(diff: Diff, limit: int | None) -> list[Table]:
-    """A line per collective and transport: what all links together moved, and how fast; then from rank to rank."""
+    """Return a line per collective and transport: what all links moved together, and how fast; then per two ranks."""
     rows = diff.tables["communication_links"]
     whole, ends = rows.taken(~rows.known("source_rank")), rows.taken(rows.known("source_rank"))
 
@@ -310,7 +310,7 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def memory(diff: Diff, limit: int | None) -> list[Table]:
-    """Ops by change of the bytes that they allocate."""
+    """Return operators by change of the bytes that they allocate."""
     return [
         _compared(
             SECTION["memory"].title, [OPERATOR, SHAPES, sections.ALLOCATOR], diff.tables["memory"], limit,
@@ -328,8 +328,8 @@ def memory_over_time(diff: Diff) -> Iterator[Table]:
         return
     labels = [label for label, points in chart.curves if points]
     peaks = {max(range(len(own)), key=lambda at: own[at] or 0.0) for own in (one.values for one in drawn.series)}
-    apart = math.ceil(len(drawn.names) / _MOMENTS)
-    chosen = sorted({*range(0, len(drawn.names), apart), *peaks})
+    distance = math.ceil(len(drawn.names) / _MOMENTS)
+    chosen = sorted({*range(0, len(drawn.names), distance), *peaks})
     # no side has a value before its first one
     chosen = [at for at in chosen if any(one.values[at] is not None for one in drawn.series)]
     text = cells.form("bytes", [value for one in drawn.series for value in one.values])
@@ -339,7 +339,7 @@ def memory_over_time(diff: Diff) -> Iterator[Table]:
 
 
 def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
-    """Who held the memory when it was most, on both sides, by change; with the sum of each component."""
+    """Return who held the memory when it was most, on both sides, by change; with the sum of each component."""
     rows = diff.tables["memory_peak"]
     every = records(rows)
     components = sorted({row["component"] for row in every})
@@ -365,7 +365,7 @@ def memory_peak(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
-    """The largest single allocations of both sides, the largest of an op beside the largest of it."""
+    """Return the largest single allocations of both sides, the largest of an operator beside its largest."""
 
     def held(row: Row) -> str:
         texts = []
@@ -385,7 +385,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
 
 
 def modules(diff: Diff, limit: int | None) -> list[Table]:
-    """Modules by change of the time of their ops."""
+    """Return modules by change of the time of their operators."""
 
     def link(row: Row) -> Target | None:
         if diff.candidate.workload in cells.UNSAID:

@@ -119,7 +119,7 @@ _OP: Final = replace(OPERATOR, cell=of("op"))
 
 
 def document(shown: Shown, look: Look) -> Document:
-    """The first screen has the parts of a step and the largest operators; a tree that was chosen takes their place."""
+    """Return the report of a run: first the parts of a step and the largest operators, or the tree that was chosen."""
     remarks = _remarks(shown)
     notes = []
     if shown.bottleneck is not None:
@@ -254,7 +254,7 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 
 
 def _is_log(shown: Shown) -> bool:
-    """Whether a log was read, which knows no operators."""
+    """Return whether a log was read, which has no operators."""
     return shown.run.get("format") == LOG_COUNTERS
 
 
@@ -453,7 +453,7 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
 
 
 def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
-    """The first rows; where the table is split by stage, rank or step, a first column names them."""
+    """Return the first rows; where the table is split by stage, rank or step, a first column names them."""
     of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
     return table_of(title, [*of, *columns], rows, limit, **parts)
 
@@ -463,7 +463,7 @@ def _grain(row: Row) -> str:
 
 
 def overall(shown: Shown, limit: int | None) -> list[Table]:
-    """Where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
+    """Return where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
     ranks = records(shown.tables["overall"])
     spread = {row["metric"]: row for row in records(shown.tables["rank_summary"])}
     beside = len(ranks) <= RANKS_BESIDE
@@ -488,9 +488,11 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
     hidden = () if has_device(shown) else _DEVICE_ONLY
     rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
-    what = steps_words(shown.options.steps) if shown.options.steps else "the whole capture"
+    what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
     has_steps = len(shown.tables["steps"]) > 1
-    what = f"per step and over {what}" if has_steps else what
+    if has_steps:
+        over = steps_words(shown.options.steps) if shown.options.steps else "the whole capture"
+        what = f"per step and over {over}"
     title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
     columns = [
         Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
@@ -501,7 +503,7 @@ def overall(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def _spread(name: str, row: Row | None) -> list[str]:
-    """Minimum, median, maximum and where the maximum is."""
+    """Return minimum, median, maximum and where the maximum is."""
     if row is None:
         return [MISSING_TEXT] * 4
     ends = [cell(row[end], unit_of(name), row["maximum"]) for end in ("minimum", "median", "maximum")]
@@ -510,8 +512,8 @@ def _spread(name: str, row: Row | None) -> list[str]:
 
 
 def _steps(shown: Shown) -> Table:
-    """The spread over all steps and ranks. Where rows are means of several steps, only the shortest and the longest
-    are known at most.
+    """Return the spread over all steps and ranks. Where rows are means of several steps, at most the shortest and the
+    longest one are known.
     """
     summary, steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}, shown.tables["steps"]
     means = bool(summary) and all(row["median"] is None for row in summary.values())
@@ -533,7 +535,7 @@ def _steps(shown: Shown) -> Table:
 
 
 def operators(shown: Shown, limit: int | None) -> list[Table]:
-    """Ops with the most time, summed over modules, phases and types; device times only where there is a device.
+    """Return operators with the most time, summed over modules, phases and types; device times where there is a device.
 
     `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
     """
@@ -548,8 +550,9 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def kernels(shown: Shown, limit: int | None) -> list[Table]:
-    """Kernels, then copies and memsets, with the most time; with shapes where rows look alike without. The number per
-    step is that of all rows of a kernel, and stands in the first of them.
+    """Return kernels, then copies and memsets, with the most time; with shapes where rows look alike without.
+
+    The number per step is that of all rows of a kernel, and stands in the first of them.
     """
     found = []
     for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
@@ -572,8 +575,9 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def _distinguished(rows: list[Row]) -> list[Row]:
-    """Each kernel with the name and the shapes to show: shapes (else those of its op) where rows would look alike, the
-    profiler's own name where they still do; and whether it is the first row of its kernel.
+    """Return each kernel with the name and the shapes to show, and whether it is the first row of its kernel.
+
+    Shapes (else those of its operator) where rows would look alike, the profiler's own name where they still do.
     """
     first: dict[tuple[str, ...], Row] = {}
     for row in rows:
@@ -592,8 +596,8 @@ def _distinguished(rows: list[Row]) -> list[Row]:
 
 
 def metrics(shown: Shown, limit: int | None) -> list[Table]:
-    """For the kernels with most time, what their calls were busy with: the pipes that worked longest; then all metrics,
-    of each kernel those that are nothing but zeros last.
+    """Return, for the kernels with most time, the pipes that worked longest in their calls; then all metrics, of each
+    kernel those that are nothing but zeros last.
     """
 
     def pipe(row: Row) -> str:
@@ -617,7 +621,7 @@ def metrics(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def communication(shown: Shown, limit: int | None) -> list[Table]:
-    """Collectives with the most time; of the parts of it those that the source tells apart."""
+    """Return collectives with the most time; of the parts of it those that the source tells apart."""
     rows = shown.tables["communication"]
     times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
     times |= {name: column for name, column in sections.COLLECTIVE_PARTS.items() if rows.has(name)}
@@ -629,7 +633,7 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def links(shown: Shown, limit: int | None) -> list[Table]:
-    """Per transport and group what all links together moved and how fast; from rank to rank; by size of packet."""
+    """Return what links moved and how fast: per transport and group, from rank to rank, and by size of packet."""
     found, every = [], records(shown.tables["link_totals"])
     transport = col("transport")
     moved = [
@@ -654,7 +658,7 @@ def links(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def memory(shown: Shown, limit: int | None) -> list[Table]:
-    """Ops that allocate most."""
+    """Return operators that allocate most."""
     sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
     columns = [
         _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
@@ -684,7 +688,7 @@ def _name_course(course: MemoryCourse) -> str:
 
 
 def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
-    """Who held the memory when it was most, of the rank with the highest peak; with a line per component."""
+    """Return who held the memory when it was most, of the rank with the highest peak; with a line per component."""
     peak = find_highest_peak(shown)
     peaks, own, rank = peak.totals, peak.owners, peak.rank
     several = len(peaks) > 1
@@ -704,7 +708,7 @@ def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def _since(time_ns: int | None, step: int | None) -> str:
-    """A moment: its time from the start of the capture, and its step."""
+    """Return a moment: its time from the start of the capture, and its step."""
     if time_ns is None:
         return ""
     where = f", step {number(step)}" if step is not None and step >= 0 else ""
@@ -712,7 +716,7 @@ def _since(time_ns: int | None, step: int | None) -> str:
 
 
 def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
-    """The largest single allocations."""
+    """Return the largest single allocations."""
 
     def held(row: Row) -> str:
         return "not released" if row["is_released"] == 0 else cell(row["held_ns"], "ns")
@@ -726,8 +730,8 @@ def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def counters(shown: Shown, limit: int | None) -> list[Table]:
-    """A line per table and measurement of the profiler: over how many things, its mean where it is of one, and where
-    it is largest; then every number, those that never were anything but zero last.
+    """Return a line per table and measurement of the profiler: over how many things, its mean where it is of one, and
+    where it is largest; then every number, those that never were anything but zero last.
     """
     source, measurement = col("source"), col("measurement", "attribute", **NAME)
     columns = [
@@ -742,7 +746,7 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def idle(shown: Shown, limit: int | None) -> list[Table]:
-    """Why the device does nothing, and how far ahead of it the host launches."""
+    """Return why the device does nothing, and how far ahead of it the host launches."""
     why = [*sections.WHY_IDLE, col("gaps"), _PER_STEP, col("total", "ns"), _SHARE]
     ahead = [
         col("stream"), col("kernels"),
@@ -757,7 +761,7 @@ def idle(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
-    """What makes a section of one table, whose columns are always the same."""
+    """Return what makes a section of one table, whose columns are always the same."""
     return lambda shown, limit: [_table(f"{title}{_over_all(shown)}", columns, shown.tables[name], limit)]
 
 

@@ -64,7 +64,7 @@ def write(book: Book, diff: Diff, view: View, look: Look) -> None:
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
-    """The word of DIFF Filter and whether the candidate is worse: more time or memory, and not by a small change."""
+    """Return the word of DIFF Filter, and whether the candidate is worse: more time or memory, by no small change."""
     status = row.get("status", BOTH)
     if status in (ADDED, REMOVED, UNMATCHED):
         return str(status), status == ADDED and bool(delta)
@@ -78,7 +78,7 @@ def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
 
 
 def _sides(*columns: tuple[str, str]) -> list[Field]:
-    """(header, name) of each column: all of the baseline, then all of the candidate."""
+    """Return the fields of columns (header, name): all of the baseline, then all of the candidate."""
     pairs = [both(header, name) for header, name in columns]
     return [*chain(*zip(*pairs, strict=True))]
 
@@ -257,7 +257,7 @@ _TREE: Final = (
 
 
 def _fields(diff: Diff, fields: Sequence[Field], table: Columns) -> list[Field]:
-    """The columns of a sheet of `table`: with the words of this diff, and verdicts where there are any."""
+    """Return the columns of a sheet of `table`: with the words of this diff, and verdicts where there are any."""
     on_host = diff.metric == "host_self_ns"
     place, time = ("Host", "Host Self Time") if on_host else ("Device", "Device Duration")
     listed = [*fields, *(_VERDICT if table.has("verdict") else ())]
@@ -384,7 +384,7 @@ def _notes(heading: str, lines: Sequence[str]) -> _Block:
 
 
 def _explanation(diff: Diff) -> Iterator[_Block]:
-    """The small tables of the sheet, in reading order."""
+    """Yield the small tables of the sheet, in reading order."""
     explanation = diff.explanation
     yield explanation.headline, [], []
     if explanation.remarks:

@@ -267,7 +267,7 @@ def _spread_of_ranks(values: F64) -> F64:
 
 def _shares_of_step(keys: Sequence[SeriesKey], values: F64) -> F64:
     """Return each time as a fraction of the step, or of the span of device activity where no step is known."""
-    # keys are sorted, so that what a trace says goes before what is measured in another way
+    # keys are sorted, so that what a trace says comes before what is measured in another way
     of_run: dict[str, int] = {}
     for place, key in enumerate(keys):
         if key.kind == RUN:

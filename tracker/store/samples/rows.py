@@ -328,7 +328,7 @@ def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: 
     ]
     for place, name in enumerate(STATISTICS):
         numbers = samples.numbers[order, place]
-        # nobody can see half a nanosecond of a microsecond; in SQLite a whole number takes half the room
+        # half a nanosecond of a microsecond shows in no report; in SQLite a whole number takes half the room
         shown = numbers if name in ("value", "calls") else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
         columns.append(bulk.floats(name, shown))
     columns.append(bulk.floats("share", samples.share[order]))
