@@ -181,6 +181,7 @@ def test_an_issue_opens_with_the_headline_and_the_page(db):
     found = page.get("/incident/I-1")
     (address,) = [one for one in found.hrefs("p") if one.startswith("https://git.example/")]
     query = dict(parse_qsl(urlsplit(address).query))
-    assert query["title"] == found.headline.split(" REGRESSED")[0].replace("→", "->")
+    headline = found.headline.split(" REGRESSED")[0].replace("→", "->")
+    assert query["title"] == f"gpt {headline}"
     assert query["body"].startswith("### ") and len(address) < 8_000
     assert "open an issue" not in Browser(db).logged_in().get("/incident/I-1").text

@@ -290,7 +290,8 @@ class _Pages:
         issue = ""
         if markdown:
             headline = found.makes()[0](Look()).headline
-            issue = _issue_address(self._site.settings.page.issue_url, headline, str(markdown))
+            title = f"{found.versions[0]} {headline}" if found.versions else headline
+            issue = _issue_address(self._site.settings.page.issue_url, title, str(markdown))
         around = self._around(
             asked.page, reader, sought, formats=tuple(formats),
             link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
