@@ -126,3 +126,17 @@ def test_no_choice_leads_to_a_workload_without_the_rest(tmp_path):
         assert not [link for link in offered if "bert" in link], address
         assert any("workload=gpt" in link for link in offered), address
         assert {link: page.get(link).status for link in offered} == dict.fromkeys(offered, 200), address
+
+
+def test_a_row_of_a_workload_on_two_devices_leads_to_its_own(tmp_path):
+    with open_store(str(tmp_path / "t.db")) as store:
+        save(store, "v1", "gpt", ops=[("mm", 400_000)], steps=3)
+        save(store, "v1", "gpt", ops=[("mm", 500_000)], steps=3, device=Device("AMD", "MI300X"))
+    page = Browser(tmp_path / "t.db").logged_in()
+    found = {address for address in page.get("/").hrefs("article") if "workload=gpt" in address}
+    assert {address for address in found if "MI300X" in address} == {
+        "/runs?version=v1&workload=gpt&device=AMD+MI300X",
+        "/history?key=step&workload=gpt&device=AMD+MI300X",
+    }
+    assert {address: page.get(address).status for address in found} == dict.fromkeys(found, 200)
+    assert "AMD MI300X" in page.get("/history?key=step&workload=gpt&device=AMD+MI300X").text

@@ -63,8 +63,12 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     courses: dict[int, list[Row]] = {}
     for point in records(board.tables["points"]):
         courses.setdefault(point["line"], []).append(point)
+    devices: dict[str, set[str]] = {}
     for at, line in enumerate(lines):
         line["course"] = courses.get(at, [])
+        devices.setdefault(line["workload"], set()).add(line["device"])
+    for line in lines:
+        line["has_other_devices"] = len(devices[line["workload"]]) > 1
     has_good = any(line["good_change"] is not None for line in lines)
     is_pinned = any(line["pinned_version"] for line in lines)
     # a narrow browser has room for the workload, one change, the verdict, and what is new
@@ -139,6 +143,14 @@ def _of_workload(line: Row) -> tuple[str, str]:
     return "--workload", str(line["workload"])
 
 
+def _of_track(line: Row) -> list[tuple[str, str]]:
+    """Return the options that ask for a track: its workload, and its device where the workload has several."""
+    options = [_of_workload(line)]
+    if line["has_other_devices"]:
+        options.append(("--device", str(line["device"])))
+    return options
+
+
 def _diff_with(name: str) -> Callable[[Row], Target | None]:
     """Return what makes the diff of the newest version with the one that `name` holds; None where that is none."""
 
@@ -158,21 +170,21 @@ def _diff_with_level(line: Row) -> Target:
 
 
 def _runs(line: Row) -> Target:
-    return Target("runs", (("--version", line["version"]), _of_workload(line)))
+    return Target("runs", (("--version", line["version"]), *_of_track(line)))
 
 
 def _step_history(line: Row) -> Target:
-    return Target("history", (("KEY", "step"), _of_workload(line)))
+    return Target("history", (("KEY", "step"), *_of_track(line)))
 
 
 def _peak_history(line: Row) -> Target | None:
     if line["peak_allocated_bytes"] is None:
         return None
-    return Target("history", (("KEY", "peak memory"), ("--kind", "run"), _of_workload(line)))
+    return Target("history", (("KEY", "peak memory"), ("--kind", "run"), *_of_track(line)))
 
 
 def _findings(line: Row) -> Target:
-    return Target("findings", (_of_workload(line),))
+    return Target("findings", (*_of_track(line),))
 
 
 def _last_run(line: Row) -> Target | None:
@@ -183,7 +195,7 @@ def _link(line: Row) -> Target:
     """The worst incident of a track, else the history of its step."""
     if line["incident_id"] is not None:
         return Target("incident", (("ID", f"I-{line['incident_id']}"),))
-    return Target("history", (("KEY", "step"), ("--workload", line["workload"])))
+    return _step_history(line)
 
 
 def _change(value: float | None) -> str:
