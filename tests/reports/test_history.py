@@ -7,6 +7,8 @@ import pytest
 from tests.reports import workbooks
 from tracker import reports
 from tracker.columns import Columns
+from tracker.reports.rows import records
+from tracker.reports.views.history import plot_of, points_of
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
 
 MS = 1_000_000
@@ -197,3 +199,18 @@ def test_every_format_has_all_versions(found, format):
     document = reports.render(found, format)
     text = workbooks.dump(document) if isinstance(document, bytes) else document
     assert all(version in text for version in ("v1", "v2", "v3", "v4", "v5"))
+
+
+def test_band_of_each_level_holds_all_of_its_runs():
+    """Two versions at 100 ms, then two at 130: the first level reaches from 99 to 103.02 ms."""
+    points = [
+        point("v1", 100 * MS),
+        point("v2", 102 * MS),
+        point("v3", 130 * MS, "REGRESSED", 0.28, change_point=True),
+        point("v4", 131 * MS),
+    ]
+    (one,) = records(history(points).tables["series"])
+    (series,) = plot_of(history(points), [one], {7: points_of(history(points))[7]}).series
+    assert [(first, last) for first, last, _, _ in series.levels] == [(0, 1), (2, 3)]
+    assert series.levels[0][2:] == (99 * MS, 102 * MS * 1.01)
+    assert reports.render(history(points), "html").count("<path class=levels") == 1

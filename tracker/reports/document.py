@@ -156,7 +156,8 @@ class Marker(Struct, frozen=True):
 class PlotSeries(Struct, frozen=True):
     """A series of a plot, one value per position and None where it has none. `runs`: the values of the runs of each;
     `words`: to be read at a point, and `tones`: worse, better or nothing; `says`: what else is known of a point.
-    `is_change`: the values are changes, which have a sign.
+    `is_change`: the values are changes, which have a sign. `levels`: the first and the last position of each level,
+    with the smallest and the largest value of its runs.
     """
 
     label: str
@@ -167,6 +168,7 @@ class PlotSeries(Struct, frozen=True):
     tones: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     is_change: bool = False
+    levels: tuple[tuple[int, int, float, float], ...] = ()
 
 
 class Choices(Struct, frozen=True):

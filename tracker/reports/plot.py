@@ -241,6 +241,8 @@ def _course(
     order = sorted(range(len(x_of)), key=x_of.__getitem__)
     path = line_path([(x_of[place], values[place]) for place in order], y_of)
     parts = []
+    if count == 1 and series.levels and values == [*series.values]:
+        parts.append(f'<path class=levels d="{_level_bands(series, x_of, y_of)}"/>')
     if count == 1 and series.runs and values == [*series.values]:
         if len(x_of) > _MOST_DOTS:
             parts.append(f'<path class=band d="{_band(series, x_of, y_of)}"/>')
@@ -291,6 +293,21 @@ def _band(series: PlotSeries, x_of: Sequence[float], y_of: Callable[[float], flo
             upper.append(f"{x_of[order[start]]:.2f} {y_of(max(own)):.1f}")
             lower.append(f"{x_of[order[start]]:.2f} {y_of(min(own)):.1f}")
     return f"M{'L'.join([*upper, *reversed(lower)])}z" if upper else ""
+
+
+def _level_bands(series: PlotSeries, x_of: Sequence[float], y_of: Callable[[float], float]) -> str:
+    """Return the outline of each level: from half-way to the position before it to half-way to the one behind it.
+
+    By date versions may stand in another order than they came: then levels have no outline.
+    """
+    if list(x_of) != sorted(x_of):
+        return ""
+    parts = []
+    for first, last, low, high in series.levels:
+        left = (x_of[first - 1] + x_of[first]) / 2 if first else 0.0
+        right = (x_of[last] + x_of[last + 1]) / 2 if last + 1 < len(x_of) else 100.0
+        parts.append(f"M{left:.2f} {y_of(high):.1f}H{right:.2f}V{y_of(low):.1f}H{left:.2f}z")
+    return "".join(parts)
 
 
 def _rules(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
@@ -532,6 +549,8 @@ def _legend(drawn: Plot, ticks: Sequence[float], write: Callable[[float], str]) 
         for kind, (shape, words) in _MARKS.items()
         if kind in kinds
     ]
+    if len(drawn.series) == 1 and drawn.series[0].levels and drawn.axis != "change":
+        parts.append("the band is what the runs of a level reach")
     if ticks[0] > 0:
         parts.append(f"the axis begins at {_text(write(ticks[0]))}")
     return f'<p class="legend">{"".join(f"<span>{part}</span>" for part in parts)}</p>' if parts else ""

@@ -80,11 +80,32 @@ def spark(drawn: Trend | None) -> Markup:
             )
         elif is_last:
             dots.append(f"<circle cx={x:.1f} cy={y:.1f} r=2.5>{title(says)}</circle>")
+    bands = []
+    for first, last, smallest, largest in _levels_of_course(drawn):
+        left, right = x_of[first] - 3, x_of[last] + 3
+        bands.append(f"M{left:.1f} {y_of(largest) - 1:.1f}H{right:.1f}V{y_of(smallest) + 1:.1f}H{left:.1f}z")
     says = f"{points[0][0]} to {points[-1][0]}: {text(min(values))} to {text(max(values))}"
     return Markup(
         f'<svg class=spark width={width} height={height} role=img aria-label="{_text(says)}">'
-        f'<path class=line d="{line}"/>{"".join(dots)}</svg>'
+        f'<path class=levels d="{"".join(bands)}"/><path class=line d="{line}"/>{"".join(dots)}</svg>'
     )
+
+
+def _levels_of_course(drawn: Trend) -> Iterator[tuple[int, int, float, float]]:
+    """Yield the levels of a course: first and last place, smallest and largest value; one begins with each change."""
+    first: int | None = None
+    last, values = 0, list[float]()
+    for place, (_, value, _, _, tone) in enumerate(drawn.points):
+        if value is None:
+            continue
+        if first is not None and tone in TONED:
+            yield first, last, min(values), max(values)
+            first, values = None, []
+        first = place if first is None else first
+        last = place
+        values.append(value)
+    if first is not None:
+        yield first, last, min(values), max(values)
 
 
 def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tuple[float, float] | None]:

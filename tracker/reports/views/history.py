@@ -367,7 +367,30 @@ def _plot_series(
         words=tuple(words),
         tones=tuple(cells.TONES.get(word, "") for word in words),
         says=tuple("" if point is None else _says(point) for point in points),
+        levels=tuple(_levels(points)),
     )
+
+
+def _levels(points: Sequence[Row | None]) -> Iterator[tuple[int, int, float, float]]:
+    """Yield the levels of a series: their first and last version, and the smallest and the largest run between them.
+
+    A level begins with a lasting change, and where the series comes back to an older one. A version without a value is
+    in none, and what the points of several tracks say in turn has no levels.
+    """
+    first: int | None = None
+    ends: list[float] = []
+    for place, point in enumerate(points):
+        if point is None or point["value"] is None:
+            continue
+        begins = point["change_point"] or point["back_to"] is not None
+        if first is not None and begins:
+            yield first, place - 1, min(ends), max(ends)
+            first, ends = None, []
+        if first is None:
+            first = place
+        ends += [point["minimum"], point["maximum"]]
+    if first is not None:
+        yield first, len(points) - 1, min(ends), max(ends)
 
 
 def _says(point: Row) -> str:
