@@ -51,14 +51,13 @@ class Reply(Struct):
 class Browser:
     """Requests to one server, with a cookie once it is logged in."""
 
-    def __init__(self, path, *, client="127.0.0.1", page=None, alerts=None, **policy) -> None:
+    def __init__(self, path, *, client="127.0.0.1", page=None, alerts=None, named=None, **policy) -> None:
         self.access = Access(Rules(**policy))
         self.client, self.cookie, self.last = client, "", None
         own = {"page": page or config.PageRoles(), "alerts": alerts or config.Alerts()}
         settings = replace(config.load(str(path)), **own)
-        self.app = make(
-            Site(settings, self.access, lambda writes: open_store(str(path), create=False, read_only=not writes))
-        )
+        site = Site(settings, self.access, lambda writes: open_store(str(path), create=False, read_only=not writes))
+        self.app = make(replace(site, named=named) if named else site)
 
     def logged_in(self) -> Browser:
         cookie = self.get(f"/login?token={self.access.once}").headers["set-cookie"]

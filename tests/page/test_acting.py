@@ -175,6 +175,18 @@ def test_an_incident_is_there_as_markdown(page):
     assert 'data-copies="as-markdown"' in text and "as-markdown" not in page.get("/").text
 
 
+def test_what_is_copied_names_no_database_of_the_server(db):
+    """Who reads it elsewhere has another one; the commands on the page itself name it."""
+
+    def with_database(text, written):
+        return text.replace("tracker explain", "tracker explain --db here.db")
+
+    text = Browser(db, named=with_database).logged_in().get("/incident/I-1").text
+    copied = html.unescape(re.search(r'<pre id="as-markdown".*?>(.*?)</pre>', text, re.DOTALL)[1])
+    assert "tracker explain" in copied and "--db" not in copied
+    assert "tracker explain --db here.db" in text
+
+
 def test_an_issue_opens_with_the_headline_and_the_page(db):
     template = "https://git.example/issues/new?title={title}&body={text}"
     page = Browser(db, page=config.PageRoles(issue_url=template)).logged_in()

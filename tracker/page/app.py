@@ -305,7 +305,12 @@ class _Pages:
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
-        return self._site.named(html.serve(found.makes(), Look(), around), escape)
+        served = html.serve(found.makes(), Look(), around)
+        if not markdown:
+            return self._site.named(served, escape)
+        # what is copied is read where this database has no such place
+        copied = str(around.markdown_lines)
+        return copied.join(self._site.named(part, escape) for part in served.split(copied))
 
     def _trace(self, asked: Inquiry, found: Answer) -> StepTrace:
         """The step that the page shows, else the slowest one."""
