@@ -175,6 +175,13 @@ def test_step_numbers_of_two_cycles_are_counted_on(tmp_path: Path):
     assert warnings == ("numbers of steps stand there twice, as in cycles of one schedule: they are counted on",)
 
 
+def test_marker_without_length_that_stands_there_twice_is_one_step(tmp_path: Path):
+    (capture,), warnings = read_events(tmp_path, [traces.step(3, 0, 0), traces.step(3, 0, 0), traces.op("a", 5, 9)])
+    assert capture.events is not None
+    assert capture.events.markers.step.tolist() == [3]
+    assert warnings == ()
+
+
 def test_nested_markers_of_one_number_are_one_step(tmp_path: Path):
     (capture,), warnings = read_events(tmp_path, [traces.step(1, 10, 50), traces.step(1, 0, 90), traces.op("a", 5, 9)])
     assert capture.events is not None

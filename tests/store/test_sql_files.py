@@ -80,7 +80,11 @@ def test_the_columns_of_an_answer_are_those_that_the_database_gives(store):
     settings = tomllib.loads((STORE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
     samples = settings["tool"]["sqlfluff"]["templater"]["placeholder"]
     del samples["param_style"]
-    known = {name: sample_of(literal) for name, literal in samples.items()} | {"digests": [b"1"], "ids": "{}"}
+    known = {name: sample_of(literal) for name, literal in samples.items()} | {
+        "digests": [b"1"],
+        "ids": "{}",
+        "words": "{}",
+    }
     for name in FILES:
         statement = sql.statement(name)
         with store.connect() as connection:

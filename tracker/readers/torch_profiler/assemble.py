@@ -239,16 +239,19 @@ class _Assembly:
         length = self.markers["end_ns"] - self.markers["start_ns"]
         order = np.lexsort((-length, self.markers["start_ns"], self.markers["step"], process))
         ends: dict[tuple[int, int], int] = {}
+        starts: dict[tuple[int, int], int] = {}
         kept = []
         for row in order.tolist():
             key = int(process[row]), int(self.markers["step"][row])
-            if key not in ends or int(self.markers["start_ns"][row]) >= ends[key]:
+            start_ns = int(self.markers["start_ns"][row])
+            # a marker without length that stands there twice begins where it ends
+            if key not in ends or (start_ns >= ends[key] and start_ns > starts[key]):
                 kept.append(row)
-                ends[key] = int(self.markers["end_ns"][row])
+                starts[key], ends[key] = start_ns, int(self.markers["end_ns"][row])
             elif length[row] > length[kept[-1]]:
                 # it began later and lasts longer than the one that it overlaps
                 kept[-1] = row
-                ends[key] = int(self.markers["end_ns"][row])
+                starts[key], ends[key] = start_ns, int(self.markers["end_ns"][row])
         kept.sort(key=lambda row: int(self.markers["start_ns"][row]))
         chosen = np.array(kept, dtype=np.int64)
         markers = {name: column[chosen] for name, column in self.markers.items()} | {"process": process[chosen]}

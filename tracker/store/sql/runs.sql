@@ -57,8 +57,7 @@ WITH picked AS (
         )
         AND NOT EXISTS (
             SELECT 1
-            -- the linter takes the parameter for a column
-            FROM JSON_EACH(:words) AS e  -- noqa: RF02
+            FROM JSON_EACH(:words) AS e
             WHERE
                 LOWER(
                     'run:' || CAST(r.id AS TEXT) || ' ' || w.name || ' ' || v.label || ' ' || d.vendor || ' ' || d.model
