@@ -79,7 +79,8 @@ def _first_fields(size: int) -> np.dtype[np.void]:
     count = (size - fields["numbers"][1]) // 8
     if 0 < count < _NUMBERS:
         names.append("numbers")
-        formats.append((np.int64, count))
+        # NumPy before 2.0 takes a bare 1 for no array at all
+        formats.append((np.int64, (count,)))
     offsets = [fields[name][1] for name in names]
     return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
 
