@@ -61,7 +61,7 @@ def list_contributions(
 ) -> tuple[Contribution, ...]:
     """Return what carries the change of a step; the `delta_ns` of all rows sum to `delta_ns` exactly.
 
-    Causes by size, at most 8, of which findings are never left out for others, and among them the parts of the step
+    Causes by size, at most 8; findings are never left out for others. Among them are the parts of the step
     that are no operators; then all other causes together, and the rest, where it is known how much the step changed.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;

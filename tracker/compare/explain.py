@@ -68,7 +68,7 @@ def explain(
     recorded: Recorded,
     tables: Mapping[str, Columns],
 ) -> Explanation:
-    """Return the explanation of a Diff. `tables`: its tables, of which overall, idle and kernels are read."""
+    """Return the explanation of a Diff. `tables`: its tables; overall, idle and kernels are read."""
     sides = (baseline, candidate)
     before, after = step_numbers(baseline), step_numbers(candidate)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"

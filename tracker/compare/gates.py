@@ -121,7 +121,7 @@ class _Gating(Struct, frozen=True):
         return gated
 
     def _gate_operator_names(self) -> list[GatedRow]:
-        """Return the findings of operators of which all shapes together are one."""
+        """Return the findings of operators, all shapes of a name together."""
         options = self.diff.options
         if options.module:
             return []
@@ -242,7 +242,7 @@ def _is_cause(key: SeriesKey, cause: str) -> bool:
 
 
 def _sum_names_on_both_sides(rows: Sequence[Row], numbers: str) -> dict[str, tuple[float, float]]:
-    """Return, of every name of which some rows came and some went, the sum of all its rows on either side."""
+    """Return the sum of all rows on either side, for every name with rows that came and rows that went."""
     rows_of_name: dict[str, list[Row]] = {}
     for row in rows:
         if row["name"] is not None:

@@ -182,7 +182,7 @@ def _own_time(row: Row) -> Value:
 
 def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[Row]) -> Leaf | None:
     """Return the host time of the steps that is in no phase, None where it is not known or there is none; nothing of
-    the device, of which such a source has no total.
+    the device, whose total such a source does not have.
     """
     if source.top or source.options.op or source.options.module:
         return None

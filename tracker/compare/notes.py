@@ -306,7 +306,7 @@ def sentences_of_judgement(
 ) -> tuple[str, ...]:
     """Return what was judged against what, what was removed from the verdicts, and which rows have none.
 
-    `counts`: verdict -> how many operators have it; `partial_tables`: tables of which a row is not what was judged;
+    `counts`: verdict -> how many operators have it; `partial_tables`: tables whose rows are not what was judged;
     `why_step_is_not`: why the step has no verdict, "" where it has.
     """
     sentences = [_sentence_on_runs(verdicts, *sides)]

@@ -464,11 +464,16 @@ def with_absent(sides: Sequence[Sums | None]) -> list[Sums]:
 
     A side that does not know its exposed time (None) has none.
     """
-    known = {
-        key: Sum(0.0, None if found.calls is None else 0.0) for side in sides for key, found in (side or {}).items()
-    }
-    absent = {key: nothing for key, nothing in known.items() if ":" in key}
-    return [{} if side is None else {**absent, **side} for side in sides]
+    absent: dict[str, Sum] = {}
+    for side in sides:
+        for key, total in (side or {}).items():
+            # sums of a group have its name behind a colon
+            if ":" in key:
+                absent[key] = Sum(0.0, None if total.calls is None else 0.0)
+    filled: list[Sums] = []
+    for side in sides:
+        filled.append({} if side is None else {**absent, **side})
+    return filled
 
 
 def _parts(sides: Sequence[Sums], group: str) -> list[Metric]:

@@ -256,7 +256,7 @@ def _reduce_to_steps(side: LoadedSide, tree: Tree) -> dict[int, Numbers]:
 
 
 def _lacks_contexts(sides: Sequence[LoadedSide], *, by_step: bool = False) -> bool:
-    """Return whether some run has ops of which it is not known from where they were called."""
+    """Return whether some run has ops without a known caller."""
     for side in sides:
         runs_with_contexts = set(side.query_op_tree(by_step=by_step).listed("run_id"))
         if set(side.query(queries.ops).listed("run_id")) - runs_with_contexts:

@@ -54,7 +54,7 @@ class Judged(Struct, frozen=True, eq=False):
     `verdicts`: of all series; None where the sides were not judged.
     `own_time`: the time by which operators are judged.
     `by_name`: operators are matched by name, so that a row is all shapes of one.
-    `partial_tables`: names of tables of which a row is only a part of a series.
+    `partial_tables`: names of tables whose rows are only parts of series.
     `has_op_series`: the operators of the diff are series, and not made from several.
     `recorded`: how the sides were recorded.
     `least_step_change`: by how much a step must change to be a finding, 0.05 = 5 %.
@@ -274,7 +274,7 @@ def judge(
 
 
 def _find_partial_tables(options: DiffOptions, has_op_series: bool) -> frozenset[str]:
-    """Return the tables of which a row is only a part of what was judged, or more than that."""
+    """Return the tables whose rows are only parts of what was judged, or more than that."""
     tables = set()
     if options.module or not has_op_series:
         tables.add("ops")

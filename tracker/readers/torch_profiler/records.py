@@ -67,7 +67,7 @@ _TEXT: Final = Decoder(str).decode
 
 @cache
 def record_types() -> tuple[np.dtype[np.void], ...]:
-    """Return of which type the records of each kind are: the first fields of RECORD, as far as they are stored."""
+    """Return the type of the records of each kind: the first fields of RECORD, as far as they are stored."""
     return tuple(_first_fields(size) for size in native.module.RECORD_SIZES)
 
 

@@ -374,8 +374,8 @@ def _plot_series(
 def _levels(points: Sequence[Row | None]) -> Iterator[tuple[int, int, float, float]]:
     """Yield the levels of a series: their first and last version, and the smallest and the largest run between them.
 
-    A level begins with a lasting change, and where the series comes back to an older one. A version without a value is
-    in none, and what the points of several tracks say in turn has no levels.
+    A level begins with a lasting change, and where the series comes back to an older one. Versions without a value do
+    not widen it.
     """
     first: int | None = None
     ends: list[float] = []

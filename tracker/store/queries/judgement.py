@@ -97,12 +97,16 @@ def thresholds(store: Store, workload: str | None = None) -> Columns:
 def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> list[Row]:
     """Return these findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
     ids = [] if finding_ids is None else whole(finding_ids)
-    every = finding_ids is None or len(ids) > LISTED
-    asked = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload} | dict.fromkeys(
-        TrackKey.__struct_fields__
-    )
-    found = [dict(row._mapping) for row in rows(store, "findings", **asked)]
-    return [row for row in found if row["finding_id"] in {*ids}] if len(ids) > LISTED else found
+    # more numbers than a statement takes: all findings are read, and these are kept
+    has_too_many = len(ids) > LISTED
+    reads_all = finding_ids is None or has_too_many
+    parameters = {"all_findings": int(reads_all), "finding_ids": [] if reads_all else ids, "workload": workload}
+    parameters |= dict.fromkeys(TrackKey.__struct_fields__)
+    records = [dict(row._mapping) for row in rows(store, "findings", **parameters)]
+    if not has_too_many:
+        return records
+    chosen = set(ids)
+    return [record for record in records if record["finding_id"] in chosen]
 
 
 def finding_words(store: Store) -> dict[int, list[Row]]:
