@@ -65,7 +65,7 @@ def noisy(array: SampleArray, number: int) -> SampleArray:
     spell, place = divmod(number, EVERY)
     if spell and place < 2 * RUNS_PER_VERSION:
         values[spell * 7919 % len(values)] *= SLOWER
-    return SampleArray(array.series_ids, values, array.calls, values * (array.lows / array.values))
+    return SampleArray(array.series_ids, values, array.calls, values * (array.by_calls / array.values))
 
 
 def add(database: Path, numbers: Sequence[int]) -> None:

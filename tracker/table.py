@@ -249,6 +249,24 @@ def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
     return packed
 
 
+def sort_within(number: I64, values: I64) -> I64:
+    """Return the values by ascending `number`, those of one number ascending.
+
+    >>> sort_within(np.array([1, 0, 1]), np.array([9, 5, 7])).tolist()
+    [5, 7, 9]
+    """
+    if not len(values):
+        return values
+    packed = _pack_columns((number, values), 0)
+    if packed is None:
+        return values[np.lexsort((values, number))]
+    # one sort of numbers takes a fraction of the time of a sort of rows
+    packed.sort()
+    low = int(values.min())
+    bits = (int(values.max()) - low).bit_length()
+    return (packed & ((1 << bits) - 1)) + low
+
+
 def sort_distinct(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     """Return the distinct values in order. `np.unique` without indices would import `numpy.ma`, which takes 10 ms.
 

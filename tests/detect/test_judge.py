@@ -10,15 +10,15 @@ from msgspec.structs import replace
 
 from tracker.detect import Reason, Verdict, Window, judge_version, series_of, shared_factor
 from tracker.detect.power import detectable_change, runs_to_decide
-from tracker.detect.sides import exact_changes
+from tracker.detect.sides import Statistic, exact_changes
 
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
 
 
-def judged(rows, new, *, device_timed=False, step=1000.0, lows=None):
+def judged(rows, new, *, device_timed=False, step=1000.0, by_calls=None):
     """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level.
 
-    `lows`: of each row the 10th percentiles over the steps.
+    `by_calls`: of each row the same by the lower quartile and by the median of the calls.
     """
     keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
     values = np.array(list(rows.values()), dtype=float)
@@ -31,8 +31,9 @@ def judged(rows, new, *, device_timed=False, step=1000.0, lows=None):
     shift = shared_factor(logs[series.leaf], ~is_new, is_new)
     steps = [np.full(runs, step), *(row for key, row in zip(keys, values, strict=True) if key[2] == "step")][-1]
     window = Window(logs, np.ones(values.shape, dtype=bool), shift, steps)
-    if lows is not None:
-        window = replace(window, lows=np.log(np.array(lows, dtype=float)), low_shift=np.zeros(runs))
+    if by_calls is not None:
+        times = np.log(np.array(by_calls, dtype=float))
+        window = replace(window, by_calls=times, by_calls_shift=np.zeros((2, runs)))
     found = judge_version(window, series, base, is_new)
     return [Verdict(code).name for code in found.verdict], [Reason(code).name for code in found.reason], found
 
@@ -73,16 +74,27 @@ def test_one_slow_run_of_two_is_not_significant():
 NOISY = [100.0, 118.0, 86.0, 108.0, 90.0, 116.0, 117.0, 89.0]
 
 
+UNKNOWN = [[np.nan] * 10]
+
+
 def test_what_varied_least_is_judged():
-    # medians of 86 to 118 before and 118.5, 119 after say little; the fastest steps took 80 and now 95
-    lows = [[80.0, 80.5, 79.5, 80.2, 79.8, 80.1, 80.4, 79.7, 95.0, 95.5]]
+    # sums of 86 to 118 before and 118.5, 119 after say little; by the median call they took 80 and now 95
+    by_median = [[80.0, 80.5, 79.5, 80.2, 79.8, 80.1, 80.4, 79.7, 95.0, 95.5]]
     row = {op("mm"): [*NOISY, 118.5, 119.0]}
     assert judged(row, 2)[0] == ["INCONCLUSIVE"]
-    verdicts, _, found = judged(row, 2, lows=lows)
-    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], True)
+    verdicts, _, found = judged(row, 2, by_calls=[UNKNOWN, by_median])
+    assert (verdicts, found.statistic.tolist()) == (["REGRESSED"], [Statistic.CALL_MEDIAN])
     assert np.expm1(found.change[0]) == pytest.approx(0.190, abs=0.001), "95.25 / 80.02"
-    assert np.expm1(found.raw_change[0]) == pytest.approx(0.162, abs=0.001), "the median is printed, 118.75 / 102.2"
+    assert np.expm1(found.raw_change[0]) == pytest.approx(0.162, abs=0.001), "the sum is printed, 118.75 / 102.2"
     assert found.contribution[0] == pytest.approx(0.0165, abs=1e-4), "and makes the part of the step"
+
+
+def test_of_two_that_vary_less_the_one_that_varies_least_is_judged():
+    by_quartile = [[60.0, 60.1, 59.9, 60.0, 60.0, 60.1, 59.9, 60.0, 72.0, 72.1]]
+    by_median = [[80.0, 80.5, 79.5, 80.2, 79.8, 80.1, 80.4, 79.7, 95.0, 95.5]]
+    found = judged({op("mm"): [*NOISY, 118.5, 119.0]}, 2, by_calls=[by_quartile, by_median])[2]
+    assert found.statistic.tolist() == [Statistic.CALL_QUARTILE]
+    assert np.expm1(found.change[0]) == pytest.approx(0.201, abs=0.001), "72.05 / 60"
 
 
 def test_suspect_that_chance_explains_is_not_named_and_waits():
@@ -97,23 +109,25 @@ def test_suspect_step_is_always_named():
     assert judged({op("mm"): [*STEADY, 100.0], STEP: [*NOISY, 140.0]}, 1)[0] == ["UNCHANGED", "SUSPECT"]
 
 
-def test_lows_alone_are_no_change():
-    # the fastest steps are slower, the medians are among those before
-    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, 89.7, 99.0, 99.5]]
-    assert judged({op("mm"): [*NOISY, 105.0, 107.0]}, 2, lows=lows)[0] == ["INCONCLUSIVE"]
+def test_usual_call_alone_is_no_change():
+    # most calls are slower, the sums are among those before
+    by_median = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, 89.7, 99.0, 99.5]]
+    row = {op("mm"): [*NOISY, 105.0, 107.0]}
+    assert judged(row, 2, by_calls=[UNKNOWN, by_median])[0] == ["INCONCLUSIVE"]
 
 
-def test_half_of_the_steps_slower_is_seen_in_the_median():
-    lows = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
-    verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, lows=lows)
-    assert (verdicts, found.by_lows[0]) == (["REGRESSED"], False)
+def test_some_calls_slower_are_seen_in_the_sum():
+    by_median = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
+    verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, by_calls=[UNKNOWN, by_median])
+    assert (verdicts, found.statistic.tolist()) == (["REGRESSED"], [Statistic.STEPS])
 
 
-def test_median_is_judged_where_a_run_lacks_lows_or_the_level_is_short():
-    lows = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, np.nan, 99.0, 99.5]]
+def test_sum_is_judged_where_a_run_lacks_calls_or_the_level_is_short():
+    by_median = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, np.nan, 99.0, 99.5]]
     row = [*NOISY, 110.0, 112.0]
-    assert not judged({op("mm"): row}, 2, lows=lows)[2].by_lows[0]
-    assert not judged({op("mm"): row[5:]}, 2, lows=[lows[0][4:7] + lows[0][8:]])[2].by_lows[0], "3 runs of the level"
+    assert judged({op("mm"): row}, 2, by_calls=[UNKNOWN, by_median])[2].statistic.tolist() == [Statistic.STEPS]
+    three = judged({op("mm"): row[5:]}, 2, by_calls=[[UNKNOWN[0][5:]], [[90.0, 90.1, 90.2, 99.0, 99.5]]])[2]
+    assert three.statistic.tolist() == [Statistic.STEPS], "3 runs of the level"
 
 
 def test_one_bad_run_of_the_level_hides_nothing():

@@ -187,15 +187,22 @@ def test_code_that_got_slower_on_a_slow_machine_is_a_change_of_the_code():
     assert of_machine(1, 1, 1.12, 1.12, 1.12, mm=[1, 1, 1, 4, 4]) == [(1, "level", 4, 4, "open", 0)]
 
 
-def of_noisy(*levels):
+def of_noisy(*levels, runs=1):
     """Findings of the first operator of `noisy_track`."""
-    return [one[1:] for one in found_in(noisy_track(*levels)) if one[0] == 0]
+    return [one[1:] for one in found_in(noisy_track(*levels, runs=runs)) if one[0] == 0]
 
 
 def test_small_change_is_found_by_many_runs_together():
     # 4 % is within the noise of three runs, and not within that of twelve; it is dated to the split
     assert of_noisy(*[1.0] * 16, *[1.04] * 11) == []
     assert of_noisy(*[1.0] * 16, *[1.04] * 14) == [(1, "late", 17, 28, "open", 0)]
+
+
+def test_small_change_of_versions_of_two_runs_is_found_by_many_together():
+    # 4.8 % is within the noise of two runs beside eight; the 17th run is the first of the ninth version
+    assert of_noisy(*[1.0] * 16, *[1.048] * 12, runs=2) == []
+    assert of_noisy(*[1.0] * 16, *[1.048] * 16, runs=2) == [(1, "late", 9, 16, "open", 0)]
+    assert of_noisy(*[1.0] * 40, runs=2) == []
 
 
 def test_late_finding_recovers_and_is_not_found_again():

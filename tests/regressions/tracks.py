@@ -25,15 +25,20 @@ def track_of(levels, runs=3, spread=SPREAD):
     return Track(values, number, series_of(list(levels), device_timed=False), run_ids=np.arange(len(number)) + 100)
 
 
-def noisy_track(*levels):
-    """One run a version: an operator that varies by 2 % around 100 times `levels`, among 24 that vary by 3 %."""
+def noisy_track(*levels, runs=1):
+    """An operator that varies by 2 % around 100 times `levels`, one per run, among 24 that vary by 3 %.
+
+    `runs`: of each version.
+    """
     pattern = (1.0, 1.0, 1.02, 0.98)
     rows = {MM: [100.0 * level * pattern[at % 4] for at, level in enumerate(levels)]}
     for number in range(24):
         name = ("op", "host_self_ns", f"op{number:02}", "", "")
         rows[name] = [100.0 + ((7 * at + 5 * number) % 11 - 5) * 0.6 for at in range(len(levels))]
     rows[STEP] = [sum(column) for column in zip(*rows.values(), strict=True)]
-    return track_of(rows, 1, spread=(1.0,))
+    track = track_of(rows, 1, spread=(1.0,))
+    versions = np.arange(len(levels)) // runs + 1
+    return Track(track.values, versions, track.series, calls=track.calls, keys=track.keys)
 
 
 def found_in(track):

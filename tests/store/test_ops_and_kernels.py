@@ -17,7 +17,7 @@ from tracker.store.queries import ops_and_kernels
 OP = ("name", "input_shapes", "input_types", "module", "phase")
 KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes", "category", "op", "op_input_shapes")
 SUMS = ("calls", "total_ns", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "kernel_count")
-SUMS += ("sum_squares_ns2", "wait_ns", "bytes")
+SUMS += ("sum_squares_ns2", "wait_ns", "bytes", "self_by_quartile_ns", "self_by_median_ns")
 KEYS = """
 (SELECT k.id, n.text AS name, i.text AS input_shapes, y.text AS input_types, m.text AS module, h.text AS phase
 FROM op_key AS k INNER JOIN detail_text AS n ON k.name_id = n.id INNER JOIN detail_text AS i ON k.input_shapes_id = i.id
@@ -68,6 +68,7 @@ def with_ops(rank, rows):
     own = [
         {"step": step, "op_key": found.index(key), "calls": calls, "device_self_ns": ns, "host_self_ns": least}
         | {"min_ns": least, "max_ns": ns, "host_min_ns": ns, "host_max_ns": least, "call_stack": stack}
+        | {"self_by_quartile_ns": least, "self_by_median_ns": ns}
         for (step, key), (calls, ns, least, stack) in rows.items()
     ]
     return with_tables(rank, op_key=keys_of_ops(found), op=table("op", own))

@@ -126,6 +126,38 @@ def test_host_time_stands_in_without_device_activity(store):
     assert set(samples(store, kind="op")["metric"]) == {"host_self_ns"}
 
 
+def with_calls(rank, *steps, **more):
+    """A rank timed on the host, with per step the own time of mm, and what it would be by quartile and by median."""
+    own = with_ops(rank, {step: {"mm": times[0]} for step, times in enumerate(steps)}, timeline="host", **more)
+    by_quartile, by_median = (np.array([times[at] for times in steps]) for at in (1, 2))
+    tables = own.rows.tables
+    op = tables["op"] | {"self_by_quartile_ns": by_quartile, "self_by_median_ns": by_median}
+    return replace(own, rows=replace(own.rows, tables=tables | {"op": op}))
+
+
+def by_calls(store):
+    return samples(store, kind="op")[["per_step", "by_quartile", "by_median"]].values.tolist()
+
+
+def test_times_by_calls_are_medians_over_steps_and_ranks_too(store):
+    first = with_calls(0, (900, 60, 100), (100, 50, 80), (120, 40, 90), world_size=2)
+    keep(store, first, with_calls(1, (110, 70, 110), world_size=2))
+    assert by_calls(store) == [[(120 + 110) / 2, (50 + 70) / 2, (90 + 110) / 2]]
+
+
+def test_times_by_calls_of_some_ranks_say_nothing_of_the_others(store):
+    keep(store, with_calls(0, (100, 50, 80), world_size=2), with_calls(1, (100, MISSING, MISSING), world_size=2))
+    assert all(map(pd.isna, by_calls(store)[0][1:]))
+
+
+def test_times_by_calls_of_shapes_sum_up_to_those_of_the_name(store):
+    own = with_ops(0, {0: {("mm", "[2]"): 30, ("mm", "[4]"): 70}}, timeline="host")
+    op = own.rows.tables["op"] | {"self_by_median_ns": np.array([20, 60]), "self_by_quartile_ns": np.array([10, 50])}
+    keep(store, replace(own, rows=replace(own.rows, tables=own.rows.tables | {"op": op})))
+    found = samples(store, kind="op_name")
+    assert found[["name", "per_step", "by_quartile", "by_median"]].values.tolist() == [["mm", 100, 60, 80]]
+
+
 def test_shapes_modules_and_phases_sum_up_to_series_of_their_own(store):
     named = {"module": "Net_0/Linear_0", "phase": "forward"}
     ops = [("mm", 100, {"input_shapes": "[2]", **named}), ("mm", 50, {"input_shapes": "[4]", **named}), ("add", 7)]

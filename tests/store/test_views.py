@@ -240,14 +240,12 @@ def test_limits_ranks_and_rules_end_a_judgement(store, monkeypatch):
     made.runs(store, "v2", start=20, count=1)
     judge(store)
     check_currency(store, ["v1", "v2"])
+    now = f"rules {rules.RULE_VERSION:04}"
     with store.begin() as connection:
-        connection.execute(text("UPDATE judged_version SET basis = REPLACE(basis, 'rules 0011', 'rules 0009')"))
-        connection.execute(
-            text(
-                "UPDATE judged_version SET basis = REPLACE(basis, 'rules 0009', 'rules 0012') "
-                "WHERE version_id = (SELECT MAX(id) FROM version)"
-            )
-        )
+        change = "UPDATE judged_version SET basis = REPLACE(basis, :before, :after)"
+        connection.execute(text(change), {"before": now, "after": "rules 0009"})
+        newest = text(f"{change} WHERE version_id = (SELECT MAX(id) FROM version)")
+        connection.execute(newest, {"before": "rules 0009", "after": f"rules {rules.RULE_VERSION + 1:04}"})
     assert not any(is_judged(store).values()), "a newer tracker judged one of them by other rules"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tracker.profile import MISSING, NO_STEP, ROW_COLUMNS, Breakdown, Collective
 from tracker.table import group_rows
 from tracker.timeline import canonical_name
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
+from tracker.timeline.joined import join as join_events
 from tracker.timeline.nesting import nested
 from tracker.timeline.tree import grow
 
@@ -225,6 +227,21 @@ def test_host_time_is_conserved(made):
         covered += union(ops.start_ns[own], ops.end_ns[own]).total_ns
     assert sum(table["host_self_ns"][known]) >= covered
     assert (table["host_self_ns"][known] >= 0).all()
+
+
+@given(captures(with_device=False))
+def test_usual_times_are_those_of_the_calls_one_by_one(made):
+    joined = join_events(made.events())
+    calls: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for step, key, own in zip(
+        joined.op_step.tolist(), joined.keys.of_op.tolist(), joined.tree.self_ns().tolist(), strict=True
+    ):
+        calls[step, key].append(own)
+    rows = records(made.built().tables["op"], "step", "op_key", "self_by_quartile_ns", "self_by_median_ns")
+    assert {row[:2] for row in rows} == set(calls)
+    for step, key, *found in rows:
+        own = np.array(calls[step, key])
+        assert found == [round(len(own) * np.quantile(own, fraction)) for fraction in (0.25, 0.5)]
 
 
 def plain(rows: Rows) -> Any:

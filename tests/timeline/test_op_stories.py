@@ -17,6 +17,39 @@ def test_self_counts_every_instance_and_total_only_the_outermost_of_one_key():
     }
 
 
+def test_usual_time_is_that_of_the_lower_quartile_or_the_median_of_the_calls():
+    made = Made()
+    for start, ns in ((0, 10), (100, 12), (200, 14), (300, 20), (400, 80), (500, 30)):
+        made.op("f" if ns != 30 else "g", start, start + ns)
+    # f: 5 x 12 and 5 x 14, though the calls took 136 together
+    assert by_op(made.built(), "host_self_ns", "self_by_quartile_ns", "self_by_median_ns") == {
+        "f": (136, 60, 70),
+        "g": (30, 30, 30),
+    }
+
+
+def test_usual_time_is_of_one_step_and_of_one_key():
+    made = Made()
+    made.op("f", 0, 10)
+    made.op("f", 20, 40)
+    made.step(1, 100, 200)
+    made.op("f", 110, 150)
+    made.op("f", 155, 157, input_shapes="[2]")
+    rows = made.built().tables["op"]
+    assert sorted(records(rows, "step", "calls", "self_by_median_ns")) == [
+        (NO_STEP, 2, 30), (1, 1, 2), (1, 1, 40)
+    ]  # fmt: skip
+
+
+def test_usual_time_is_not_known_beside_a_device():
+    made = Made()
+    made.op("aten::mm", 0, 100)
+    made.launch(20, 1)
+    made.kernel("sgemm", 200, 230, 1)
+    found = by_op(made.built(), "self_by_quartile_ns", "self_by_median_ns")
+    assert found == {"aten::mm": (MISSING, MISSING)}
+
+
 def test_children_that_cross_each_other_count_their_common_time_once():
     made = Made()
     made.op("parent", 0, 20)

@@ -13,12 +13,13 @@ from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import (
     NEAR,
     Sides,
+    Statistic,
     Window,
+    choose_steadiest,
     lone_outliers,
     mostly_beyond,
     presence_of,
     sides_of,
-    steadier_lows,
     with_noise_of,
 )
 from tracker.detect.statistics import discovery_rates, median, moderated, t_above
@@ -84,9 +85,9 @@ class JudgedSeries(Struct, frozen=True):
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
     where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
-    (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged, `by_lows`: where
-    that is the 10th percentile over the steps, which varied less than the median that is printed.
-    `suspect`: 1 or -1 where one run is no verdict and further ones may make it one, by the sign of the change, else 0.
+    (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged; `statistic`:
+    which number that is, one of `sides.Statistic`. `suspect`: 1 or -1 where one run is no verdict and further ones may
+    make it one, by the sign of the change, else 0.
     """
 
     verdict: I64
@@ -104,7 +105,7 @@ class JudgedSeries(Struct, frozen=True):
     beyond: I64
     base: Flags
     logs: F64
-    by_lows: Flags
+    statistic: I64
     suspect: I64
 
     @property
@@ -132,16 +133,17 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     if ratio is not None:
         series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
     medians = window.centred(series.shares_shift)
-    by_lows, centred = judged_statistic(window, medians, series, base, new)
+    statistic, centred = judged_statistic(window, medians, series, base, new)
+    by_calls = statistic != Statistic.STEPS
     recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
     beside = beside & ~lone_outliers(centred, beside, series.ratio)
     printed, sides = sides_of(medians, base, new), with_noise_of(sides_of(centred, base, new), centred, beside)
     beyond = separated(centred, series, sides, recorded_base, base, new)
-    if by_lows.any():
+    if by_calls.any():
         # it was chosen because it varied little, which is partly luck
         sides = replace(sides, variance=np.fmax(sides.variance, LEAST_OF_VARIANCE * printed.variance))
         agrees = mostly_beyond(medians, base, new) == np.sign(sides.change)
-        beyond = np.where(by_lows & ~agrees, 0, beyond)
+        beyond = np.where(by_calls & ~agrees, 0, beyond)
     before, after, whole = shares_of(window, series, printed, base, new)
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
@@ -151,7 +153,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
-        beyond=beyond, logs=centred, by_lows=by_lows, suspect=nothing,
+        beyond=beyond, logs=centred, statistic=statistic, suspect=nothing,
     )  # fmt: skip
     enough_base = own.base_runs + beside.sum(axis=1) >= limits.least_base
     own = decided(own, series, enough_base, limits.alpha if alpha is None else alpha, limits)
@@ -183,24 +185,24 @@ def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thre
     )
 
 
-def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[Flags, F64]:
-    """Choose what varied less over the base runs, the median or the 10th percentile over the steps; return its logs.
+def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[I64, F64]:
+    """Choose the statistic that varied least over the base runs, one of `sides.Statistic`; return its logs.
 
-    Where the medians of both sides differ and the percentile moved by less than half as much, the median stands:
-    some of the steps got slower, and the fastest ones did not.
+    Where the medians over the steps differ between the sides and the chosen one moved by less than half as much, the
+    medians stand: some of the calls or steps got slower, and most calls did not.
     """
-    by_lows, lows = steadier_lows(window, medians, series.shares_shift, base, new)
-    rows = np.flatnonzero(by_lows)
+    statistic, logs = choose_steadiest(window, medians, series.shares_shift, base, new)
+    rows = np.flatnonzero(statistic != Statistic.STEPS)
     if not len(rows):
-        return by_lows, medians
+        return statistic, medians
     change = sides_of(medians[rows], base[rows], new).change
-    of_lows = sides_of(lows[rows], base[rows], new).change
+    by_calls = sides_of(logs[rows], base[rows], new).change
     differs = mostly_beyond(medians[rows], base[rows], new) != 0
     with np.errstate(invalid="ignore"):
         is_large = np.abs(change) >= series.ratio[rows]
-        only_some_steps = differs & is_large & (of_lows * np.sign(change) < np.abs(change) / 2)
-    by_lows[rows[only_some_steps]] = False
-    return by_lows, np.where(by_lows[:, None], lows, medians)
+        only_some_calls = differs & is_large & (by_calls * np.sign(change) < np.abs(change) / 2)
+    statistic[rows[only_some_calls]] = Statistic.STEPS
+    return statistic, np.where((statistic != Statistic.STEPS)[:, None], logs, medians)
 
 
 def counted_base(

@@ -4,6 +4,8 @@ both sides, and what is certain without a test.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,21 +33,33 @@ _DEVIATION = 1.4826
 """Standard deviation of a normal distribution by its median absolute deviation."""
 
 
+class Statistic(IntEnum):
+    """The number of a run that is judged of a series."""
+
+    STEPS = 0
+    """The median over its steps: the one that is printed."""
+    CALL_QUARTILE = 1
+    """The same, had each call taken the lower quartile of the calls of its step."""
+    CALL_MEDIAN = 2
+    """The same of the median of the calls."""
+
+
 class Window(Struct, frozen=True):
     """The runs that a version is judged with, in their order.
 
     `logs` (series, runs): natural logs of the numbers, negated where more is better, nan where a run lacks the series;
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
-    `step` (runs,): duration of the step (ns), nan where unknown. `lows`, `low_shift`: as `logs` and `shift`, of the
-    10th percentiles over the steps; None where these are not known.
+    `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
+    (2, runs): as `logs` and `shift`, of what the numbers would be, had each call taken the lower quartile, or the
+    median, of the calls of its step; None where no call is known by itself.
     """
 
     logs: F64
     recorded: Flags
     shift: F64
     step: F64
-    lows: F64 | None = None
-    low_shift: F64 | None = None
+    by_calls: F64 | None = None
+    by_calls_shift: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """The logs, without the common-mode shift in the series that it `moves` (series,)."""
@@ -115,27 +129,36 @@ def with_noise_of(sides: Sides, logs: F64, beside: Flags) -> Sides:
     return replace(sides, variance=variance, freedom=freedom)
 
 
-def steadier_lows(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[Flags, F64]:
-    """Return the times of which the 10th percentile over the steps varied less than the median, and return those lows.
+def choose_steadiest(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[I64, F64]:
+    """Return for each series the statistic that varied least over the base runs, and the logs of it.
 
-    `centred`: the medians, without the common-mode shift; the lows have a shift of their own. It counts how they varied
-    over the base runs, at least 4. Every base and new run must have both.
+    `centred`: the medians over the steps, without the common-mode shift; each statistic has a shift of its own. A
+    statistic by calls stands for choice in times that the machine `moves`, with at least 4 base runs, where every base
+    and new run has it.
     """
-    if window.lows is None or window.low_shift is None:
-        return np.zeros(len(base), dtype=bool), centred
-    lows = window.lows - np.where(moves[:, None], window.low_shift, 0.0)
+    medians = np.zeros(len(base), dtype=np.int64)
+    if window.by_calls is None or window.by_calls_shift is None:
+        return medians, centred
     compared = (base | new) & ~np.isnan(centred)
     base = base & compared
-    count = base.sum(axis=1)
-    spreads = []
+    may_choose = moves & (base.sum(axis=1) >= LEAST_TO_CHOOSE)
+    spreads, statistics = [_squares_about_mean(centred, base)], [centred]
+    for times, shift in zip(window.by_calls, window.by_calls_shift, strict=True):
+        logs = times - np.where(moves[:, None], shift, 0.0)
+        is_known = ~(compared & np.isnan(logs)).any(axis=1)
+        spreads.append(np.where(is_known & may_choose, _squares_about_mean(logs, base), np.inf))
+        statistics.append(logs)
+    # the median stands where none varied less
+    chosen = np.where(may_choose, np.argmin(spreads, axis=0), medians)
+    return chosen, np.choose(chosen[:, None], statistics)
+
+
+def _squares_about_mean(logs: F64, runs: Flags) -> F64:
+    """Return the sum of the squared distances from the mean of each row over its `runs` (series, runs)."""
+    values = np.where(runs, logs, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        for logs in (centred, lows):
-            values = np.where(base, logs, 0.0)
-            mean = values.sum(axis=1) / count
-            spreads.append(np.where(base, (values - mean[:, None]) ** 2, 0.0).sum(axis=1))
-        is_steadier = spreads[1] < spreads[0]
-    is_known = ~(compared & np.isnan(lows)).any(axis=1)
-    return moves & is_steadier & is_known & (count >= LEAST_TO_CHOOSE), lows
+        mean = values.sum(axis=1) / runs.sum(axis=1)
+        return np.asarray(np.where(runs, (values - mean[:, None]) ** 2, 0.0).sum(axis=1))
 
 
 def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:

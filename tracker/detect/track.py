@@ -24,18 +24,18 @@ LEAST_BESIDE = 2
 class Track:
     """Runs and series of one workload, configuration and device.
 
-    `values`, `calls`, `lows` (series, runs): the numbers of the runs that are printed, their calls, and the 10th
-    percentiles over their steps; nan where a run lacks the series. `versions` (runs,): the place of each run's
-    version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
-    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
-    does what is `incomplete` (series, runs), since it rests on records that were lost. `ids`, `keys`: of the series,
-    where they are of a database.
+    `values`, `calls` (series, runs): the numbers of the runs that are printed, and their calls; `by_calls` (2, series,
+    runs): the numbers, had each call taken the lower quartile, or the median, of the calls of its step; nan where a run
+    lacks the series. `versions` (runs,): the place of each run's version in the order of versions, from 1, ascending.
+    `run_ids`: their ids. `alike` (series, runs): whether a run was recorded so that its number can be compared; what
+    was not counts as not recorded, and so does what is `incomplete` (series, runs), since it rests on records that were
+    lost. `ids`, `keys`: of the series, where they are of a database.
     """
 
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
-        ids: I64 | None = None, keys: Sequence[SeriesKey] = (), lows: F64 | None = None,
+        ids: I64 | None = None, keys: Sequence[SeriesKey] = (), by_calls: F64 | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -50,7 +50,9 @@ class Track:
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
         self.logs = self._logs(self.values)
-        self.lows = None if lows is None else self._logs(np.where(self.alike, lows, np.nan))
+        self.by_calls: F64 | None = None
+        if by_calls is not None and not np.isnan(by_calls).all():
+            self.by_calls = self._logs(np.where(self.alike, by_calls, np.nan))
 
     def _logs(self, numbers: F64) -> F64:
         """The natural logs, negated where more is better; nan for what is not above 0."""
@@ -96,10 +98,10 @@ class Track:
 
         logs = self.logs[:, columns]
         window = Window(logs, self.recorded[:, columns], shift_of(logs), self.step[columns])
-        if self.lows is None:
+        if self.by_calls is None:
             return window
-        lows = self.lows[:, columns]
-        return replace(window, lows=lows, low_shift=shift_of(lows))
+        by_calls = self.by_calls[:, :, columns]
+        return replace(window, by_calls=by_calls, by_calls_shift=np.array([shift_of(logs) for logs in by_calls]))
 
 
 def newest(chosen: Flags, count: int) -> Flags:

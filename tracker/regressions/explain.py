@@ -14,6 +14,7 @@ from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
+from tracker.detect.sides import Statistic
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
@@ -36,6 +37,11 @@ from tracker.store import Store, queries
 from tracker.units import format_diff, format_moment, format_ns, time_unit
 
 Row = dict[str, Any]
+
+_WORDS_OF_STATISTIC: Final = {
+    Statistic.CALL_QUARTILE: "by the lower quartile of the calls of a step",
+    Statistic.CALL_MEDIAN: "by the median of the calls of a step",
+}
 
 _LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
@@ -208,8 +214,8 @@ def tests_of(
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
-        if own.by_lows[row]:
-            what = f"{what}, of the 10th percentile over the steps, which varied less than the median"
+        if own.statistic[row] != Statistic.STEPS:
+            what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
         if finding["change"] == MACHINE:

@@ -483,13 +483,13 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
 
 
 def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, settled: Flags) -> Iterator[Finding]:
-    """Find changes that no version of one run shows: the best split of the runs of a level, at the start of a version.
+    """Find changes that no version shows by itself: the best split of the runs of a level, at the start of a version.
 
     Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
-    level, and moves none. Versions of several runs are judged by their own test, and would add only false findings.
+    level, and moves none.
     """
-    if not now.is_single:
-        return
+    # versions of several runs have a test of their own, which leaves less to find: ten times as sure
+    most_p = now.limits.late if now.is_single else now.limits.late / 10
     limits, series = now.limits, now.series
     counts = (now.level(now.current) | now.new) & now.window.recorded
     columns = np.flatnonzero(counts.any(axis=0))
@@ -506,7 +506,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     logs = without_outliers(logs[rows])
     splits = best_splits(logs, starts)
     with np.errstate(invalid="ignore"):
-        likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= limits.late)
+        likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= most_p)
     open_signs = {(one.series, one.sign) for one in state.open}
     for at in np.flatnonzero(likely).tolist():
         row, sign = int(rows[at]), 1 if splits.change[at] > 0 else -1

@@ -393,14 +393,14 @@ def judge_sides(
     for side, run_ids in of_store.items():
         with side.connect() as connection:
             runs += read_chosen_runs(connection, run_ids)
-    keys, values, calls, lows = tabulate_runs(runs)
+    keys, values, calls, by_calls = tabulate_runs(runs)
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
     versions = np.repeat([1, 2], [len(baseline), len(candidate)])
     recordings = recordings_of(keys, values, [run.recorded for run in runs])
     same, lost = alike(keys, recordings, len(runs) - 1), incomplete_cells(keys, recordings)
-    track = Track(values, versions, traits, calls=calls, alike=same, incomplete=lost, lows=lows)
+    track = Track(values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
     own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)

@@ -42,7 +42,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 10
+RULE_VERSION: Final = 11
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -349,7 +349,7 @@ def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
     for run_id, array in samples.arrays_of(connection, [run.run_id for run in track.runs]).items():
         moved = numbers[np.searchsorted(own.ids, array.series_ids)]
         order = np.argsort(moved)
-        arrays[run_id] = SampleArray(moved[order], array.values[order], array.calls[order], array.lows[order])
+        arrays[run_id] = SampleArray(moved[order], array.values[order], array.calls[order], array.by_calls[:, order])
     return ReadBefore(series, arrays)
 
 
@@ -362,11 +362,11 @@ def read_track(
     """
     known = known or ReadBefore()
     series = known.series_of(connection, of.key)
-    values, calls, lows = stored_tracks.read_values(connection, [run.run_id for run in runs], series, known.arrays)
+    values, calls, by_calls = stored_tracks.read_values(connection, [run.run_id for run in runs], series, known.arrays)
     if present:
         rows = np.flatnonzero(~np.isnan(values).all(axis=1))
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
-        values, calls, lows = values[rows], calls[rows], lows[rows]
+        values, calls, by_calls = values[rows], calls[rows], by_calls[:, rows]
     stated = dict(zip(runs, recorded_runs(connection, runs), strict=True))
     device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
     if device_timed not in known.traits:
@@ -377,7 +377,7 @@ def read_track(
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
-        ids=series.ids, keys=series.keys, lows=lows,
+        ids=series.ids, keys=series.keys, by_calls=by_calls,
     )  # fmt: skip
 
 

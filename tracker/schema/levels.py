@@ -87,6 +87,10 @@ LEVELS: Final[tuple[Level, ...]] = (
              answer_behind="max_ns"),
         time("host_max_ns", "max", "largest host total of one call; NULL on a host timeline, whose max_ns is that",
              answer_behind="host_min_ns"),
+        time("self_by_quartile_ns", "sum", "time on the host, without nested ops, had each call taken the lower "
+             "quartile of the calls of its row; NULL unless a host timeline has each call", is_later=True),
+        time("self_by_median_ns", "sum", "time on the host, without nested ops, had each call taken the median of the "
+             "calls of its row; NULL unless a host timeline has each call", is_later=True),
     ), key=("step", "op_key")),
     Level("op_tree", "The calls of each op in each calling context, of all steps of one rank in one row.", (
         STEP,

@@ -73,6 +73,7 @@ class Metric(Struct, frozen=True):
     `if_missing`: the column that stands in for it where a source does not state it.
     `rests_on`: what must be recorded alike for two of these numbers to be comparable, beside what the key rests on.
     `records`: without which records of a capture it is not judged.
+    `by_calls`: columns of the level with what it would be, had each call taken what is usual for the calls of its row.
     """
 
     name: str
@@ -80,10 +81,13 @@ class Metric(Struct, frozen=True):
     if_missing: str = ""
     rests_on: frozenset[str] = frozenset()
     records: frozenset[str] = frozenset()
+    by_calls: tuple[str, ...] = ()
 
 
+BY_CALLS: Final = ("self_by_quartile_ns", "self_by_median_ns")
+"""What a host's own time would be, had each call taken the lower quartile, or the median, of the calls of its row."""
 DEVICE_OWN_TIME: Final = Metric("device_self_ns", records=frozenset({LOST_DEVICE, LOST_HOST, LOST_OWNERS}))
-HOST_OWN_TIME: Final = Metric("host_self_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST}))
+HOST_OWN_TIME: Final = Metric("host_self_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST}), by_calls=BY_CALLS)
 OWN_TIMES: Final = (DEVICE_OWN_TIME, HOST_OWN_TIME)
 """The times by which operators are judged: see `own_time_of`."""
 KERNEL_TIME: Final = Metric("total_ns", records=frozenset({LOST_DEVICE}))

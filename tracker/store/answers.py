@@ -29,10 +29,10 @@ _TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("t
 }  # fmt: skip
 """Names of columns of texts: those of levels, and all others."""
 _REAL: Final = frozenset(column.name for _, column in columns_of_kind("float")) | {
-    "baseline_calls", "baseline_value", "calls_per_step", "candidate_calls", "candidate_value", "contribution",
-    "detectable", "judged_change", "maximum", "minimum", "p10", "p90", "per_step", "q", "rank_spread", "raw_change",
-    "run_e2e_ns", "run_peak_bytes", "run_step_ns", "sd", "share", "threshold", "value_after",
-    "value_before",
+    "baseline_calls", "baseline_value", "by_median", "by_quartile", "calls_per_step", "candidate_calls",
+    "candidate_value", "contribution", "detectable", "judged_change", "maximum", "minimum", "p10", "p90", "per_step",
+    "q", "rank_spread", "raw_change", "run_e2e_ns", "run_peak_bytes", "run_step_ns", "sd", "share", "threshold",
+    "value_after", "value_before",
 }  # fmt: skip
 """Names of columns of real numbers: those of levels, and all others."""
 _NUMBERS: Final = {"Int64": np.int64, "Float64": np.float64, "boolean": np.bool_}

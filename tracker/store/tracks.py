@@ -37,7 +37,7 @@ _COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE wo
 _LIMIT_KEY: Final = ("workload_id", "configuration_id", "device_id", "kind", "pattern", "name")
 _REMOVE_LIMIT: Final = text(f"DELETE FROM threshold WHERE {' AND '.join(f'{name} = :{name}' for name in _LIMIT_KEY)}")  # noqa: S608 names of above
 
-_COLUMNS = (samples.VALUE, samples.CALLS, samples.P10)
+_COLUMNS = (samples.VALUE, samples.CALLS, *samples.BY_CALLS_COLUMNS)
 
 
 class TrackKey(Struct, frozen=True):
@@ -146,11 +146,13 @@ def read_values(
     series: SeriesTable,
     known: dict[int, SampleArray] | None = None,
 ) -> tuple[F64, F64, F64]:
-    """Return what is printed, calls, and the 10th percentile over the steps, of these runs: (series, runs) arrays, each
-    run together in memory; nan where it has no such series. One that is not in `series` is left out: it came since that
-    was read, and who brought it judges next. `known`: samples that were read before, to which these are added.
+    """Return what is printed, calls, and the times by calls of these runs: arrays of (series, runs), the last one of
+    (2, series, runs), each run together in memory; nan where it has no such series. One that is not in `series` is left
+    out: it came since that was read, and who brought it judges next. `known`: samples that were read before, to which
+    these are added.
     """
-    values, calls, lows = np.empty((3, len(run_ids), len(series.ids)))
+    values, calls = np.empty((2, len(run_ids), len(series.ids)))
+    by_calls = np.empty((2, len(run_ids), len(series.ids)))
     arrays = {} if known is None else known
     arrays.update(samples.arrays_of(connection, [run_id for run_id in run_ids if run_id not in arrays]))
     ids = places = np.zeros(0, dtype=np.int64)
@@ -158,9 +160,9 @@ def read_values(
         own = arrays[run_id]
         if at == 0 or not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
             ids, places = own.series_ids, places_in(series.ids, own.series_ids)
-        for table, numbers in ((values, own.values), (calls, own.calls), (lows, own.lows)):
+        for table, numbers in ((values, own.values), (calls, own.calls), *zip(by_calls, own.by_calls, strict=True)):
             table[at] = np.append(numbers, np.nan)[places]
-    return values.T, calls.T, lows.T
+    return values.T, calls.T, by_calls.transpose(0, 2, 1)
 
 
 def places_in(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -215,15 +217,15 @@ def _limit_key(workload_id: int, limit: Threshold) -> dict[str, Any]:
 
 
 class ChosenRun(Struct, frozen=True, eq=False):
-    """What a run says of its series: `keys`; `values`, `calls`: per
-    step, nan where the run does not have it; `lows`: the 10th percentile over the steps. `limits`: that users set in
-    its track; `recorded`: what its captures say of how it was recorded.
+    """What a run says of its series: `keys`; `values`, `calls`: per step, nan where the run does not have it;
+    `by_calls` (2, series): as in `SampleArray`. `limits`: that users set in its track; `recorded`: what its captures
+    say of how it was recorded.
     """
 
     keys: Sequence[SeriesKey]
     values: F64
     calls: F64
-    lows: F64
+    by_calls: F64
     limits: tuple[Threshold, ...]
     recorded: Recorded
 
@@ -242,8 +244,8 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
         if row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None:
             made = samples.samples_of(connection, row.run_id)
             columns = np.array([[one[at] for at in _COLUMNS] for one in made.numbers], dtype=np.float64)
-            values, calls, lows = columns.reshape(-1, len(_COLUMNS)).T
-            numbers[row.run_id] = (made.keys, values, calls, lows)
+            values, calls, *times = columns.reshape(-1, len(_COLUMNS)).T
+            numbers[row.run_id] = (made.keys, values, calls, np.array(times))
         else:
             own.append(row.run_id)
     limits = {track_key: limits_of_track(connection, track_key) for track_key in run_ids_by_track}
@@ -251,8 +253,8 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
         series = read_series(connection, track_key)
         tables = read_values(connection, own, series)
         for at, run_id in enumerate(own):
-            values, calls, lows = (table[:, at] for table in tables)
-            numbers[run_id] = (series.keys, values, calls, lows)
+            values, calls, by_calls = (table[..., at] for table in tables)
+            numbers[run_id] = (series.keys, values, calls, by_calls)
     found = {
         row.run_id: ChosenRun(
             *numbers[row.run_id],
@@ -265,14 +267,17 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
 
 
 def tabulate_runs(runs: Sequence[ChosenRun]) -> tuple[list[SeriesKey], F64, F64, F64]:
-    """Return the series that any of the runs has, sorted, with their values, calls and lows: (series, runs) arrays."""
+    """Return the series that any of the runs has, sorted, with their values and calls, arrays of (series, runs), and
+    times by calls (2, series, runs).
+    """
     every = {id(run.keys): run.keys for run in runs}  # runs of one track have one object
     keys = sorted({key for own in every.values() for key in own})
     place = {key: at for at, key in enumerate(keys)}
     rows = {number: [place[key] for key in own] for number, own in every.items()}
-    values, calls, lows = np.full((3, len(keys), len(runs)), np.nan)
+    values, calls = np.full((2, len(keys), len(runs)), np.nan)
+    by_calls = np.full((2, len(keys), len(runs)), np.nan)
     for at, run in enumerate(runs):
         of_run = rows[id(run.keys)]
-        values[of_run, at], calls[of_run, at], lows[of_run, at] = run.values, run.calls, run.lows
+        values[of_run, at], calls[of_run, at], by_calls[:, of_run, at] = run.values, run.calls, run.by_calls
     there = np.flatnonzero(~np.isnan(values).all(axis=1))
-    return [keys[row] for row in there.tolist()], values[there], calls[there], lows[there]
+    return [keys[row] for row in there.tolist()], values[there], calls[there], by_calls[:, there]

@@ -13,7 +13,9 @@ SELECT
     MIN(d.host_min_ns) AS host_min_ns,
     MAX(d.host_max_ns) AS host_max_ns,
     CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
-    CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count
+    CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count,
+    CASE WHEN COUNT(d.self_by_quartile_ns) = COUNT(*) THEN CAST(SUM(d.self_by_quartile_ns) AS BIGINT) END AS self_by_quartile_ns,
+    CASE WHEN COUNT(d.self_by_median_ns) = COUNT(*) THEN CAST(SUM(d.self_by_median_ns) AS BIGINT) END AS self_by_median_ns
 FROM op AS d
 WHERE
     d.run_id IN :run_ids
@@ -40,7 +42,9 @@ SELECT
     MIN(d.host_min_ns) AS host_min_ns,
     MAX(d.host_max_ns) AS host_max_ns,
     CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
-    CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count
+    CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count,
+    CASE WHEN COUNT(d.self_by_quartile_ns) = COUNT(*) THEN CAST(SUM(d.self_by_quartile_ns) AS BIGINT) END AS self_by_quartile_ns,
+    CASE WHEN COUNT(d.self_by_median_ns) = COUNT(*) THEN CAST(SUM(d.self_by_median_ns) AS BIGINT) END AS self_by_median_ns
 FROM op AS d
 INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
 WHERE
@@ -73,7 +77,9 @@ SELECT
     d.host_min_ns,
     d.host_max_ns,
     d.sum_squares_ns2,
-    d.kernel_count
+    d.kernel_count,
+    d.self_by_quartile_ns,
+    d.self_by_median_ns
 FROM op AS d
 WHERE
     d.run_id IN :run_ids
@@ -1468,7 +1474,9 @@ SELECT
     d.op_key_id,
     d.calls,
     d.host_self_ns,
-    d.device_self_ns
+    d.device_self_ns,
+    d.self_by_quartile_ns,
+    d.self_by_median_ns
 FROM op AS d
 WHERE d.run_id = :run_id
 ORDER BY d.rank, d.step, d.op_key_id;

@@ -482,7 +482,9 @@ SELECT
     d.host_min_ns,
     d.host_max_ns,
     d.sum_squares_ns2,
-    d.kernel_count
+    d.kernel_count,
+    d.self_by_quartile_ns,
+    d.self_by_median_ns
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id

@@ -1,10 +1,10 @@
 from .families import SAMPLE_RULES
-from .ranks import CALLS, P10, VALUE
+from .ranks import BY_CALLS_COLUMNS, CALLS, VALUE
 from .rows import SampleArray, arrays_of, number_series, refresh, samples_of
 
 __all__ = [
+    "BY_CALLS_COLUMNS",
     "CALLS",
-    "P10",
     "SAMPLE_RULES",
     "VALUE",
     "SampleArray",

@@ -26,7 +26,7 @@ from tracker.schema.series import (
 )
 from tracker.store.bulk import clean, cleaned
 
-SAMPLE_RULES: Final = 6
+SAMPLE_RULES: Final = 7
 """Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
 
 I64 = NDArray[np.int64]
@@ -66,6 +66,8 @@ class Family(Struct, frozen=True):
     """Rows of one table under the series that they belong to: `series` indexes `keys`, -1 for none.
 
     `step`, `values`, `calls`: per row; MISSING where the source does not say. `calls` None: the series counts none.
+    `by_calls`: what the values would be, had each call taken what is usual for the calls of its row, as
+    `series.Metric.by_calls` names them; empty where nothing says so.
     """
 
     keys: Sequence[SeriesKey]
@@ -73,6 +75,7 @@ class Family(Struct, frozen=True):
     step: I64
     values: I64
     calls: I64 | None
+    by_calls: Sequence[I64] = ()
 
 
 def make_families(rows: RankRows) -> Iterator[Family]:
@@ -114,7 +117,8 @@ def _make_family(rows: RankRows, table: Table, kind: SeriesKind, metric: Metric)
     values = _whole_numbers(table[metric.column or metric.name])
     if metric.if_missing:
         values = np.where(values == MISSING, _whole_numbers(table[metric.if_missing]), values)
-    return Family(keys, series, _whole_numbers(table["step"]), values, _whole_numbers(table["calls"]))
+    by_calls = [_whole_numbers(table[name]) for name in metric.by_calls]
+    return Family(keys, series, _whole_numbers(table["step"]), values, _whole_numbers(table["calls"]), by_calls)
 
 
 def _make_idle_family(rows: RankRows, table: Table) -> Family:

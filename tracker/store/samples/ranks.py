@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -26,10 +26,11 @@ from tracker.store.samples.statistics import (
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-STATISTICS: Final = ("value", "mean", "sd", "min", "p10", "p90", "max", "calls")
-"""The columns of `Measured.numbers`."""
+STATISTICS: Final = ("value", "mean", "sd", "min", "p10", "p90", "max", "calls", "by_quartile", "by_median")
+"""The columns of `Measured.numbers`; the last ones in the order of `Family.by_calls`."""
 
-VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS = range(len(STATISTICS))
+VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS, BY_QUARTILE, BY_MEDIAN = range(len(STATISTICS))
+BY_CALLS_COLUMNS: Final = (BY_QUARTILE, BY_MEDIAN)
 _FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
 _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
@@ -91,7 +92,7 @@ def _measure_run_level(rows: RankRows) -> Measured:
     for name in (*RUN_LEVEL, "mean step"):
         unit = rows.unit if name == _THROUGHPUT else ""
         keys.append(key_of_run(name, unit=unit, way=rows.way))
-    return _summarize(keys, table, None, weights)
+    return _summarize(keys, table, {}, weights)
 
 
 def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
@@ -102,12 +103,15 @@ def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measur
     place = np.minimum(np.searchsorted(numbers, family.step), len(numbers) - 1)
     inside = (numbers[place] == family.step) & (family.series >= 0)
     series, place, values = family.series[inside], place[inside], _nan_if_missing(family.values[inside])
-    calls = None if family.calls is None else _nan_if_missing(family.calls[inside])
+    beside = {} if family.calls is None else {CALLS: _nan_if_missing(family.calls[inside])}
+    for column, times in zip(BY_CALLS_COLUMNS, family.by_calls, strict=False):
+        if (times != MISSING).any():
+            beside[column] = _nan_if_missing(times[inside])
     shape = (len(family.keys), len(numbers))
     if is_sparse(len(values), shape):
         cell = series * len(numbers) + place
-        counted = None if calls is None else sparse_steps(cell, calls, shape, weights)
-        yield _summarize_sparse(family.keys, sparse_steps(cell, values, shape, weights), counted)
+        others = {column: sparse_steps(cell, known, shape, weights) for column, known in beside.items()}
+        yield _summarize_sparse(family.keys, sparse_steps(cell, values, shape, weights), others)
         return
     size = max(1, _CELLS // len(numbers))
     for start in range(0, len(family.keys), size):
@@ -116,18 +120,19 @@ def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measur
         cell = (series[block] - start) * len(numbers) + place[block]
         shape = (len(keys), len(numbers))
         sums = sums_per_step(cell, values[block], shape) / weights
-        counts = None if calls is None else sums_per_step(cell, calls[block], shape) / weights
-        yield _summarize(keys, sums, counts, weights)
+        tables = {column: sums_per_step(cell, known[block], shape) / weights for column, known in beside.items()}
+        yield _summarize(keys, sums, tables, weights)
 
 
 def _nan_if_missing(values: I64) -> F64:
     return np.where(values == MISSING, np.nan, values)
 
 
-def _summarize(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights: F64) -> Measured:
+def _summarize(keys: Sequence[SeriesKey], sums: F64, beside: Mapping[int, F64], weights: F64) -> Measured:
     """Return the statistics over the steps of the series that are above 0 in any.
 
-    `weights`: as in `statistics.over_steps`.
+    `beside`: column of STATISTICS -> its numbers per step, of which only the median is kept. `weights`: as in
+    `statistics.over_steps`.
     """
     numbers = np.full((len(keys), len(STATISTICS)), np.nan)
     numbers[:, MEAN] = mean_over_steps(sums, weights)
@@ -143,12 +148,12 @@ def _summarize(keys: Sequence[SeriesKey], sums: F64, counts: F64 | None, weights
     away = np.nan_to_num(sums - numbers[:, MEAN, None])
     spare = np.where(known > 1, known - 1, np.nan)
     numbers[:, SD] = np.sqrt((away * away).sum(axis=1) / spare)
-    if counts is not None:
-        numbers[:, CALLS] = over_steps(counts[above], weights)
+    for column, table in beside.items():
+        numbers[:, column] = over_steps(table[above], weights)
     return Measured(keys, numbers, intermittent, 0)
 
 
-def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: SparseSteps | None) -> Measured:
+def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, beside: Mapping[int, SparseSteps]) -> Measured:
     """Return the same of series that have nothing in most steps."""
     above = np.nan_to_num(sums.mean()) > 0
     chosen = sums.take(above)
@@ -158,8 +163,8 @@ def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, counts: Spar
         numbers[:, column] = chosen.quantile(fraction)
     numbers[:, VALUE] = chosen.over_steps()
     numbers[:, SD] = chosen.deviation()
-    if counts is not None:
-        numbers[:, CALLS] = counts.take(above).over_steps()
+    for column, steps in beside.items():
+        numbers[:, column] = steps.take(above).over_steps()
     kept_keys = [key for key, is_kept in zip(keys, above.tolist(), strict=True) if is_kept]
     return Measured(kept_keys, numbers, chosen.are_intermittent(), 0)
 
@@ -214,6 +219,10 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     numbers = np.full((len(places), len(STATISTICS)), np.nan)
     for column in range(len(STATISTICS)):
         numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
+    for column in BY_CALLS_COLUMNS:
+        # the calls of some ranks say nothing of the others
+        is_partial = ((table[:, :, VALUE] > 0) & np.isnan(table[:, :, column])).any(axis=1)
+        numbers[is_partial, column] = np.nan
     numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
     peaks = np.array([key.metric == _PEAK for key in keys], dtype=bool)
     numbers[peaks, VALUE] = numbers[peaks, MAX]

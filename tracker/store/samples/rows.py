@@ -40,7 +40,7 @@ def _find_sampled_columns() -> dict[str, tuple[str, ...]]:
         if kind.other_category:
             of_level.add("category")
         for metric in kind.metrics:
-            of_level.update({metric.column or metric.name, metric.if_missing})
+            of_level.update({metric.column or metric.name, metric.if_missing, *metric.by_calls})
     columns["idle"] = {"step", "cause", IDLE_CAUSE.column}
     return {level: tuple(name for name in LEVEL[level].row_kinds if name in names) for level, names in columns.items()}
 
@@ -52,8 +52,10 @@ _KEY_STATEMENTS: Final[Mapping[str, str]] = {"op_key": "sample_op_keys", "kernel
 _DELETE_ARRAY: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
 _REPLACE_ARRAY: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
 HOW_TO_REPAIR: Final = "tracker db check --repair makes them again"
+_WITH_BY_CALLS: Final = b"\x02"
+"""The first byte of an array that holds times by calls: the length of one without is a multiple of 8."""
 _WITH_LOWS: Final = b"\x01"
-"""The first byte of an array that holds lows: all other lengths are multiples of 8."""
+"""The same of an earlier program, which kept the 10th percentiles over the steps there."""
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
@@ -67,6 +69,8 @@ _SERIES_KEYS: Final = text(
 )
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
 _ROUNDED_FROM: Final = 1_000.0
+_EXACT: Final = frozenset({"value", "calls", "by_quartile", "by_median"})
+"""What is judged."""
 
 
 def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset()) -> list[RankRows]:
@@ -152,14 +156,17 @@ def _rows(connection: Connection, question: str, **parameters: Any) -> list[Any]
 
 
 class SampleArray(Struct, frozen=True, eq=False):
-    """The samples of a run: its `series_ids` ascending, and for each the value that is printed, the calls per step (nan
-    where they are not counted), and the 10th percentile over the steps (nan where it is not known).
+    """The samples of a run: its `series_ids` ascending, and for each the value that is printed and the calls per step
+    (nan where they are not counted).
+
+    `by_calls` (2, series): the value, had each call taken the lower quartile, or the median, of the calls of its step;
+    nan where the calls are not known one by one.
     """
 
     series_ids: NDArray[np.int64]
     values: NDArray[np.float64]
     calls: NDArray[np.float64]
-    lows: NDArray[np.float64]
+    by_calls: NDArray[np.float64]
 
 
 def write_array(connection: Connection, run_id: int) -> None:
@@ -209,18 +216,21 @@ def repair_array(connection: Connection, run_id: int) -> bool:
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
     """Return the samples of a run, from its rows in `sample`."""
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
-    series_ids, values, calls, lows = zip(*rows, strict=True) if rows else ((), (), (), ())
-    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), _reals(lows))
+    series_ids, values, calls, *by_calls = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    columns = np.array([_reals(times) for times in by_calls])
+    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), columns)
 
 
 def pack_samples(array: SampleArray) -> bytes:
-    """Return zlib of a mark, then the steps from one series to the next, values, calls and lows.
+    """Return zlib of a mark, then the steps from one series to the next, values, calls, and the times by calls.
 
-    8 bytes each, the lowest first.
+    8 bytes each, the lowest first. Where no time by calls is known, mark and times are left out.
     """
     steps = np.diff(array.series_ids, prepend=0).astype("<i8")
-    parts = (steps, *(numbers.astype("<f8") for numbers in (array.values, array.calls, array.lows)))
-    return zlib.compress(_WITH_LOWS + b"".join(part.tobytes() for part in parts))
+    has_by_calls = not np.isnan(array.by_calls).all()
+    columns = [array.values, array.calls, *(array.by_calls if has_by_calls else ())]
+    parts = (steps, *(numbers.astype("<f8") for numbers in columns))
+    return zlib.compress((_WITH_BY_CALLS if has_by_calls else b"") + b"".join(part.tobytes() for part in parts))
 
 
 def unpack_samples(numbers: bytes) -> SampleArray:
@@ -229,16 +239,17 @@ def unpack_samples(numbers: bytes) -> SampleArray:
         plain = zlib.decompress(numbers)
     except zlib.error as error:
         raise ValueError("these bytes are no samples") from error
-    # without the mark they are of a program that kept no lows
-    has_lows = len(plain) % 8 == len(_WITH_LOWS)
-    start, columns = (len(_WITH_LOWS), 4) if has_lows else (0, 3)
-    count, rest = divmod(len(plain) - start, 8 * columns)
+    mark = plain[: len(plain) % 8]
+    columns = {b"": 2, _WITH_LOWS: 3, _WITH_BY_CALLS: 4}.get(mark)
+    if columns is None:
+        raise ValueError("these bytes are no samples")
+    count, rest = divmod(len(plain) - len(mark), 8 * (1 + columns))
     if rest:
         raise ValueError("series, values and calls differ in number")
-    steps = np.frombuffer(plain, dtype="<i8", offset=start, count=count)
-    table = np.frombuffer(plain, dtype="<f8", offset=start + 8 * count).reshape(columns - 1, count)
-    lows = table[2] if has_lows else np.full(count, np.nan)
-    return SampleArray(np.cumsum(steps), table[0], table[1], lows)
+    steps = np.frombuffer(plain, dtype="<i8", offset=len(mark), count=count)
+    table = np.frombuffer(plain, dtype="<f8", offset=len(mark) + 8 * count).reshape(columns, count)
+    by_calls = table[2:] if mark == _WITH_BY_CALLS else np.full((2, count), np.nan)
+    return SampleArray(np.cumsum(steps), table[0], table[1], by_calls)
 
 
 def _reals(numbers: Sequence[Any]) -> NDArray[np.float64]:
@@ -329,7 +340,7 @@ def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: 
     for place, name in enumerate(STATISTICS):
         numbers = samples.numbers[order, place]
         # half a nanosecond of a microsecond shows in no report; in SQLite a whole number takes half the room
-        shown = numbers if name in ("value", "calls") else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
+        shown = numbers if name in _EXACT else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
         columns.append(bulk.floats(name, shown))
     columns.append(bulk.floats("share", samples.share[order]))
     columns.append(bulk.floats("rank_spread", samples.rank_spread[order]))

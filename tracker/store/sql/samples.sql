@@ -2,7 +2,7 @@
 -- Parameters: run_ids (list)
 -- Columns: run_id, series_id; kind, metric, name, input_shapes, part: of the series; per_step: the value that is
 --   judged; mean, sd, min, p10, p90, max: over the steps; calls_per_step; share: of the step; rank_spread; steps;
---   intermittent: see the table sample. Times in ns, sizes in bytes, per step
+--   intermittent, by_quartile, by_median: see the table sample. Times in ns, sizes in bytes, per step
 SELECT
     d.run_id,
     d.series_id,
@@ -22,7 +22,9 @@ SELECT
     d.share,
     d.rank_spread,
     d.steps,
-    d.intermittent
+    d.intermittent,
+    d.by_quartile,
+    d.by_median
 FROM sample AS d
 INNER JOIN series AS s ON d.series_id = s.id
 WHERE d.run_id IN :run_ids

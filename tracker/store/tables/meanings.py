@@ -150,8 +150,11 @@ MEANINGS: Final[Mapping[str, str]] = {
     "rank_spread": "largest - smallest rank of a stage, as a fraction of their median; NULL: one rank",
     "sample.steps": "how many steps it rests on",
     "intermittent": "whether most steps lack it, so that the value is the mean",
+    "by_quartile": "the value, had each call taken the lower quartile of the calls of its row; NULL: calls are not "
+    "known one by one",
+    "by_median": "the value, had each call taken the median of the calls of its row; NULL as in by_quartile",
     "sample_array.numbers": "zlib of three rows of 8-byte numbers, the lowest byte first: steps from one series_id to "
-    "the next, value, calls (NaN: the series counts none)",
+    "the next, value, calls (NaN: the series counts none); behind a byte 2, by_quartile and by_median follow",
     "rule_version": "version of the rules that said it",
     "advice.content": "what they said (JSON): step_ns, together_ns (what all of it can win at most) and items, each "
     "with "

@@ -53,6 +53,8 @@ class Sample(Base, table=True):
     rank_spread: float | None = real()
     steps: int = Field(sa_type=Integer, nullable=False)
     intermittent: bool = Field(sa_type=Boolean, nullable=False)
+    by_quartile: float | None = real()
+    by_median: float | None = real()
 
 
 class SampleArray(Base, table=True):

@@ -1,0 +1,7 @@
+ALTER TABLE op ADD COLUMN self_by_quartile_ns BIGINT;
+
+ALTER TABLE op ADD COLUMN self_by_median_ns BIGINT;
+
+ALTER TABLE sample ADD COLUMN by_quartile DOUBLE PRECISION;
+
+ALTER TABLE sample ADD COLUMN by_median DOUBLE PRECISION;
