@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -27,6 +28,8 @@ from tracker.detect import (  # noqa: E402
     DEFAULTS,
     KindCode,
     Verdict,
+    judge,
+    series,
     series_of,
     sides,
 )
@@ -53,16 +56,44 @@ LABELS = {
 """MANIFEST.md of the captures; a minus is faster or gone."""
 FAILING = ("v05", "v08", "v10", "v11")
 NEVER = 10**9
+
+
+def let_all_series_share_a_prior() -> None:
+    """Take the variance that a family shares from all of its series, not from the tested ones."""
+    own = judge.moderated
+    judge.moderated = lambda variance, freedom, family, _, least: own(
+        variance, freedom, family, ~np.isnan(variance), least
+    )
+
+
+def name_all_suspects() -> None:
+    """Name what one run suspects however likely chance makes it."""
+    own = judge.with_likely_suspects
+    judge.with_likely_suspects = lambda found, traits, limits: own(found, traits, replace(limits, alpha_named=1.0))
+
+
+def leave_kernels_in_place() -> None:
+    """Take no common-mode shift from kernels where there are no operators."""
+    own = series._find_leaf_family
+    series._find_leaf_family = lambda keys: found if (found := own(keys)) and found[0] != "kernel" else None
+
+
 POINTS = {
     "statistic": lambda: setattr(sides, "LEAST_TO_CHOOSE", NEVER),
+    "prior": let_all_series_share_a_prior,
+    "certain": lambda: setattr(judge, "with_certain_causes", lambda found, *_: found),
     "outlier": lambda: setattr(sides, "LEAST_OTHERS", NEVER),
     "pairs": lambda: setattr(sides, "LEAST_DECIDING", NEVER),
+    "kernels": leave_kernels_in_place,
     "two runs": lambda: setattr(detect_track, "LEAST_BESIDE", NEVER),
     "late": lambda: setattr(lifecycle, "late_changes", lambda *_: ()),
+    "gradual": lambda: setattr(lifecycle, "gradual_slowdowns", lambda *_: ()),
     "drift": lambda: setattr(lifecycle, "DRIFTS", 0),
+    "suspects": name_all_suspects,
 }
-"""Point of the judgement -> what leaves it out: the choice of the statistic, one bad run, pairs that may cross, levels
-of two runs, the late test, drift that stays.
+"""Point of the judgement -> what leaves it out. In order: the choice of the statistic, the prior of the tested series,
+a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
+gradual slowdowns, drift that stays, and suspects that chance explains.
 """
 CREEPING = ("gradual", "late")
 """How findings came about that are dated by a course of many runs."""
@@ -300,6 +331,23 @@ def jumping(seeds: range) -> None:
     print(f"jumping operator: {told} findings in {versions_judged} versions", flush=True)
 
 
+def new_operators(seeds: range) -> None:
+    """An operator of 12 % of the step is new, and one of the eight runs before was as slow by another cause."""
+    keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(31)]
+    keys.append(("run", "duration_ns", "step", "", ""))
+    told = 0
+    for seed in seeds:
+        draw = np.random.default_rng(seed)
+        values = 100 * np.exp(draw.normal(0, 0.03, (31, 11)))
+        values[30] *= np.where(np.arange(11) < 8, np.nan, 4.0)
+        step = np.nansum(values, axis=0)
+        step[draw.integers(8)] *= 1.15
+        runs = made(keys, np.vstack([values, step]))
+        found = found_in(runs, np.array([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5]))
+        told += any((one.series, one.sign, one.first_version) == (31, 1, 5) for one in found)
+    print(f"step with a new operator after a slow run: {told} of {len(seeds)} found", flush=True)
+
+
 def kernels_only() -> None:
     """24 kernels without operators, all 10 % slower in the second version."""
     keys = [("kernel", "total_ns", f"kernel{number:02}", "", "") for number in range(24)]
@@ -424,6 +472,7 @@ def main() -> None:
         creep(runs, range(36))
     if "made" in args.only:
         jumping(range(30))
+        new_operators(range(36))
         kernels_only()
     if "calibrate" in args.only:
         by_runs(runs)

@@ -273,6 +273,12 @@ def test_power_says_how_many_runs_would_decide():
     assert runs_to_decide(judged({op("mm"): [*STEADY, 110.0]}, 1)[2], np.array([0]))[0] == 2
 
 
+def test_runs_that_find_no_change_at_all_have_no_smallest_one():
+    # a hundred times as much and a hundredth: these three runs would not show a thousand times as much either
+    found = judged({op("mm"): [1.0, 100.0, 0.01, 1.0]}, 1)[2]
+    assert np.isnan(detectable_change(found, np.array([0]))[0])
+
+
 @st.composite
 def noisy(draw, series=25, runs=8):
     """Numbers of operators, some of which are slower or faster in the last three runs."""

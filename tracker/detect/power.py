@@ -15,6 +15,8 @@ from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 CHANCE_OF_MISSING = 0.2
 _DRAWS = 20_000
+LARGEST_CHANGE = np.log(1000.0)
+"""Runs that find no smaller change find none that anyone asks about."""
 
 
 def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
@@ -26,7 +28,8 @@ def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
 
 
 def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS) -> F64:
-    """The smallest change of each series (a log) that runs like these find in four of five cases; nan where untested.
+    """The smallest change of each series (a log) that runs like these find in four of five cases; nan where untested,
+    and where they would not find a change to a thousand times as much.
 
     (t of the needed p + t of the chance of missing) x standard error: the usual normal-theory bound.
     """
@@ -34,6 +37,8 @@ def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DE
     known = ~np.isnan(judged.p)
     freedom, least = np.maximum(judged.freedom, 1e-9)[known], np.full(len(needed), np.nan)
     least[known] = (t_exceeded(needed[known], freedom) + t_exceeded(CHANCE_OF_MISSING, freedom)) * judged.se[known]
+    with np.errstate(invalid="ignore"):
+        least[least > LARGEST_CHANGE] = np.nan
     return least
 
 
