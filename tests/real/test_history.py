@@ -24,7 +24,8 @@ def test_layer_norm_in_float64_is_slower_in_v05_and_back_in_v07(nightly):
         points = line(nightly, name)
         assert (called(points, "REGRESSED"), called(points, "IMPROVED")) == (["v05"], ["v07"])
         assert (begins(points), points["back_to"]["v07"]) == (["v05"], "v01")
-        assert points["judged_change"]["v05"] == pytest.approx(0.3, abs=0.04)
+        # a third by the usual call, 30 % by the sum of the calls
+        assert points["judged_change"]["v05"] == pytest.approx(0.32, abs=0.04)
 
 
 def test_gelu_written_out_is_more_and_slower_mul_in_v08(nightly):
