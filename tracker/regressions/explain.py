@@ -42,6 +42,7 @@ _WORDS_OF_STATISTIC: Final = {
     Statistic.CALL_QUARTILE: "by the lower quartile of the calls of a step",
     Statistic.CALL_MEDIAN: "by the median of the calls of a step",
 }
+"""Statistic that is judged in place of the printed one -> its name."""
 
 _LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
@@ -49,7 +50,7 @@ _MOST_RUNS: Final = 64
 
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
-    """Everything about one finding. Reads only; UsageError where there is no such finding."""
+    """Return everything about one finding. Reads only; UsageError where there is no such finding."""
     tracks = read_tracks(store, named_tracks(store, branches=True))
     found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
     everything = [row for row in found if row["finding_id"] is not None]
@@ -148,7 +149,7 @@ def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, base: F
 
 
 def _part_words(finding: Row, shown: Row) -> str:
-    """Which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
+    """Say which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
     if shown is finding:
         return ""
     ends = [finding[name] for name in ("baseline_value", "candidate_value")]
@@ -172,7 +173,7 @@ def _machine_words(finding: Row) -> str:
 
 
 def findings_of(store: Store, incident_id: int) -> list[int]:
-    """The findings of an incident that no other one covers, the step first; UsageError where there is none."""
+    """Return the findings of an incident that no other one covers, the step first; UsageError where there is none."""
     rows = found_rows(store, wanted=lambda row: row["incident_id"] == incident_id)
     own = [row for row in rows if row["incident_id"] == incident_id]
     if not own:
@@ -200,9 +201,13 @@ def tests_of(
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
         origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
-        source = "default" if origin is None else f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
-        said = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
-        found.append(said | {"limit_from": source if limit is not None else None})
+        source: str | None = "default"
+        if origin is not None:
+            source = f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
+        if limit is None:
+            source = None
+        columns = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
+        found.append(columns | {"limit_from": source})
 
     before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
     least, new = (2, 1) if is_presence else (limits.least_base, limits.least_new)
@@ -214,7 +219,7 @@ def tests_of(
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
-        if own.statistic[row] != Statistic.STEPS:
+        if own.statistic[row] != Statistic.PRINTED:
             what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
@@ -252,7 +257,7 @@ def tests_of(
 
 
 def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
-    """When a finding began and ended, and what users said, in the order of time as far as it is known."""
+    """List when a finding began and ended, and what users said, in the order of time as far as it is known."""
 
     def event(state: str, version: str, decided_id: int) -> Row:
         decided = track.labels.get(decided_id, "")
@@ -280,7 +285,7 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
 def _runs(
     track: TrackRuns, data: Track, row: int, sides: Sequence[Sequence[int]], centred: F64, shift: F64
 ) -> list[Row]:
-    """The runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run."""
+    """List the runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run."""
     numbers = data.run_ids.tolist()
     level = [own for own, run in zip(centred.tolist(), numbers, strict=True) if run in sides[0] and not math.isnan(own)]
     base = sum(level) / len(level) if level else math.nan

@@ -23,6 +23,8 @@ UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
 DRIFTS: Final = 2
 """What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
+_SURER_OF_SEVERAL_RUNS: Final = 10
+"""How many times smaller the p of a late finding must be where versions have several runs."""
 LATE: Final = "late"
 """How a finding came about that only many runs show together."""
 MACHINE: Final = "machine"
@@ -485,12 +487,12 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
 def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, settled: Flags) -> Iterator[Finding]:
     """Find changes that no version shows by itself: the best split of the runs of a level, at the start of a version.
 
-    Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
-    level, and moves none.
+    Only times and rates that are `settled` are looked at, and of those with an open regression none that fell. Such a
+    finding divides its level, and begins no other one.
     """
-    # versions of several runs have a test of their own, which leaves less to find: ten times as sure
-    most_p = now.limits.late if now.is_single else now.limits.late / 10
     limits, series = now.limits, now.series
+    # a version of several runs has a test of its own, which leaves less to find: this one must be surer there
+    most_p = limits.late if now.is_single else limits.late / _SURER_OF_SEVERAL_RUNS
     counts = (now.level(now.current) | now.new) & now.window.recorded
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)
@@ -501,6 +503,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     starts = np.append(False, np.diff(now.versions[columns]) > 0) & (now.versions[columns] < now.version)
     logs = np.where(counts, judged.logs, np.nan)[:, columns]
     ratio = series.ratio
+    # most series did not move by half of what counts: the outliers of these need not be drawn in
     with np.errstate(invalid="ignore"):
         rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
     logs = without_outliers(logs[rows])
@@ -531,9 +534,9 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
 
 
 def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64, after: I64) -> bool:
-    """Whether a late change shows in the printed number too, and of the step and its parts without the machine's.
+    """Return whether a late change shows in the printed number, too, and of the step and its parts without the machine.
 
-    A series that was at the new level in two runs before jumps between both.
+    `judged`: the logs that are judged. A series that was at the new level in two runs before jumps between both.
     """
     logs, shift = now.window.logs[row], now.window.shift
     own = judged[row]
