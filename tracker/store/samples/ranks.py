@@ -109,7 +109,7 @@ def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measur
         others[CALLS] = _nan_if_missing(family.calls[inside])
     # most families have no times by calls
     for column, times in zip(BY_CALLS_COLUMNS, family.by_calls, strict=False):
-        # a capture of a device, or of sums alone, has the columns without a number
+        # a capture of sums alone, or of an earlier program, has no number in these columns
         if (times != MISSING).any():
             others[column] = _nan_if_missing(times[inside])
     shape = (len(family.keys), len(numbers))
