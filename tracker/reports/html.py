@@ -284,25 +284,41 @@ def _without_empty_columns(table: Table) -> Table:
 
 
 def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlRow]:
-    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
-    addresses = [link(one) if one and link else "" for one in table.links]
+    """Yield the rows of a table. Those that the script of the page writes have no drawing, and no links in cells."""
     spans = _spans(table)
     parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
+    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
     for place, (cells, tone, tones, below) in enumerate(parts):
+        is_plain = place < PLAIN_ROWS
         letter = _TONES.get(str(tone), "")
         letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
-        drawn: list[tuple[str, Markup]] = []
-        if place < PLAIN_ROWS:
-            drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
-            drawn += [("p", svg.spark(table.sparks[place]))] if table.sparks else []
-            drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
-        swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
-        cells_of_row = tuple(zip(map(_with_indent, cells), letters, strict=True))
-        address = addresses[place] if place < len(addresses) else ""
-        others = table.cell_links[place] if table.cell_links and link and place < PLAIN_ROWS else ()
-        of_cells = tuple(link(one) if one and link else "" for one in others)
-        check = table.checks[place] if place < len(table.checks) else ""
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells, check)
+        targets = table.cell_links[place] if table.cell_links and link and is_plain else ()
+        yield _HtmlRow(
+            tone=letter,
+            cells=tuple(zip(map(_with_indent, cells), letters, strict=True)),
+            below=str(below or ""),
+            drawn=tuple(_drawings(table, place, spans, letter)) if is_plain else (),
+            swatch=svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup(""),
+            address=_address_of(table.links[place], link) if place < len(table.links) else "",
+            addresses=tuple(_address_of(target, link) for target in targets),
+            check=table.checks[place] if place < len(table.checks) else "",
+        )
+
+
+def _drawings(
+    table: Table, place: int, spans: Sequence[tuple[float, float] | None], letter: str
+) -> Iterator[tuple[str, Markup]]:
+    """Yield the drawings of a row, each with the class of its cell: runs, course, bar."""
+    if table.strips and (spans or table.strips[place]):
+        yield "r", svg.strip(table.strips[place])
+    if table.sparks:
+        yield "p", svg.spark(table.sparks[place])
+    if spans:
+        yield "x", svg.span(spans[place], spans, letter)
+
+
+def _address_of(target: Target | None, link: Callable[[Target], str] | None) -> str:
+    return link(target) if target and link else ""
 
 
 def _has_place(row: _HtmlRow) -> bool:
