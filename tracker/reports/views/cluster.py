@@ -324,7 +324,7 @@ def _heat_map(found: Cluster) -> HeatMap | None:
 
 
 def _step_cell(rank: int, steps: list[int], own: Mapping[tuple[int, int], Row], number: int | None) -> HeatCell:
-    """The cell of a rank in one step, or in several by their median."""
+    """Return the cell of a rank in one step, or in several by their median."""
     rows = [own[rank, step] for step in steps if (rank, step) in own]
     ratios = [row["own_ratio"] for row in rows if row["own_ratio"] is not None]
     ratio = median(ratios) if ratios else None
