@@ -108,7 +108,7 @@ class TrackState(Struct):
         return np.where(level == UNDECIDED, BEGINNING, level)
 
     def pending(self) -> tuple[list[int], I64, I64]:
-        """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
+        """Return the newest undecided versions in order, how many each series has, and the sign of its first."""
         versions: list[int] = []
         count, sign = np.zeros((2, self.series), dtype=np.int64)
         still = np.ones(self.series, dtype=bool)
@@ -121,8 +121,8 @@ class TrackState(Struct):
         return versions, count, sign
 
     def divided(self, versions: I64) -> Flags:
-        """(series, runs): the runs that a late finding sets apart within their level: those before its change as long
-        as it lasts, those in between once it is over.
+        """Return (series, runs): the runs that a late finding sets apart within their level: those before its change as
+        long as it lasts, those in between once it is over.
         """
         found = np.zeros((self.series, len(versions)), dtype=bool)
         for one in self.findings:
@@ -139,7 +139,7 @@ class TrackState(Struct):
             self.levels[version][row], self.settled[version][row] = level, by
 
     def before(self, version: int) -> TrackState:
-        """The state in which `version` is judged for the first time: what was decided from it on is undone.
+        """Return the state in which `version` is judged for the first time: what was decided from it on is undone.
 
         Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
         it ended are open again.
@@ -203,7 +203,9 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
 
 
 def needed_runs(versions: I64, run_ids: I64, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> I64:
-    """Ids of the runs that a version is judged with: its own, the newest 32 before, references of open findings."""
+    """Return the ids of the runs that a version is judged with: its own, the newest 32 before, references of open
+    findings.
+    """
     wanted = {run for one in state.open for run in one.reference}
     chosen = np.isin(run_ids, sorted(wanted)) & (versions < version)
     chosen[np.flatnonzero(versions < version)[-limits.look_back :]] = True
@@ -270,8 +272,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
 
 
 def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
-    """A change of a series that the runs of the version decide, as a finding; `of`: the level that it left, None:
-    the current one.
+    """Return a change of a series that the runs of the version decide, as a finding.
+
+    `of`: the level that it left, None: the current one.
     """
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
@@ -418,7 +421,7 @@ def decide_drifts(
 def compare_returned(
     state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: dict[int, list[Finding]], level: I64
 ) -> Iterator[Finding]:
-    """Findings of series that came back: `level` gets the new level of those that changed.
+    """Yield findings of series that came back: `level` gets the new level of those that changed.
 
     A rise that takes back an improvement of a version that was faster on the whole is a regression. What went further
     than the level it returned to, in the direction of the return, is a change against that level.
