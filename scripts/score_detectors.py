@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -103,6 +104,8 @@ POINTS = {
 a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
 gradual slowdowns, drift that stays, and suspects that chance explains.
 """
+OPERATOR_KINDS = ("op", "op_name")
+"""Kinds of the series of operators: by shapes, and of all shapes together."""
 CREEPING = ("gradual", "late")
 """The `how` of findings that are dated by a course of many runs."""
 LENGTHENED = ("step", "e2e", "compute")
@@ -225,32 +228,40 @@ def nights(runs: Runs) -> None:
             if label not in words:
                 missed["step" if label == "step" else "op"].append(f"{version} {label}")
     false = [(version, one) for version in QUIET for one in found[version] if one[0] > 0 or version in UNCHANGED]
-    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in ("op", "op_name")]
+    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in OPERATOR_KINDS]
     wrong = [f"{name} {code}" for name, code in gates.items() if name != "v01" and code != int(name in FAILING)]
     print(f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}")
 
 
 def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
     """Print the findings where nothing changed. `layouts`: how many versions of how many runs."""
-    versions, operators, parts, steps, gates, machine, suspects = 0, [], 0, 0, 0, 0, 0
+    count = Counter()
     for seed in seeds:
         order = drawn(runs, seed)
-        for count, size in layouts:
-            last = slice(len(order.versions) - count * size, None)
-            own = order.part(last)
-            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
+        for version_count, size in layouts:
+            newest = order.part(slice(len(order.versions) - version_count * size, None))
+            track = newest.track(np.repeat(np.arange(1, version_count + 1), size))
+            state = TrackState(len(newest.keys))
             for result in walk(track, state):
-                machine += sum(one.how == MACHINE for one in result.found)
-                suspects += int((result.judged.verdict == Verdict.SUSPECT).sum())
-                kinds = [(own.keys[one.series], one) for one in result.found if one.how != MACHINE]
-                operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
-                parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
-                steps += sum(key[2] == "step" for key, _ in kinds)
-                gates += gate_code(track, state, result) == 1
-            versions += count
+                count["suspects"] += int((result.judged.verdict == Verdict.SUSPECT).sum())
+                count["gates"] += gate_code(track, state, result) == 1
+                operators = set()
+                for one in result.found:
+                    kind, _, name, *_ = newest.keys[one.series]
+                    if one.how == MACHINE:
+                        count["machine"] += 1
+                    elif kind in OPERATOR_KINDS:
+                        # an operator and its shapes are one
+                        operators.add((one.first_version, name))
+                    else:
+                        count["parts"] += 1
+                        count["steps"] += name == "step"
+                count["operators"] += len(operators)
+            count["versions"] += version_count
     print(
-        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates, {machine} of the "
-        f"machine in {versions} versions; {suspects / versions:.1f} suspects a version",
+        f"A/A {layouts}: {count['operators']} false ops, {count['parts']} parts, {count['steps']} steps, "
+        f"{count['gates']} gates, {count['machine']} of the machine in {count['versions']} versions; "
+        f"{count['suspects'] / count['versions']:.1f} suspects a version",
         flush=True,
     )
 
@@ -266,9 +277,9 @@ def slowed(runs: Runs, factors: dict[str, np.ndarray]) -> Runs:
     """Return the runs with operators that take `factors` (runs,) of their time, and a step longer by as much."""
     values, by_calls = runs.values.copy(), runs.by_calls.copy()
     for name, factor in factors.items():
-        by_calls[:, runs.named(name, "op", "op_name")] *= factor
+        by_calls[:, runs.named(name, *OPERATOR_KINDS)] *= factor
         more = (factor - 1.0) * values[runs.named(name, "op_name")].sum(axis=0)
-        values[runs.named(name, "op", "op_name")] *= factor
+        values[runs.named(name, *OPERATOR_KINDS)] *= factor
         for whole in LENGTHENED:
             values[runs.named(whole, "run")] += more
     return Runs(runs.keys, values, runs.calls, by_calls, runs.versions)
@@ -291,11 +302,16 @@ def lasting(runs: Runs, size: int, seeds: range, ratio: float = 0.1, bad: float 
         first = int(versions[-1]) // 2 + 1
         factor = np.where(versions >= first, 1.0 + ratio, 1.0)
         factor[np.flatnonzero(versions < first)[-1]] = bad
-        own = [one for one in found_in(slowed(order, dict.fromkeys(chosen, factor)), versions) if one.sign > 0]
-        names = [(one, order.keys[one.series]) for one in own]
-        hits = {key[2] for one, key in names if abs(one.first_version - first) <= 1}
-        injected, right = injected + len(chosen), right + len(hits & set(chosen))
-        wrong |= {(seed, key[2]) for _, key in names if key[0] in ("op", "op_name") and key[2] not in chosen}
+        in_time = set()
+        for one in found_in(slowed(order, dict.fromkeys(chosen, factor)), versions):
+            if one.sign < 0:
+                continue
+            kind, _, name, *_ = order.keys[one.series]
+            if abs(one.first_version - first) <= 1:
+                in_time.add(name)
+            if kind in OPERATOR_KINDS and name not in chosen:
+                wrong.add((seed, name))
+        injected, right = injected + len(chosen), right + len(in_time & set(chosen))
     words = f", one bad run x{bad:g} before" if bad != 1.0 else ""
     print(
         f"lasting +{ratio:.0%}{words}, {size} runs a version: {right} of {injected} found, {len(wrong)} false",
@@ -401,11 +417,11 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
                 name: np.array([1 + ratio if name in story[version - 1] else 1.0 for version in versions])
                 for name in chosen
             }
-            kinds = ("op", "op_name")
             called = {}
             for one in found_in(slowed(order, factors), versions):
-                if runs.keys[one.series][0] in kinds and one.how not in CREEPING:
-                    called.setdefault((one.first_version, runs.keys[one.series][2], one.sign), []).append(one)
+                kind, _, name, *_ = runs.keys[one.series]
+                if kind in OPERATOR_KINDS and one.how not in CREEPING:
+                    called.setdefault((one.first_version, name, one.sign), []).append(one)
             for begins, ends, slow in (
                 (quiet + 1, quiet + held + 1, chosen[:4]), (2 * quiet + held + 1, 2 * quiet + 2 * held + 1, chosen[4:])
             ):  # fmt: skip
