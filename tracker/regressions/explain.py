@@ -52,20 +52,21 @@ _MOST_RUNS: Final = 64
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Return everything about one finding. Reads only; UsageError where there is no such finding."""
     tracks = read_tracks(store, named_tracks(store, branches=True))
-    found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
-    everything = [row for row in found if row["finding_id"] is not None]
-    finding = next((row for row in everything if row["finding_id"] == finding_id), None)
+    rows = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
+    # suspects have no number
+    findings = [row for row in rows if row["finding_id"] is not None]
+    finding = next((row for row in findings if row["finding_id"] == finding_id), None)
     if finding is None:
-        remedy = _LIST if everything else "there are none yet: tracker runs lists what there is"
+        remedy = _LIST if findings else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.key == track_key_of(finding))
-    incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
+    incident = incident_of([row for row in findings if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
     sides = [[int(run) for run in finding[side].split()] for side in ("baseline_runs", "candidate_runs")]
     is_slower = finding["direction"] == "regression"
     with store.connect() as connection:
-        sentence, known, own_track = settings_note(connection, track), None, track
+        note_on_settings, known, own_track = settings_note(connection, track), None, track
         if track.main is not None:
             track, known = join_main(connection, track, finding["decided_version_id"])
         # those that decided, and the newest ones, of those recorded alike
@@ -82,17 +83,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
     bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
     beside = _noise_beside(window, row, bases, track.thresholds)
-    own = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
+    judged = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
+    # the window has the runs before first
     back = np.argsort(order)
-    centred, shift = own.logs[row][back], window.shift[back]
+    centred, shift = judged.logs[row][back], window.shift[back]
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
     notes = (
-        _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
+        _part_words(finding, shown), _machine_words(finding), outlier_note, note_on_settings, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {
-        "tests": tests_of(finding, own, row, data, track, window, new[order]),
+        "tests": tests_of(finding, judged, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, own_track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
@@ -111,13 +113,14 @@ def _judged_base(
 ) -> tuple[Flags, int | None]:
     """Return the base runs (series, runs) that the judge was given, and the column of the one that it left out.
 
-    A finding keeps only the runs that counted. Its baseline was a full window, unless the level had no more runs.
+    A finding keeps only the runs that counted. Its baseline was a full window, unless the level had no more runs. Where
+    it is smaller, the newest run is looked for that the judge leaves out beside them.
     """
     whole = np.tile(base, (len(data.keys), 1))
     if not base.any() or base.sum() >= limits.window:
         return whole, None
-    last_new = int(np.flatnonzero(new)[0]) if new.any() else len(new)
-    for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < last_new)).tolist()[::-1]:
+    first_new = int(np.flatnonzero(new)[0]) if new.any() else len(new)
+    for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < first_new)).tolist()[::-1]:
         tried = whole.copy()
         tried[:, column] = window.recorded[:, column]
         counts = judge_version(window, data.series, tried, new, limits=limits).base[row]

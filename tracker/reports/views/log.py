@@ -133,42 +133,55 @@ def _sentence(parts: Sequence[Part]) -> str:
 
 def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
     """Compare the newest version of each column with the baseline: a sentence, a verdict, a tone."""
-    better = {column["column"]: bool(column["higher_is_better"]) for column in columns}
     newest = {cell["column"]: cell for cell in records(log.tables["cells"])}
-    first = {cell["column"]: cell["version"] for cell in reversed(records(log.tables["cells"]))}
+    first_version = {cell["column"]: cell["version"] for cell in reversed(records(log.tables["cells"]))}
     if len(columns) == 1:
         (cell,) = newest.values()
-        unit = "" if columns[0]["unit"] in ("ns", "bytes") else f" {columns[0]['unit']}"
-        baseline = log.baseline or first[cell["column"]]
-        ends = {baseline: cell["baseline_diff"], cell["previous_version"]: cell["previous_diff"]}
-        changes = [f"{format_diff(diff)} against {name}" for name, diff in ends.items()
-                   if diff is not None and name not in (None, cell["version"])]  # fmt: skip
-        verdict = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
-        format_value = _value_format(columns[0], [cell["value"]])
-        text = f"{cell['version']} is at {format_value(cell['value'])}{unit}"
-        tone = cells.TONES.get(verdict) or cell_tone(cell["baseline_diff"], better[cell["column"]])
-        return f"{text}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+        return _answer_of_one(columns[0], cell, log.baseline or first_version[cell["column"]])
     alone = "without another version"
-    without = {number for number, cell in newest.items()
-               if cell["baseline_diff"] is None or cell["version"] == (log.baseline or first[number])}  # fmt: skip
-    sides = Counter(
-        alone if number in without
-        else "within 1 %" if cells.is_small(cell["baseline_diff"])
-        else cell_tone(cell["baseline_diff"], better[number])
-        for number, cell in newest.items()
-    )  # fmt: skip
-    counts = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    of = f" of each of {len(columns)} columns"
+    is_alone = {}
+    sides: Counter[str] = Counter()
+    for column in columns:
+        number = column["column"]
+        cell = newest[number]
+        is_alone[number] = cell["baseline_diff"] is None or cell["version"] == (log.baseline or first_version[number])
+        if is_alone[number]:
+            sides[alone] += 1
+        elif cells.is_small(cell["baseline_diff"]):
+            sides["within 1 %"] += 1
+        else:
+            sides[cell_tone(cell["baseline_diff"], bool(column["higher_is_better"]))] += 1
+    of_each = ""
     if len(columns) <= _NAMED:
-        of, named = "", zip(short_names(columns), (column["column"] for column in columns), strict=True)
-        counts = [
-            f"{name} {alone if at in without else format_diff(newest[at]['baseline_diff'])}" for name, at in named
-        ]
-    found = Counter(cell["verdict"] for cell in newest.values())
-    verdicts = ", ".join(f"{found[word]} {word}" for word in CHANGED if found[word])
+        changes = []
+        for name, column in zip(short_names(columns), columns, strict=True):
+            number = column["column"]
+            change = alone if is_alone[number] else format_diff(newest[number]["baseline_diff"])
+            changes.append(f"{name} {change}")
+    else:
+        of_each = f" of each of {len(columns)} columns"
+        changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
+    verdicts = Counter(cell["verdict"] for cell in newest.values())
+    named = ", ".join(f"{verdicts[word]} {word}" for word in CHANGED if verdicts[word])
+    judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
-    judged = f"; of these {verdicts}" if verdicts else ""
-    return f"The newest version{of} against {baseline}: {', '.join(counts)}{judged}", "", ""
+    return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
+
+
+def _answer_of_one(column: Row, newest: Row, baseline: str) -> tuple[str, str, str]:
+    """Return what `_answer` does, of a log with one column; `newest`: its newest cell."""
+    unit = "" if column["unit"] in ("ns", "bytes") else f" {column['unit']}"
+    # the version before can be the baseline, too
+    diffs = {baseline: newest["baseline_diff"], newest["previous_version"]: newest["previous_diff"]}
+    changes = []
+    for version, diff in diffs.items():
+        if diff is not None and version not in (None, newest["version"]):
+            changes.append(f"{format_diff(diff)} against {version}")
+    format_value = _value_format(column, [newest["value"]])
+    sentence = f"{newest['version']} is at {format_value(newest['value'])}{unit}"
+    verdict = str(newest["verdict"]) if newest["verdict"] in CHANGED else ""
+    tone = cells.TONES.get(verdict) or cell_tone(newest["baseline_diff"], bool(column["higher_is_better"]))
+    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
 
 
 def _value_format(column: Row, values: Sequence[float]) -> Callable[[float | None], str]:
