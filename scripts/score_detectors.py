@@ -1,10 +1,10 @@
-"""Prints how often the judge is wrong and how much it finds, on real runs: the labelled nightly series and repeats.
+"""Print how often the judge is wrong and how much it finds, on real runs: the labelled nightly series and repeats.
 
     .venv/bin/python scripts/score_detectors.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
 The captures are ingested once, into the file `--store` if it is given. `--without` leaves out one point of the
-judgement, to see what it is worth. Injected changes multiply the times of operators
-in the matrix of a track, and lengthen its step by as much.
+judgement, to see what it is worth. Injected changes multiply the times of operators in the matrix of a track, and
+lengthen its step by as much.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,31 +57,39 @@ LABELS = {
 """MANIFEST.md of the captures; a minus is faster or gone."""
 FAILING = ("v05", "v08", "v10", "v11")
 NEVER = 10**9
+"""More runs than there are: a rule that needs as many never holds."""
 
 
-def let_all_series_share_a_prior() -> None:
+def take_prior_from_all_series() -> None:
     """Take the variance that a family shares from all of its series, not from the tested ones."""
-    own = judge.moderated
-    judge.moderated = lambda variance, freedom, family, _, least: own(
+    by_tested = judge.moderated
+    judge.moderated = lambda variance, freedom, family, _, least: by_tested(
         variance, freedom, family, ~np.isnan(variance), least
     )
 
 
 def name_all_suspects() -> None:
-    """Name what one run suspects however likely chance makes it."""
-    own = judge.with_likely_suspects
-    judge.with_likely_suspects = lambda found, traits, limits: own(found, traits, replace(limits, alpha_named=1.0))
+    """Name every suspect, also those that chance explains."""
+    with_likely = judge.with_likely_suspects
+    judge.with_likely_suspects = lambda judged, traits, limits: with_likely(
+        judged, traits, replace(limits, alpha_named=1.0)
+    )
 
 
 def leave_kernels_in_place() -> None:
     """Take no common-mode shift from kernels where there are no operators."""
-    own = series._find_leaf_family
-    series._find_leaf_family = lambda keys: found if (found := own(keys)) and found[0] != "kernel" else None
+    find_family = series._find_leaf_family
+
+    def find_operators(keys: list) -> tuple[str, str] | None:
+        family = find_family(keys)
+        return None if family and family[0] == "kernel" else family
+
+    series._find_leaf_family = find_operators
 
 
 POINTS = {
     "statistic": lambda: setattr(sides, "LEAST_TO_CHOOSE", NEVER),
-    "prior": let_all_series_share_a_prior,
+    "prior": take_prior_from_all_series,
     "certain": lambda: setattr(judge, "with_certain_causes", lambda found, *_: found),
     "outlier": lambda: setattr(sides, "LEAST_OTHERS", NEVER),
     "pairs": lambda: setattr(sides, "LEAST_DECIDING", NEVER),
@@ -95,12 +104,14 @@ POINTS = {
 a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
 gradual slowdowns, drift that stays, and suspects that chance explains.
 """
+OPERATOR_KINDS = ("op", "op_name")
+"""Kinds of the series of operators: by shapes, and of all shapes together."""
 CREEPING = ("gradual", "late")
-"""How findings came about that are dated by a course of many runs."""
+"""The `how` of findings that are dated by a course of many runs."""
 LENGTHENED = ("step", "e2e", "compute")
-"""What of a run gets longer with its operators."""
+"""Names of the series of the whole run that get longer with its operators."""
 LARGE = 0.0012
-"""Change of the step from which an injected change counts."""
+"""Least part of the step by which an injected change must lengthen it."""
 
 
 class Runs(Struct):
@@ -115,28 +126,28 @@ class Runs(Struct):
     versions: np.ndarray
 
     def track(self, versions: np.ndarray) -> Track:
-        """The runs as versions of a track, numbered from 1."""
+        """Return the runs as versions of a track, numbered from 1."""
         traits = series_of(self.keys, device_timed=False)
         return Track(self.values, versions, traits, calls=self.calls, by_calls=self.by_calls, keys=self.keys)
 
     def part(self, columns: slice | np.ndarray) -> Runs:
-        """Some of them."""
+        """Return some of the runs."""
         tables = (table[..., columns] for table in (self.values, self.calls, self.by_calls))
         return Runs(self.keys, *tables, self.versions[columns])
 
     def named(self, name: str, *kinds: str) -> np.ndarray:
-        """Which series have this name and one of these kinds."""
+        """Return which series have this name and one of these kinds."""
         return np.array([key[0] in kinds and key[2] == name for key in self.keys])
 
 
-def made(keys: list, values: np.ndarray) -> Runs:
-    """Runs of made numbers, without calls."""
-    unknown = np.full((3, *values.shape), np.nan)
-    return Runs(keys, values, unknown[0], unknown[1:], np.zeros(values.shape[1]))
+def make_runs(keys: list, values: np.ndarray) -> Runs:
+    """Return runs of made numbers (series, runs), without calls, all of one day."""
+    calls, *by_calls = np.full((3, *values.shape), np.nan)
+    return Runs(keys, values, calls, np.array(by_calls), np.zeros(values.shape[1]))
 
 
 def read(folder: Path, file: Path) -> dict[str, Runs]:
-    """The runs of both series, ingested if the database is not there yet."""
+    """Return the runs of both series, ingested if the database is not there yet."""
     fresh = not file.exists()
     with tracker.open_store(f"sqlite:///{file}") as store:
         if fresh:
@@ -148,33 +159,33 @@ def read(folder: Path, file: Path) -> dict[str, Runs]:
         found = {}
         with store.connect() as connection:
             for name in ("nightly", "repeats"):
-                (line,) = stored_tracks.list_tracks(connection, workload=name)
-                runs, series = (
-                    stored_tracks.list_track_runs(connection, line),
-                    stored_tracks.read_series(connection, line),
-                )
-                tables = stored_tracks.read_values(connection, [run.run_id for run in runs], series)
-                found[name] = Runs(list(map(tuple, series.keys)), *tables, np.array([r.version for r in runs]))
+                (key,) = stored_tracks.list_tracks(connection, workload=name)
+                runs = stored_tracks.list_track_runs(connection, key)
+                table = stored_tracks.read_series(connection, key)
+                numbers = stored_tracks.read_values(connection, [run.run_id for run in runs], table)
+                versions = np.array([run.version for run in runs])
+                found[name] = Runs(list(map(tuple, table.keys)), *numbers, versions)
     return found
 
 
 def same_code(data: dict[str, Runs]) -> Runs:
-    """The 21 nightly runs of the first code and the 20 repeats as one series of runs; `versions` has the day."""
-    keys = list(dict.fromkeys(data["nightly"].keys + data["repeats"].keys))
+    """Return the 21 nightly runs of the first code and the 20 repeats as one track; `versions` has the day."""
+    nightly = data["nightly"]
+    days = [nightly.part(np.isin(nightly.versions, SAME_CODE)), data["repeats"]]
+    keys = list(dict.fromkeys(days[0].keys + days[1].keys))
     place = {key: number for number, key in enumerate(keys)}
-    parts = []
-    for day, name in enumerate(("nightly", "repeats")):
-        own = data[name]
-        chosen = np.isin(own.versions, SAME_CODE) if day == 0 else np.ones(len(own.versions), dtype=bool)
-        both = np.full((4, len(keys), chosen.sum()), np.nan)
-        both[:, [place[key] for key in own.keys]] = np.stack([own.values, own.calls, *own.by_calls])[..., chosen]
-        parts.append((both, np.full(chosen.sum(), day)))
-    values, calls, *by_calls = np.concatenate([both for both, _ in parts], axis=2)
-    return Runs(keys, values, calls, np.array(by_calls), np.concatenate([days for _, days in parts]))
+    tables = []
+    for runs in days:
+        # a day lacks the series that only the other one has
+        table = np.full((4, len(keys), len(runs.versions)), np.nan)
+        table[:, [place[key] for key in runs.keys]] = np.stack([runs.values, runs.calls, *runs.by_calls])
+        tables.append(table)
+    values, calls, *by_calls = np.concatenate(tables, axis=2)
+    return Runs(keys, values, calls, np.array(by_calls), np.repeat([0, 1], [len(runs.versions) for runs in days]))
 
 
 def drawn(runs: Runs, seed: int | None) -> Runs:
-    """The runs of each day in another order; None: as they are."""
+    """Return the runs of each day in another order; None: as they are."""
     order = np.arange(len(runs.versions))
     if seed is not None:
         draw = np.random.default_rng(seed)
@@ -183,7 +194,7 @@ def drawn(runs: Runs, seed: int | None) -> Runs:
 
 
 def gate_code(track: Track, state: TrackState, result: VersionResult) -> int:
-    """The exit code of `--fail-on new` for a version, as long as it is the newest."""
+    """Return the exit code of `--fail-on new` for a version, as long as it is the newest."""
     row = judged_row(track, state, result, 0, b"")
     steps = np.flatnonzero(track.series.kind == KindCode.STEP)
     means = [place for place, key in enumerate(track.keys) if key[2] == "mean step"]
@@ -201,7 +212,7 @@ def gate_code(track: Track, state: TrackState, result: VersionResult) -> int:
 
 
 def nights(runs: Runs) -> None:
-    """The labelled series: what is missed, what is false, and the gate of each night."""
+    """Print of the labelled series what is missed, what is false, and which gates are wrong."""
     names = sorted(set(runs.versions))
     found, gates = {}, {}
     state = TrackState(len(runs.keys))
@@ -217,64 +228,72 @@ def nights(runs: Runs) -> None:
             if label not in words:
                 missed["step" if label == "step" else "op"].append(f"{version} {label}")
     false = [(version, one) for version in QUIET for one in found[version] if one[0] > 0 or version in UNCHANGED]
-    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in ("op", "op_name")]
+    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in OPERATOR_KINDS]
     wrong = [f"{name} {code}" for name, code in gates.items() if name != "v01" and code != int(name in FAILING)]
     print(f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}")
 
 
 def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
-    """Findings where nothing changed, in so many versions of so many runs."""
-    versions, operators, parts, steps, gates, machine, suspects = 0, [], 0, 0, 0, 0, 0
+    """Print the findings where nothing changed. `layouts`: how many versions of how many runs."""
+    count = Counter()
     for seed in seeds:
         order = drawn(runs, seed)
-        for count, size in layouts:
-            last = slice(len(order.versions) - count * size, None)
-            own = order.part(last)
-            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
+        for version_count, size in layouts:
+            newest = order.part(slice(len(order.versions) - version_count * size, None))
+            track = newest.track(np.repeat(np.arange(1, version_count + 1), size))
+            state = TrackState(len(newest.keys))
             for result in walk(track, state):
-                machine += sum(one.how == MACHINE for one in result.found)
-                suspects += int((result.judged.verdict == Verdict.SUSPECT).sum())
-                kinds = [(own.keys[one.series], one) for one in result.found if one.how != MACHINE]
-                operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
-                parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
-                steps += sum(key[2] == "step" for key, _ in kinds)
-                gates += gate_code(track, state, result) == 1
-            versions += count
+                count["suspects"] += int((result.judged.verdict == Verdict.SUSPECT).sum())
+                count["gates"] += gate_code(track, state, result) == 1
+                operators = set()
+                for one in result.found:
+                    kind, _, name, *_ = newest.keys[one.series]
+                    if one.how == MACHINE:
+                        count["machine"] += 1
+                    elif kind in OPERATOR_KINDS:
+                        # an operator and its shapes are one
+                        operators.add((one.first_version, name))
+                    else:
+                        count["parts"] += 1
+                        count["steps"] += name == "step"
+                count["operators"] += len(operators)
+            count["versions"] += version_count
     print(
-        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates, {machine} of the "
-        f"machine in {versions} versions; {suspects / versions:.1f} suspects a version",
+        f"A/A {layouts}: {count['operators']} false ops, {count['parts']} parts, {count['steps']} steps, "
+        f"{count['gates']} gates, {count['machine']} of the machine in {count['versions']} versions; "
+        f"{count['suspects'] / count['versions']:.1f} suspects a version",
         flush=True,
     )
 
 
 def large_operators(runs: Runs, ratio: float) -> list[str]:
-    """Names of the operators whose change by `ratio` is large enough to count in the step."""
+    """Return the names of the operators whose change by `ratio` is large enough to count in the step."""
     step = runs.values[runs.named("step", "run"), 0][0]
     pairs = zip(runs.keys, runs.values[:, 0], strict=True)
     return sorted(key[2] for key, value in pairs if key[0] == "op_name" and value * ratio >= LARGE * step)
 
 
 def slowed(runs: Runs, factors: dict[str, np.ndarray]) -> Runs:
-    """The runs with operators that take `factors` (runs,) of their time, and a step that is longer by as much."""
+    """Return the runs with operators that take `factors` (runs,) of their time, and a step longer by as much."""
     values, by_calls = runs.values.copy(), runs.by_calls.copy()
     for name, factor in factors.items():
-        by_calls[:, runs.named(name, "op", "op_name")] *= factor
+        by_calls[:, runs.named(name, *OPERATOR_KINDS)] *= factor
         more = (factor - 1.0) * values[runs.named(name, "op_name")].sum(axis=0)
-        values[runs.named(name, "op", "op_name")] *= factor
+        values[runs.named(name, *OPERATOR_KINDS)] *= factor
         for whole in LENGTHENED:
             values[runs.named(whole, "run")] += more
     return Runs(runs.keys, values, runs.calls, by_calls, runs.versions)
 
 
 def found_in(runs: Runs, versions: np.ndarray) -> list[Finding]:
-    """The findings of these runs as versions of a track."""
+    """Return the findings of these runs as versions of a track."""
     state = TrackState(len(runs.keys))
     list(walk(runs.track(versions), state))
     return [one for one in state.findings if one.state != "withdrawn"]
 
 
 def lasting(runs: Runs, size: int, seeds: range, ratio: float = 0.1, bad: float = 1.0) -> None:
-    """Four operators are slower from the middle on. `bad`: factor of the last run before."""
+    """Print what is found where four operators are slower from the middle on. `bad`: factor of the last run before."""
     injected, right, wrong = 0, 0, set()
     for seed in seeds:
         chosen = np.random.default_rng(seed).permutation(large_operators(runs, ratio))[:4].tolist()
@@ -283,11 +302,16 @@ def lasting(runs: Runs, size: int, seeds: range, ratio: float = 0.1, bad: float 
         first = int(versions[-1]) // 2 + 1
         factor = np.where(versions >= first, 1.0 + ratio, 1.0)
         factor[np.flatnonzero(versions < first)[-1]] = bad
-        own = [one for one in found_in(slowed(order, dict.fromkeys(chosen, factor)), versions) if one.sign > 0]
-        names = [(one, order.keys[one.series]) for one in own]
-        hits = {key[2] for one, key in names if abs(one.first_version - first) <= 1}
-        injected, right = injected + len(chosen), right + len(hits & set(chosen))
-        wrong |= {(seed, key[2]) for _, key in names if key[0] in ("op", "op_name") and key[2] not in chosen}
+        in_time = set()
+        for one in found_in(slowed(order, dict.fromkeys(chosen, factor)), versions):
+            if one.sign < 0:
+                continue
+            kind, _, name, *_ = order.keys[one.series]
+            if abs(one.first_version - first) <= 1:
+                in_time.add(name)
+            if kind in OPERATOR_KINDS and name not in chosen:
+                wrong.add((seed, name))
+        injected, right = injected + len(chosen), right + len(in_time & set(chosen))
     words = f", one bad run x{bad:g} before" if bad != 1.0 else ""
     print(
         f"lasting +{ratio:.0%}{words}, {size} runs a version: {right} of {injected} found, {len(wrong)} false",
@@ -295,8 +319,14 @@ def lasting(runs: Runs, size: int, seeds: range, ratio: float = 0.1, bad: float 
     )
 
 
+def creeping_in(runs: Runs, versions: np.ndarray) -> set[str]:
+    """Return the names of the series that got slower over many of these runs."""
+    found = found_in(runs, versions)
+    return {runs.keys[one.series][2] for one in found if one.sign > 0 and one.how in CREEPING}
+
+
 def creep(runs: Runs, seeds: range) -> None:
-    """Four operators get slower by 2 % a version from the fourth of 13 on, and none."""
+    """Print what is found where four operators, or none, get slower by 2 % a version from the fourth of 13 on."""
     injected = right = 0
     wrong, quiet = set(), set()
     for seed in seeds:
@@ -304,63 +334,62 @@ def creep(runs: Runs, seeds: range) -> None:
         order = drawn(runs, seed)
         versions = np.arange(len(order.versions)) // 3 + 1
         factor = 1.02 ** np.maximum(versions - 3, 0)
-        for factors, false in ((dict.fromkeys(chosen, factor), wrong), ({}, quiet)):
-            own = [one for one in found_in(slowed(order, factors), versions) if one.sign > 0 and one.how in CREEPING]
-            names = {order.keys[one.series][2] for one in own}
-            # the step gets slower with its operators
-            false |= {(seed, name) for name in names - set(factors) - (set(LENGTHENED) if factors else set())}
-            right += len(names & set(factors))
-        injected += len(chosen)
+        names = creeping_in(slowed(order, dict.fromkeys(chosen, factor)), versions)
+        injected, right = injected + len(chosen), right + len(names & set(chosen))
+        # the step gets slower with its operators
+        wrong |= {(seed, name) for name in names - {*chosen, *LENGTHENED}}
+        quiet |= {(seed, name) for name in creeping_in(order, versions)}
     print(f"creep: {right} of {injected} found, {len(wrong)} false beside them, {len(quiet)} without", flush=True)
 
 
 def jumping(seeds: range) -> None:
-    """An operator jumps by chance between two levels that are 30 % apart, in a step of 30 steady ones."""
+    """Print what is found where one of 30 operators jumps by chance between two levels that are 30 % apart."""
     keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(30)]
     keys.append(("run", "duration_ns", "step", "", ""))
-    told = versions_judged = 0
+    count = versions_judged = 0
     for size in (1, 2, 3):
         for seed in seeds:
             draw = np.random.default_rng(seed)
             values = 100 * np.exp(draw.normal(0, 0.003, (30, 20 * size)))
             values[0] *= np.where(draw.random(20 * size) < 0.3, 1.3, 1.0)
             values = np.vstack([values, values.sum(axis=0)])
-            runs = made(keys, values)
-            told += len([one for one in found_in(runs, np.arange(20 * size) // size + 1) if one.series == 0])
+            runs = make_runs(keys, values)
+            count += sum(one.series == 0 for one in found_in(runs, np.arange(20 * size) // size + 1))
             versions_judged += 20
-    print(f"jumping operator: {told} findings in {versions_judged} versions", flush=True)
+    print(f"jumping operator: {count} findings in {versions_judged} versions", flush=True)
 
 
 def new_operators(seeds: range) -> None:
-    """An operator of 12 % of the step is new, and one of the eight runs before was as slow by another cause."""
+    """Print how often a step is found that a new operator lengthens by 12 %, where one run before was as slow."""
     keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(31)]
     keys.append(("run", "duration_ns", "step", "", ""))
-    told = 0
+    right = 0
     for seed in seeds:
         draw = np.random.default_rng(seed)
         values = 100 * np.exp(draw.normal(0, 0.03, (31, 11)))
         values[30] *= np.where(np.arange(11) < 8, np.nan, 4.0)
         step = np.nansum(values, axis=0)
+        # one run before was as slow by another cause
         step[draw.integers(8)] *= 1.15
-        runs = made(keys, np.vstack([values, step]))
+        runs = make_runs(keys, np.vstack([values, step]))
         found = found_in(runs, np.array([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5]))
-        told += any((one.series, one.sign, one.first_version) == (31, 1, 5) for one in found)
-    print(f"step with a new operator after a slow run: {told} of {len(seeds)} found", flush=True)
+        right += any((one.series, one.sign, one.first_version) == (31, 1, 5) for one in found)
+    print(f"step with a new operator after a slow run: {right} of {len(seeds)} found", flush=True)
 
 
 def kernels_only() -> None:
-    """24 kernels without operators, all 10 % slower in the second version."""
+    """Print how many findings 24 kernels without operators are, all 10 % slower in the second version."""
     keys = [("kernel", "total_ns", f"kernel{number:02}", "", "") for number in range(24)]
     keys += [("op", "device_self_ns", NO_OP, "", ""), ("run", "duration_ns", "step", "", "")]
     draw = np.random.default_rng(1)
     values = 100 * np.exp(draw.normal(0, 0.005, (24, 7))) * np.where(np.arange(7) < 4, 1.0, 1.1)
     values = np.vstack([values, values.sum(axis=0), values.sum(axis=0)])
-    runs = made(keys, values)
+    runs = make_runs(keys, values)
     print(f"24 kernels alone, all +10 %: {len(found_in(runs, np.array([1, 1, 1, 1, 2, 2, 2])))} findings", flush=True)
 
 
 def by_runs(runs: Runs) -> None:
-    """The smallest change that versions of so many runs show, median of the large operators, as `calibrate` says it."""
+    """Print the smallest change that versions of so many runs show, as `calibrate` does: median of large operators."""
     track = runs.track(np.repeat([1, 2], [len(runs.versions) - 8, 8]))
     now = Repeats(track, DEFAULTS, np.full(len(runs.keys), np.nan))
     found = now.judge((tuple(range(8)), tuple(range(8, 16))))
@@ -373,7 +402,7 @@ def by_runs(runs: Runs) -> None:
 
 
 def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -> None:
-    """Twice, four operators get slower, stay so for two versions or four runs, and are as before."""
+    """Print what is found where twice four operators get slower, stay so for two versions or four runs, and recover."""
     injected = found = right = wrong = ended = recovered = 0
     quiet, held = -(-9 // size), max(2, -(-4 // size))
     for ratio in ratios:
@@ -388,11 +417,11 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
                 name: np.array([1 + ratio if name in story[version - 1] else 1.0 for version in versions])
                 for name in chosen
             }
-            kinds = ("op", "op_name")
             called = {}
             for one in found_in(slowed(order, factors), versions):
-                if runs.keys[one.series][0] in kinds and one.how not in CREEPING:
-                    called.setdefault((one.first_version, runs.keys[one.series][2], one.sign), []).append(one)
+                kind, _, name, *_ = runs.keys[one.series]
+                if kind in OPERATOR_KINDS and one.how not in CREEPING:
+                    called.setdefault((one.first_version, name, one.sign), []).append(one)
             for begins, ends, slow in (
                 (quiet + 1, quiet + held + 1, chosen[:4]), (2 * quiet + held + 1, 2 * quiet + 2 * held + 1, chosen[4:])
             ):  # fmt: skip
@@ -417,7 +446,7 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
 
 
 def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
-    """Time of one more run of a track, with two findings of its operators open."""
+    """Time the judgement of one more version of a track, with two findings of its operators open."""
     draw = np.random.default_rng(1)
     keys = [("op", "device_self_ns", f"op{number}", "", "") for number in range(series - 1)]
     keys.append(("run", "duration_ns", "step", "", ""))
@@ -440,7 +469,7 @@ def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
 
 
 def main() -> None:
-    """All figures in turn."""
+    """Print all figures in turn."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="folder of the shared captures")
     parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")

@@ -250,7 +250,7 @@ def _pack_columns(columns: Sequence[NDArray[Any]], row_bits: int) -> I64 | None:
 
 
 def sort_within(number: I64, values: I64) -> I64:
-    """Return the values by ascending `number`, those of one number ascending.
+    """Return the values sorted within the groups of equal `number`, the groups by their number, all ascending.
 
     >>> sort_within(np.array([1, 0, 1]), np.array([9, 5, 7])).tolist()
     [5, 7, 9]
@@ -262,6 +262,7 @@ def sort_within(number: I64, values: I64) -> I64:
         return values[np.lexsort((values, number))]
     # one sort of numbers takes a fraction of the time of a sort of rows
     packed.sort()
+    # the values are the low bits, counted from the smallest one
     low = int(values.min())
     bits = (int(values.max()) - low).bit_length()
     return (packed & ((1 << bits) - 1)) + low

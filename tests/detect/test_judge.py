@@ -119,15 +119,15 @@ def test_usual_call_alone_is_no_change():
 def test_some_calls_slower_are_seen_in_the_sum():
     by_median = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
     verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, by_calls=[UNKNOWN, by_median])
-    assert (verdicts, found.statistic.tolist()) == (["REGRESSED"], [Statistic.STEPS])
+    assert (verdicts, found.statistic.tolist()) == (["REGRESSED"], [Statistic.PRINTED])
 
 
 def test_sum_is_judged_where_a_run_lacks_calls_or_the_level_is_short():
     by_median = [[90.0, 90.5, 89.5, 90.2, 89.8, 90.1, 90.4, np.nan, 99.0, 99.5]]
     row = [*NOISY, 110.0, 112.0]
-    assert judged({op("mm"): row}, 2, by_calls=[UNKNOWN, by_median])[2].statistic.tolist() == [Statistic.STEPS]
+    assert judged({op("mm"): row}, 2, by_calls=[UNKNOWN, by_median])[2].statistic.tolist() == [Statistic.PRINTED]
     three = judged({op("mm"): row[5:]}, 2, by_calls=[[UNKNOWN[0][5:]], [[90.0, 90.1, 90.2, 99.0, 99.5]]])[2]
-    assert three.statistic.tolist() == [Statistic.STEPS], "3 runs of the level"
+    assert three.statistic.tolist() == [Statistic.PRINTED], "3 runs of the level"
 
 
 def test_one_bad_run_of_the_level_hides_nothing():

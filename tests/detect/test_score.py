@@ -27,7 +27,7 @@ def quiet_runs(score):
     values = np.vstack([values, values.sum(axis=0)])
     keys = [("op_name", "host_self_ns", f"op{number:02}", "", "") for number in range(30)]
     keys.append(("run", "duration_ns", "step", "", ""))
-    return score.made(keys, values)
+    return score.make_runs(keys, values)
 
 
 def test_nothing_is_false_where_nothing_changed(score, quiet_runs, capsys):

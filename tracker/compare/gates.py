@@ -40,8 +40,12 @@ _TABLES: Final = {
     if section.tables[0] == _OVERALL or section.tables[0] in KIND_OF_TABLE
 }
 """Section -> the table of a Diff whose rows are judged."""
-_NUMBERS: Final = {_OVERALL: "value", "memory": "bytes"}
-"""Section -> how its numbers of both sides are called, where they are no times."""
+_NUMBER_SUFFIXES: Final = {_OVERALL: "value", "memory": "bytes"}
+"""Section -> what its columns of both sides end with behind `baseline_` and `candidate_`, where they are no times.
+
+But for the overall section, whose rows have one each, that is the unit of the numbers, too.
+"""
+_TIME_SUFFIX: Final = "ns"
 _SAME_SIZE: Final = 1.0 + DEFAULTS.ratio
 _PEAK: Final = key_of_run("peak memory").metric
 _PEAK_CAUSE: Final = "peak memory"
@@ -149,8 +153,8 @@ class _Gating(Struct, frozen=True):
         else:
             by_name = self.diff.options.match == "name"
             keys = list_keys(table_name, table, self.own_time, by_name=by_name)
-        numbers = _NUMBERS.get(section, "ns")
-        sizes = _sum_names_on_both_sides(rows, numbers) if "input_shapes" in table else {}
+        suffix = _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
+        sizes = _sum_names_on_both_sides(rows, suffix) if "input_shapes" in table else {}
         gated = []
         for row, key in zip(rows, keys, strict=True):
             if row["verdict"] is not None:
@@ -158,8 +162,8 @@ class _Gating(Struct, frozen=True):
         return gated
 
     def _gate_row(self, row: Row, key: SeriesKey, section: str, sizes: Mapping[str, tuple[float, float]]) -> GatedRow:
-        numbers = _NUMBERS.get(section, "ns")
-        unit = str(row["unit"]) if section == _OVERALL else numbers
+        suffix = _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
+        unit = str(row["unit"]) if section == _OVERALL else suffix
         if unit == "count" and key.metric == "samples_per_second":
             unit = "per_second"
         verdict, reason = str(row["verdict"]), str(row["reason"] or "")
@@ -176,8 +180,8 @@ class _Gating(Struct, frozen=True):
             verdict=verdict,
             outcome=outcome,
             unit=unit,
-            baseline=row[f"baseline_{numbers}"],
-            candidate=row[f"candidate_{numbers}"],
+            baseline=row[f"baseline_{suffix}"],
+            candidate=row[f"candidate_{suffix}"],
             diff=row["judged_diff"],
             q=row["q"],
             remark=remark or reason,
@@ -241,7 +245,7 @@ def _is_cause(key: SeriesKey, cause: str) -> bool:
     return not is_size and (cause == "step" or not is_run)
 
 
-def _sum_names_on_both_sides(rows: Sequence[Row], numbers: str) -> dict[str, tuple[float, float]]:
+def _sum_names_on_both_sides(rows: Sequence[Row], suffix: str) -> dict[str, tuple[float, float]]:
     """Return the sum of all rows on either side, for every name with rows that came and rows that went."""
     rows_of_name: dict[str, list[Row]] = {}
     for row in rows:
@@ -250,7 +254,7 @@ def _sum_names_on_both_sides(rows: Sequence[Row], numbers: str) -> dict[str, tup
     sums = {}
     for name, of_name in rows_of_name.items():
         if {ADDED, REMOVED} <= {row["status"] for row in of_name}:
-            before = sum(row[f"baseline_{numbers}"] or 0.0 for row in of_name)
-            after = sum(row[f"candidate_{numbers}"] or 0.0 for row in of_name)
+            before = sum(row[f"baseline_{suffix}"] or 0.0 for row in of_name)
+            after = sum(row[f"candidate_{suffix}"] or 0.0 for row in of_name)
             sums[name] = (before, after)
     return sums

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
-from tracker.compare.log_verdicts import JudgedNumber, Said, said_of, said_of_runs
+from tracker.compare.log_verdicts import JudgedNumber, StoredVerdict, read_verdicts, verdict_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
@@ -145,13 +145,13 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
             remedy="tracker log without it shows all there is",
         )
     keys = sorted({value.key for value in values}, key=lambda key: key.order)
-    found = said_of_runs(store, workload)
+    verdicts = read_verdicts(store, workload)
     values_of: dict[_Key, list[_Value]] = {}
     for value in values:
         values_of.setdefault(value.key, []).append(value)
     cells: list[dict[str, Any]] = []
     for place, key in enumerate(keys):
-        cells += _column(place, key, values_of[key], versions, baseline, found)
+        cells += _column(place, key, values_of[key], versions, baseline, verdicts)
     rows = _list_versions(versions, runs, cells, advice)
     narrowed = bool(options.config or options.device or options.metric != "best")
     shown = [row for row in rows if row["runs"] or not narrowed]
@@ -299,11 +299,11 @@ def _column(
     values: Sequence[_Value],
     versions: Sequence[str],
     baseline: str | None,
-    found: Mapping[JudgedNumber, Said],
+    verdicts: Mapping[JudgedNumber, StoredVerdict],
 ) -> Iterator[dict[str, Any]]:
     """Yield the cells of one column, in the order of versions.
 
-    `values`: those of its key. `found`: how the numbers of runs were judged.
+    `values`: those of its key. `verdicts`: of the numbers of runs.
     """
     of_version: dict[str, list[_Value]] = {}
     for value in values:
@@ -322,7 +322,7 @@ def _column(
         numbers = [value.number for value in of_version[name]]
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
         previous = None if before is None else of_versions[before]
-        said = said_of(found, (value.series for value in of_version[name]))
+        judged = verdict_of_runs(verdicts, (value.series for value in of_version[name]))
         yield {
             "version": name,
             "column": place,
@@ -336,8 +336,8 @@ def _column(
             "gain": _diff(previous, of_versions[name]) if higher else _diff(of_versions[name], previous),
             "expected": expected or None,
             "expected_gain": expected_gain(expected),
-            "verdict": said.verdict,
-            "judged_diff": said.diff,
+            "verdict": judged.verdict,
+            "judged_diff": judged.diff,
         }
 
 

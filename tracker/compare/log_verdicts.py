@@ -23,26 +23,32 @@ class JudgedNumber(Struct, frozen=True):
     part: str
 
 
-class Said(Struct, frozen=True):
+class StoredVerdict(Struct, frozen=True):
     """The verdict, and the change against the level before, as DIFF; None for neither."""
 
     verdict: str | None
     diff: float | None
 
 
-NOTHING = Said(None, None)
+NO_VERDICT = StoredVerdict(None, None)
 
 
-def said_of_runs(store: Store, workload: str) -> dict[JudgedNumber, Said]:
-    """Every whole-run number of every version of a workload that was judged."""
+def read_verdicts(store: Store, workload: str) -> dict[JudgedNumber, StoredVerdict]:
+    """Return every whole-run number of every version of a workload that was judged, with its verdict."""
     names = (*JudgedNumber.__struct_fields__, "verdict", "raw_change")
     rows = queries.run_verdicts(store, workload).rows(*names)
-    return {JudgedNumber(*series): Said(verdict, change) for *series, verdict, change in rows}
+    return {JudgedNumber(*number): StoredVerdict(verdict, change) for *number, verdict, change in rows}
 
 
-def said_of(found: Mapping[JudgedNumber, Said], runs: Iterable[JudgedNumber]) -> Said:
-    """Return what is said of the number that these runs of one version reached; nothing where they are of several
-    lines, or a log without a profiler says it under another part.
+def verdict_of_runs(
+    verdicts: Mapping[JudgedNumber, StoredVerdict], numbers_of_runs: Iterable[JudgedNumber]
+) -> StoredVerdict:
+    """Return the verdict of the number that runs of one version reached together: `numbers_of_runs`, one per run.
+
+    NO_VERDICT where the runs are of several tracks or measured in several ways, so that no one verdict is theirs, and
+    for a log without a profiler, whose number stands under another part.
     """
-    series = set(runs)
-    return found.get(series.pop(), NOTHING) if len(series) == 1 else NOTHING
+    distinct = set(numbers_of_runs)
+    if len(distinct) != 1:
+        return NO_VERDICT
+    return verdicts.get(distinct.pop(), NO_VERDICT)

@@ -293,32 +293,35 @@ def exists(reference: str) -> bool:
 
 
 def short_labels(labels: list[str]) -> list[str]:
-    """Labels as they are, lists of runs as ranges; paths by as many of their last parts as tell them apart, by the last
-    where nothing does.
+    """Return labels as they are, lists of runs as ranges, and paths by as few of their last parts as differ.
+
+    Where there is one path, or all are equal, that is the last part.
 
     >>> short_labels(["v1", "v2"]), short_labels(["runs/old/t.json", "runs/new/t.json"])
     (['v1', 'v2'], ['old/t.json', 'new/t.json'])
     >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
     ['runs 1-3,7', 'v4']
     """
-    parts = [_listed_paths(_listed_runs(label)).rstrip("/").split("/") for label in labels]
-    return [_shortest(own, parts) for own in parts]
+    paths = [_shorten_list(label).rstrip("/").split("/") for label in labels]
+    return [_last_parts_that_differ(path, paths) for path in paths]
 
 
-def _shortest(path: list[str], paths: list[list[str]]) -> str:
+def _last_parts_that_differ(path: list[str], paths: list[list[str]]) -> str:
+    """Return the last parts of `path`, as few as no other of `paths` has; all of it where another one ends with it."""
     others = [other for other in paths if other != path]
-    counts = range(1, len(path))
-    count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path) if others else 1)
-    return "/".join(path[-count:])
+    for count in range(1, len(path)):
+        last_parts = path[-count:]
+        if all(other[-count:] != last_parts for other in others):
+            return "/".join(last_parts)
+    return "/".join(path)
 
 
-def _listed_paths(label: str) -> str:
-    """Return several paths as the first one and how many more there are."""
-    paths = paths_of(label)
-    return f"{paths[0].rstrip('/')} and {len(paths) - 1} more" if len(paths) > 1 else label
-
-
-def _listed_runs(label: str) -> str:
+def _shorten_list(label: str) -> str:
+    """Return several runs as ranges, several paths as the first one and how many more there are."""
     numbers = label.replace("run:", "").split(",")
-    listed = len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers)
-    return f"runs {format_numbers(sorted(map(int, numbers)))}" if listed else label
+    if len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers):
+        return f"runs {format_numbers(sorted(map(int, numbers)))}"
+    paths = paths_of(label)
+    if len(paths) > 1:
+        return f"{paths[0].rstrip('/')} and {len(paths) - 1} more"
+    return label

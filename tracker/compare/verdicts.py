@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 _OVERALL: Final = "overall"
-_NUMBERS: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
+_NUMBER_OF_COLUMN: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
 """Column of a table of a Diff -> the number of a verdict that it shows; nan for none."""
 SeriesVerdict = Mapping[str, Any]
 """The verdict of a series: `verdict`, `reason`, and the numbers of `regressions.sides.NUMBERS`."""
@@ -104,7 +104,7 @@ class Judged(Struct, frozen=True, eq=False):
         rows_of_key = Counter(keys)
         rows = [self.verdicts.by_series.get(key) if rows_of_key[key] == 1 else None for key in keys]
         columns: dict[str, Any] = {}
-        for column, number in _NUMBERS.items():
+        for column, number in _NUMBER_OF_COLUMN.items():
             columns[column] = np.array([np.nan if row is None else row[number] for row in rows])
         columns["verdict"] = objects([row and row["verdict"] for row in rows])
         columns["reason"] = objects(self._list_reasons(keys, rows))

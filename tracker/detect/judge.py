@@ -86,8 +86,8 @@ class JudgedSeries(Struct, frozen=True):
     degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
     where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
     (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged; `statistic`:
-    which number that is, one of `sides.Statistic`. `suspect`: 1 or -1 where one run is no verdict and further ones may
-    make it one, by the sign of the change, else 0.
+    which number of a run that is, a `sides.Statistic`. `suspect`: 1 or -1 where one run is no verdict and further ones
+    may make it one, by the sign of the change, else 0.
     """
 
     verdict: I64
@@ -134,7 +134,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
     medians = window.centred(series.shares_shift)
     statistic, centred = judged_statistic(window, medians, series, base, new)
-    by_calls = statistic != Statistic.STEPS
+    by_calls = statistic != Statistic.PRINTED
     recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
     beside = beside & ~lone_outliers(centred, beside, series.ratio)
     printed, sides = sides_of(medians, base, new), with_noise_of(sides_of(centred, base, new), centred, beside)
@@ -186,23 +186,24 @@ def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thre
 
 
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[I64, F64]:
-    """Choose the statistic that varied least over the base runs, one of `sides.Statistic`; return its logs.
+    """Return for each series the `sides.Statistic` that is judged, and its logs: the one that varied least.
 
-    Where the medians over the steps differ between the sides and the chosen one moved by less than half as much, the
-    medians stand: some of the calls or steps got slower, and most calls did not.
+    `medians`: the logs that are printed, medians over the steps. Where these differ between the sides and the one that
+    varied least moved by less than half as much, they are judged: some of the calls or steps got slower, and most calls
+    did not.
     """
     statistic, logs = choose_steadiest(window, medians, series.shares_shift, base, new)
-    rows = np.flatnonzero(statistic != Statistic.STEPS)
+    rows = np.flatnonzero(statistic != Statistic.PRINTED)
     if not len(rows):
         return statistic, medians
-    change = sides_of(medians[rows], base[rows], new).change
-    by_calls = sides_of(logs[rows], base[rows], new).change
+    printed_change = sides_of(medians[rows], base[rows], new).change
+    chosen_change = sides_of(logs[rows], base[rows], new).change
     differs = mostly_beyond(medians[rows], base[rows], new) != 0
     with np.errstate(invalid="ignore"):
-        is_large = np.abs(change) >= series.ratio[rows]
-        only_some_calls = differs & is_large & (by_calls * np.sign(change) < np.abs(change) / 2)
-    statistic[rows[only_some_calls]] = Statistic.STEPS
-    return statistic, np.where((statistic != Statistic.STEPS)[:, None], logs, medians)
+        is_large = np.abs(printed_change) >= series.ratio[rows]
+        is_less_moved = chosen_change * np.sign(printed_change) < np.abs(printed_change) / 2
+    statistic[rows[differs & is_large & is_less_moved]] = Statistic.PRINTED
+    return statistic, np.where((statistic != Statistic.PRINTED)[:, None], logs, medians)
 
 
 def counted_base(
@@ -305,7 +306,7 @@ def with_certain_causes(found: JudgedSeries, series: SeriesTraits, alpha: float,
 
 
 def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, new: Flags) -> tuple[F64, F64, F64]:
-    """The number of each series before and after (0 where absent), and the whole that it is a share of.
+    """Return the number of each series before and after (0 where absent), and the whole that it is a share of.
 
     The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is
     known, the larger sum of the family.
@@ -323,7 +324,7 @@ def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: Flags, n
 def tested_change(
     sides: Sides, series: SeriesTraits, tested: Flags, opened: Flags | None, limits: Thresholds
 ) -> tuple[F64, F64, F64, F64]:
-    """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
+    """Return standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
 
     The variance that a family shares is that of its tested series: small ones, which are no findings, vary more.
     """

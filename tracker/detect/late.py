@@ -14,7 +14,9 @@ LEAST_BEFORE: Final = 5
 LEAST_AFTER: Final = 4
 """Runs on either side of a split."""
 _HALF_WINDOW: Final = 3
+"""Runs on either side of a run that show whether it is an outlier."""
 _FAR: Final = 3.0
+"""Robust deviations from the median of those runs at which an outlier is cut."""
 _MOST_WRONG: Final = 1 / 8
 """Pairs of runs of both sides that may be the wrong way round."""
 _DEVIATION: Final = 1.4826
@@ -22,7 +24,9 @@ _DEVIATION: Final = 1.4826
 
 
 class Splits(Struct, frozen=True):
-    """The best split of each series. `place`: the column with which the later side begins, -1 for none; `change`:
+    """The best split of each series.
+
+    `place`: the column with which the later side begins, -1 for none; `change`:
     difference of the means, a log; `t`, `freedom`: of its test; `p`: one-sided, times the number of places at which it
     was looked for, nan for none.
     """
@@ -37,7 +41,7 @@ class Splits(Struct, frozen=True):
 def best_splits(values: F64, starts: Flags) -> Splits:
     """Find where the runs of each series (series, runs) fall into two levels, nan for no run, by the largest t.
 
-    `starts` (runs,): the runs with which a later side may begin. A side has 5 runs before and 4 after at least.
+    `starts` (runs,): the runs with which a later side may begin. The earlier side has at least 5 runs, the later 4.
 
     >>> found = best_splits(np.array([[0.0, 0.01, -0.01, 0.0, 0.01, 0.2, 0.21, 0.19, 0.2]]), np.ones(9, dtype=bool))
     >>> found.place.tolist(), found.change.round(3).tolist(), bool(found.p[0] < 1e-6)
@@ -93,7 +97,7 @@ def without_outliers(values: F64) -> F64:
 
 
 def lie_beyond(before: F64, after: F64, sign: int) -> bool:
-    """Whether the later runs lie beyond the earlier ones, but for one pair in eight.
+    """Return whether the later runs lie beyond the earlier ones, but for one pair in eight.
 
     >>> lie_beyond(np.array([1.0, 1.1, 1.2]), np.array([1.15, 1.3, 1.4]), 1)
     True

@@ -173,7 +173,7 @@ def _others(own: F64, is_slow: Flags) -> F64:
 
 
 def median_of_others(own: F64) -> F64:
-    """Of each value the median of the others in its column, of two rows or more.
+    """Return for each value the median of the others in its column, of two rows or more.
 
     >>> median_of_others(np.array([[1.0], [2.0], [4.0]])).ravel().tolist()
     [3.0, 2.5, 1.5]

@@ -15,12 +15,12 @@ from tracker.detect.thresholds import DEFAULTS, Thresholds
 
 CHANCE_OF_MISSING = 0.2
 _DRAWS = 20_000
-LARGEST_CHANGE = np.log(1000.0)
-"""Runs that find no smaller change find none that anyone asks about."""
+_LARGEST_CHANGE = np.log(1000.0)
+"""The largest smallest change that is stated: runs that would not show this one show nothing."""
 
 
 def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
-    """The p that a series would need to be found, alpha k / m: k series of its family are found (at least 1), of m."""
+    """Return the p that a series needs to be found: alpha k / m, where k (at least 1) of m in its family are found."""
     count = int(family.max(initial=-1)) + 1
     tested = np.bincount(family[~np.isnan(p)], minlength=count)
     found = np.bincount(family[q <= alpha], minlength=count)
@@ -28,26 +28,27 @@ def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
 
 
 def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS) -> F64:
-    """The smallest change of each series (a log) that runs like these find in four of five cases; nan where untested,
-    and where they would not find a change to a thousand times as much.
+    """Return the smallest change of each series (a log) that runs like these find in four of five cases.
 
+    nan where it was not tested, and where they would not find a change to a thousand times as much.
     (t of the needed p + t of the chance of missing) x standard error: the usual normal-theory bound.
     """
     needed = passing_p(judged.p, judged.q, family, limits.alpha)
     known = ~np.isnan(judged.p)
     freedom, least = np.maximum(judged.freedom, 1e-9)[known], np.full(len(needed), np.nan)
     least[known] = (t_exceeded(needed[known], freedom) + t_exceeded(CHANCE_OF_MISSING, freedom)) * judged.se[known]
+    # its exponential, which callers print, would overflow
     with np.errstate(invalid="ignore"):
-        least[least > LARGEST_CHANGE] = np.nan
+        least[least > _LARGEST_CHANGE] = np.nan
     return least
 
 
 def detectable_with(judged: JudgedSeries, family: I64, ratio: F64, runs: int, limits: Thresholds = DEFAULTS) -> F64:
-    """The smallest change of each series (a log) that a version of `runs` runs shows in four of five cases, against a
-    full window, where runs vary like those that were judged; nan where untested, or where so few runs decide nothing.
+    """Return the smallest change of each series (a log) that a version of `runs` runs shows in four of five cases.
 
-    By the test, and so that the runs lie beyond those before, and the change beyond `ratio` (logs), the smallest one
-    that counts.
+    It is compared with a full window, and runs vary like those that were judged. The change passes the test, is beyond
+    `ratio` (logs), the smallest one that counts, and large enough for the runs to lie beyond those before. nan as in
+    `detectable_change`, or where so few runs decide nothing.
     """
     if runs < limits.least_new:
         return np.full(len(ratio), np.nan)
@@ -80,7 +81,7 @@ def separation(base: int, new: int) -> float:
 
 
 def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS, most: int = 16) -> I64:
-    """How many more runs of the version would make the change significant if they are like those that came.
+    """Return how many more runs of the version would make the change significant if they are like those that came.
 
     0: it is, or it is untested; -1: more than `most`. A version of one run needs its confirming runs at least.
     """

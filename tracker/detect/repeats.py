@@ -32,7 +32,7 @@ class Repeats(Struct, frozen=True, eq=False):
         return objects([key[0] for key in self.track.keys])
 
     def used(self, kind: str) -> float:
-        """The smallest change of a kind that counts, but of those that have a limit by name."""
+        """Return the smallest change of a kind that counts, but of those that have a limit by name."""
         rows = (self.kinds == kind) & np.isnan(self.own)
         rows = rows if rows.any() else self.kinds == kind
         return round(float(np.expm1(np.median(self.track.series.ratio[rows]))), 9)
@@ -47,7 +47,10 @@ class Repeats(Struct, frozen=True, eq=False):
 
 
 def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: int) -> list[Split]:
-    """All ways to choose the two sides among the runs; of more than `most`, that many drawn at random by `seed`."""
+    """Return all ways to choose the two sides among the runs.
+
+    Where there are more than `most`, these are that many, drawn at random by `seed`.
+    """
     total = comb(runs, baseline) * comb(runs - baseline, candidate)
     if total <= most:
         return [
@@ -61,7 +64,7 @@ def random_splits(runs: int, baseline: int, candidate: int, *, most: int, seed: 
 
 
 def false_verdicts(repeats: Repeats, split: Split, kinds: Sequence[str], ratios: Sequence[float]) -> I64:
-    """(kinds, smallest changes, 2): how many series are found to be changed, and how many are tested.
+    """Return (kinds, smallest changes, 2): how many series are found to be changed, and how many are tested.
 
     Whether a change passes its test does not depend on how small a change counts, so that one judgement serves all of
     them. Only the step and its parts are judged for each, as what explains them depends on it. A series with a limit by

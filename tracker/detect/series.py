@@ -87,7 +87,7 @@ class SeriesTraits(Struct, frozen=True):
         return np.asarray(self.is_time & ~self.of_step)
 
     def take(self, rows: Any) -> SeriesTraits:
-        """Some of the series: an index or a mask."""
+        """Return some of the series: an index or a mask."""
         return SeriesTraits(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
@@ -153,7 +153,7 @@ def _find_leaf_family(keys: Sequence[SeriesKey]) -> tuple[str, str] | None:
 
 
 def traits_of(keys: Sequence[SeriesKey], rows: Sequence[Threshold], *, device_timed: bool) -> SeriesTraits:
-    """What the judge must know of the series of a track, with the limits that users set."""
+    """Return what the judge must know of the series of a track, with the limits that users set."""
     series = series_of(keys, device_timed=device_timed, limits=track_limits(rows))
     ratio, floor = np.expm1(series.ratio), series.floor.copy()
     for row in sorted((row for row in rows if row.name in OF_SERIES), key=specific):

@@ -34,14 +34,14 @@ _DEVIATION = 1.4826
 
 
 class Statistic(IntEnum):
-    """The number of a run that is judged of a series."""
+    """The numbers that a run has of one series. The judge takes one of them."""
 
-    STEPS = 0
-    """The median over its steps: the one that is printed."""
+    PRINTED = 0
+    """The median over its steps."""
     CALL_QUARTILE = 1
     """The same, had each call taken the lower quartile of the calls of its step."""
     CALL_MEDIAN = 2
-    """The same of the median of the calls."""
+    """The same, had each call taken the median of the calls of its step."""
 
 
 class Window(Struct, frozen=True):
@@ -50,8 +50,8 @@ class Window(Struct, frozen=True):
     `logs` (series, runs): natural logs of the numbers, negated where more is better, nan where a run lacks the series;
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
     `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
-    (2, runs): as `logs` and `shift`, of what the numbers would be, had each call taken the lower quartile, or the
-    median, of the calls of its step; None where no call is known by itself.
+    (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
+    itself.
     """
 
     logs: F64
@@ -62,7 +62,7 @@ class Window(Struct, frozen=True):
     by_calls_shift: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
-        """The logs, without the common-mode shift in the series that it `moves` (series,)."""
+        """Return the logs, without the common-mode shift in the series that it `moves` (series,)."""
         return np.asarray(self.logs - np.where(moves[:, None], self.shift, 0.0))
 
 
@@ -130,26 +130,27 @@ def with_noise_of(sides: Sides, logs: F64, beside: Flags) -> Sides:
 
 
 def choose_steadiest(window: Window, centred: F64, moves: Flags, base: Flags, new: Flags) -> tuple[I64, F64]:
-    """Return for each series the statistic that varied least over the base runs, and the logs of it.
+    """Return for each series the `Statistic` that varied least over the base runs, and the logs of it.
 
-    `centred`: the medians over the steps, without the common-mode shift; each statistic has a shift of its own. A
-    statistic by calls stands for choice in times that the machine `moves`, with at least 4 base runs, where every base
-    and new run has it.
+    `centred`: the logs that are printed, without the common-mode shift; each statistic has a shift of its own. There is
+    a choice in the series that the shift `moves` (series,), with at least 4 base runs, of statistics that every base
+    and new run has.
     """
-    medians = np.zeros(len(base), dtype=np.int64)
+    printed = np.full(len(base), int(Statistic.PRINTED))
     if window.by_calls is None or window.by_calls_shift is None:
-        return medians, centred
+        return printed, centred
     compared = (base | new) & ~np.isnan(centred)
     base = base & compared
     may_choose = moves & (base.sum(axis=1) >= LEAST_TO_CHOOSE)
-    spreads, statistics = [_squares_about_mean(centred, base)], [centred]
+    statistics = [centred]
+    squares = [_squares_about_mean(centred, base)]
     for times, shift in zip(window.by_calls, window.by_calls_shift, strict=True):
         logs = times - np.where(moves[:, None], shift, 0.0)
         is_known = ~(compared & np.isnan(logs)).any(axis=1)
-        spreads.append(np.where(is_known & may_choose, _squares_about_mean(logs, base), np.inf))
         statistics.append(logs)
-    # the median stands where none varied less
-    chosen = np.where(may_choose, np.argmin(spreads, axis=0), medians)
+        squares.append(np.where(is_known, _squares_about_mean(logs, base), np.inf))
+    # of equal ones argmin takes the first: what is printed stands where none varied less
+    chosen = np.where(may_choose, np.argmin(squares, axis=0), printed)
     return chosen, np.choose(chosen[:, None], statistics)
 
 
@@ -223,7 +224,7 @@ def lone_outliers(logs: F64, base: Flags, least: F64) -> Flags:
 
 
 def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F64:
-    """The common-mode shift of each run as a log: 0.05 is a run in which all operators take 5 % longer.
+    """Return the common-mode shift of each run as a log: 0.05 is a run in which all operators take 5 % longer.
 
     `leaves` (series, runs): logs of times, nan for missing. `before`, `new`: the compared runs, of which every series
     that counts must have all. Median polish (Tukey 1977) over them gives a level per series; the shift of any run is
@@ -254,9 +255,10 @@ def shared_factor(leaves: F64, before: Flags, new: Flags, least: int = 20) -> F6
 def presence_of(
     window: Window, base: Flags, new: Flags, level: Flags, limits: Thresholds
 ) -> tuple[Flags, Flags, Flags]:
-    """Which series are in all new runs and in none of their base; which the other way round; and which have runs enough
-    to decide: one new run where presence never varied in the level. A run that did not record such series says nothing
-    of their presence.
+    """Return which series are in all new runs and in none of their base, which the other way round, and which have runs
+    enough to decide: one new run where presence never varied in the level.
+
+    A run that did not record such series says nothing of their presence.
     """
     there = ~np.isnan(window.logs)
     base, level, new_runs = base & window.recorded, level & window.recorded, new & window.recorded
@@ -271,8 +273,9 @@ def presence_of(
 
 
 def exact_changes(numbers: F64, level: Flags, new: Flags) -> tuple[I64, F64, F64]:
-    """Numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs: of
-    which series (their places), before and after.
+    """Find numbers that are constant in the level (at least 2 runs) and have another constant value in the new runs.
+
+    Returns the places of their series, and the number before and after.
 
     `numbers` (series, runs): calls per step, bytes of collectives, peak memory; nan for absent, which counts as 0.
     `level` (series, runs), `new` (runs,): recorded runs.

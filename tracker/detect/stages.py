@@ -61,8 +61,10 @@ class Stage(Struct, frozen=True, eq=False):
 def stages_of(
     captures: Iterable[tuple[int, int | None]], steps: Iterable[tuple[Any, ...]], numbers: Numbers | None = None
 ) -> list[Stage]:
-    """The stages of a run, with the ranks whose own time is known in the steps that all of them have. `captures`: rank
-    and stage, None or -1 for none; `steps`: TIMES of each. `numbers`: those of ranks that count steps otherwise.
+    """Return the stages of a run, with the ranks whose own time is known in the steps that all of them have.
+
+    `captures`: rank and stage, None or -1 for none; `steps`: TIMES of each. `numbers`: those of ranks that count steps
+    otherwise.
     """
     otherwise = numbers or {}
     times: dict[int, dict[int, Row]] = {}
@@ -166,5 +168,5 @@ def _are_alike(ratios: Sequence[float]) -> bool:
 
 
 def known(value: Any) -> float | None:
-    """A number, None for nan."""
+    """Return a number, None for nan."""
     return None if np.isnan(value) else float(value)

@@ -24,7 +24,7 @@ _erfc: Any = np.frompyfunc(math.erfc, 1, 1)
 
 
 def t_above(t: F64, freedom: F64) -> F64:
-    """P(T > t) of Student's t with `freedom` > 0 degrees of freedom (inf: the normal); nan where t is nan.
+    """Return P(T > t) of Student's t with `freedom` > 0 degrees of freedom (inf: the normal); nan where t is nan.
 
     A&S 26.7.1 by the continued fraction 26.5.8 of the incomplete beta function (Lentz's method); above 20,000 degrees
     26.7.8, exact to 1e-9 there.
@@ -65,7 +65,7 @@ def t_above(t: F64, freedom: F64) -> F64:
 
 
 def t_exceeded(tail: F64 | float, freedom: F64) -> F64:
-    """The t that is exceeded with probability `tail`, 0 < tail <= 0.5, to 1e-9.
+    """Return the t that is exceeded with probability `tail`, 0 < tail <= 0.5, to 1e-9.
 
     By Newton's method, which does not pass the root of a convex tail, from just below the normal's t (A&S 26.2.23).
 
@@ -85,7 +85,7 @@ def t_exceeded(tail: F64 | float, freedom: F64) -> F64:
 
 
 def polygamma(x: F64) -> tuple[F64, F64]:
-    """Digamma and trigamma of x > 0, the first two derivatives of ln Gamma: A&S 6.3.18 and 6.4.12 at x + 8.
+    """Return digamma and trigamma of x > 0, the first two derivatives of ln Gamma: A&S 6.3.18 and 6.4.12 at x + 8.
 
     >>> [part.round(9).item() for part in polygamma(np.array(1.0))]
     [-0.577215665, 1.644934067]
@@ -99,7 +99,7 @@ def polygamma(x: F64) -> tuple[F64, F64]:
 
 
 def prior_of(variance: F64, freedom: F64) -> tuple[float, float]:
-    """The variance that similar series share, and the degrees of freedom it is worth: Smyth (2004), section 6.2.
+    """Return the variance that similar series share, and the degrees of freedom it is worth: Smyth (2004), section 6.2.
 
     `variance`, `freedom` (> 0): of each series. The freedom is infinite where the variances differ by no more than
     chance. The sums do not depend on the order of the series.
@@ -122,7 +122,7 @@ def prior_of(variance: F64, freedom: F64) -> tuple[float, float]:
 
 
 def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: Flags, least: int) -> tuple[F64, F64]:
-    """Variances drawn towards those of their family, (d0 s0^2 + d s^2) / (d0 + d), and their freedom d0 + d.
+    """Return variances drawn towards those of their family, (d0 s0^2 + d s^2) / (d0 + d), and their freedom d0 + d.
 
     `shares`: series that have and lend variance; families with fewer than `least` of them stay as they are.
     """
@@ -140,7 +140,7 @@ def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: Flags, lea
 
 
 def discovery_rates(p: F64, group: I64) -> F64:
-    """Benjamini and Hochberg's q of each p within its group; nan stays nan and is not counted.
+    """Return Benjamini and Hochberg's q of each p within its group; nan stays nan and is not counted.
 
     >>> discovery_rates(np.array([0.01, 0.04, 0.03, np.nan]), np.zeros(4, dtype=int)).round(3).tolist()
     [0.03, 0.04, 0.04, nan]
@@ -155,7 +155,7 @@ def discovery_rates(p: F64, group: I64) -> F64:
 
 
 def median(values: F64, axis: int) -> F64:
-    """The median along an axis without nan; nan where there is nothing else. Ten times faster than np.nanmedian.
+    """Return the median along an axis without nan; nan where there is nothing else. Ten times faster than np.nanmedian.
 
     >>> median(np.array([[1.0, np.nan, 3.0], [np.nan, np.nan, np.nan]]), axis=1).tolist()
     [2.0, nan]

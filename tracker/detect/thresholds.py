@@ -75,7 +75,7 @@ class Thresholds(Struct, frozen=True):
     """Standard errors that a change stays away from its limit to be called UNCHANGED."""
 
     def runs_needed(self, base_runs: int, new_runs: int) -> str:
-        """What a verdict lacks, in words; "" where both sides have enough runs.
+        """Say what a verdict lacks, in words; "" where both sides have enough runs.
 
         >>> DEFAULTS.runs_needed(2, 2)
         'a verdict needs 1 more run of the baseline'
@@ -96,7 +96,7 @@ COUNTS: Final = frozenset({"confirm", "least_base", "window", "look_back"})
 
 
 def track_limits(rows: Sequence[Threshold]) -> Thresholds:
-    """The limits of a track, of those that are the same for all of its series."""
+    """Return the limits of a track, of those that are the same for all of its series."""
     own = [row for row in sorted(rows, key=specific) if row.name not in OF_SERIES]
     found = {row.name: int(row.value) if row.name in COUNTS else row.value for row in own}
     limits = replace(DEFAULTS, **found)
@@ -104,23 +104,23 @@ def track_limits(rows: Sequence[Threshold]) -> Thresholds:
 
 
 def limit_of(name: str, key: SeriesKey, rows: Sequence[Threshold]) -> Threshold | None:
-    """The limit of this name that a user set and that holds for a series; None: the default holds."""
+    """Return the limit of this name that a user set and that holds for a series; None: the default holds."""
     found = [row for row in sorted(rows, key=specific) if row.name == name and is_limit_of(row, key)]
     return found[-1] if found else None
 
 
 def is_limit_of(row: Threshold, key: SeriesKey) -> bool:
-    """Whether a limit is one of this series."""
+    """Return whether a limit is one of this series."""
     return row.kind in ("", key[0]) and (not row.pattern or like(row.pattern)(key[2]))
 
 
 def words_of_limits(rows: Sequence[Threshold]) -> str:
-    """All of them in words; "" without any."""
+    """Return all of them in words; "" without any."""
     return "; ".join(words_of_limit(row) for row in sorted(rows, key=lambda row: (row.name, row.kind, row.pattern)))
 
 
 def words_of_limit(limit: Threshold) -> str:
-    """A limit that a user set, in words.
+    """Return a limit that a user set, in words.
 
     >>> words_of_limit(Threshold("min_ratio", 0.1, "op", "aten::copy_*"))
     'min_ratio 10 % of op aten::copy_*'
@@ -131,14 +131,15 @@ def words_of_limit(limit: Threshold) -> str:
 
 
 def specific(row: Threshold) -> tuple[bool, int, bool, bool, bool, str]:
-    """A sort key: a more specific limit sorts later, and overrides those before it."""
+    """Return a sort key: a more specific limit sorts later, and overrides those before it."""
     literal = sum(char not in "*?" for char in row.pattern)
     return bool(row.pattern), literal, bool(row.kind), bool(row.configuration_id), bool(row.device_id), row.pattern
 
 
 @cache
 def like(pattern: str) -> Callable[[str], bool]:
-    """Whether a text is `pattern`, or matches it: names and shapes hold brackets, so only `*` and `?` are special.
+    """Return whether a text is `pattern`, or matches it: names and shapes hold brackets, so only `*` and `?` are
+    special.
 
     >>> like("aten::copy_*")("aten::copy_"), like("[[2,2]]")("[[2,2]]"), like("gemm?")("gemm")
     (True, True, False)

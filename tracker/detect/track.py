@@ -25,11 +25,11 @@ class Track:
     """Runs and series of one workload, configuration and device.
 
     `values`, `calls` (series, runs): the numbers of the runs that are printed, and their calls; `by_calls` (2, series,
-    runs): the numbers, had each call taken the lower quartile, or the median, of the calls of its step; nan where a run
-    lacks the series. `versions` (runs,): the place of each run's version in the order of versions, from 1, ascending.
-    `run_ids`: their ids. `alike` (series, runs): whether a run was recorded so that its number can be compared; what
-    was not counts as not recorded, and so does what is `incomplete` (series, runs), since it rests on records that were
-    lost. `ids`, `keys`: of the series, where they are of a database.
+    runs): the numbers of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; nan where a run lacks them. `versions` (runs,):
+    the place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
+    runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
+    does what is `incomplete` (series, runs), since it rests on records that were lost. `ids`, `keys`: of the series,
+    where they are of a database.
     """
 
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
@@ -50,12 +50,13 @@ class Track:
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
         self.logs = self._logs(self.values)
+        # None spares captures of devices, which have no such times, the choice between statistics
         self.by_calls: F64 | None = None
         if by_calls is not None and not np.isnan(by_calls).all():
             self.by_calls = self._logs(np.where(self.alike, by_calls, np.nan))
 
     def _logs(self, numbers: F64) -> F64:
-        """The natural logs, negated where more is better; nan for what is not above 0."""
+        """Return the natural logs, negated where more is better; nan for what is not above 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(np.where(numbers > 0, numbers, np.nan))
         return np.where(self.series.more_is_better[:, None], -logs, logs)
@@ -80,7 +81,7 @@ class Track:
         return np.where(np.isnan(step) & (total > 0), total, step)
 
     def window(self, version: int, before: I64, new: I64, limits: Thresholds) -> tuple[Window, I64]:
-        """What a version is judged with: the columns `before` and `new`, ascending, as a window, and those columns.
+        """Return what a version is judged with, the columns `before` and `new` as a window, and those columns.
 
         The common-mode shift rests on the newest 8 of the runs before the version and on its own.
         """
@@ -90,7 +91,7 @@ class Track:
         return self.part(columns, np.isin(columns, newest), np.isin(columns, new), limits), columns
 
     def part(self, columns: I64, before: Flags, new: Flags, limits: Thresholds) -> Window:
-        """These runs as a window. `before`, `new` (columns,): on which of them the common-mode shift rests."""
+        """Return these runs as a window. `before`, `new` (columns,): on which of them the common-mode shift rests."""
         leaf = self.series.leaf
 
         def shift_of(logs: F64) -> F64:
@@ -101,11 +102,12 @@ class Track:
         if self.by_calls is None:
             return window
         by_calls = self.by_calls[:, :, columns]
-        return replace(window, by_calls=by_calls, by_calls_shift=np.array([shift_of(logs) for logs in by_calls]))
+        shifts = np.array([shift_of(logs) for logs in by_calls])
+        return replace(window, by_calls=by_calls, by_calls_shift=shifts)
 
 
 def newest(chosen: Flags, count: int) -> Flags:
-    """The last `count` of the chosen columns of each row.
+    """Return the last `count` of the chosen columns of each row.
 
     >>> newest(np.array([[True, False, True, True]]), 2).tolist()
     [[False, False, True, True]]
@@ -146,7 +148,7 @@ class VersionRuns(Struct, frozen=True):
         return self.window.centred(self.series.shares_shift)
 
     def level(self, of: I64) -> Flags:
-        """(series, runs): the runs in the look-back that belong to a level of each series."""
+        """Return (series, runs): the runs in the look-back that belong to a level of each series."""
         return np.asarray(self.looked_back & (self.levels == of[:, None]) & ~self.divided)
 
     def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
@@ -159,7 +161,7 @@ class VersionRuns(Struct, frozen=True):
         )  # fmt: skip
 
     def beside(self, of: I64, base: Flags) -> Flags:
-        """(series, runs): of series whose level has two `base` runs, the newest 8 runs of the level before it.
+        """Return (series, runs): of series whose level has two `base` runs, the newest 8 runs of the level before it.
 
         Two runs alone say too little of their noise.
         """
@@ -175,9 +177,9 @@ class VersionRuns(Struct, frozen=True):
         return found
 
     def since(self, version: int) -> Flags:
-        """(runs,): the runs of this version and of those before it from `version` on."""
+        """Return (runs,): the runs of this version and of those before it from `version` on."""
         return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
     def reference(self, row: int, judged: JudgedSeries) -> tuple[int, ...]:
-        """Ids of the runs that a series was judged against."""
+        """Return the ids of the runs that a series was judged against."""
         return tuple(self.run_ids[judged.base[row]].tolist())

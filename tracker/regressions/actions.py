@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"(I-|incident:)?(\d{1,18})", re.ASCII)
 
 
 def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The findings (`12`) and incidents (`I-3`) that texts name; UsageError for any other text."""
+    """Return the findings (`12`) and incidents (`I-3`) that texts name; UsageError for any other text."""
     findings: list[int] = []
     incidents: list[int] = []
     for target in targets:
@@ -36,7 +36,7 @@ def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def refusal(state: str, action: Action) -> str:
-    """Why a finding in this state cannot take a word; "" where it can.
+    """Say why a finding in this state cannot take a word; "" where it can.
 
     >>> refusal("recovered", "mute"), refusal("new", "unmute"), refusal("new", "ack")
     ('it is recovered, and needs no mute', 'it is not muted', '')

@@ -28,9 +28,9 @@ _STEP: Final = ("step", "e2e")
 def board(
     store: Store, *, options: BoardOptions | None = None, owners: Sequence[Owner] = (), now_ns: int | None = None
 ) -> Board:
-    """Every track with active runs: in the order of their incidents, as findings has it, then what waits for runs, then
-    the largest change since a good version. `owners`: those of the settings; `now_ns`: the moment at which runs are
-    late, None: now.
+    """Return every track with active runs: in the order of their incidents, as findings has it, then what waits for
+    runs, then the largest change since a good version. `owners`: those of the settings; `now_ns`: the moment at which
+    runs are late, None: now.
 
     UsageError for a workload, device or owner that is not there.
     """
@@ -144,7 +144,7 @@ def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], 
 
 
 def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
-    """A row of the board: where a track stands, and how its newest step compares with those of its `course`."""
+    """Return a row of the board: where a track stands, and how its newest step compares with those of its `course`."""
     step = standing["step_ns"] or standing["e2e_ns"]
     pinned = next((one for one in reversed(course) if one["pinned"]), None)
     states = [row["state"] for row in found]

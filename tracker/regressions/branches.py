@@ -117,7 +117,9 @@ def _judge_next(connection: Connection, track_key: TrackKey) -> Literal["judged"
 
 
 def _is_main_judged(connection: Connection, track: TrackRuns, version: int) -> bool:
-    """Whether the main line is judged up to the version that this one is judged from, from the runs that it has now."""
+    """Return whether the main line is judged up to the version that this one is judged from, from the runs that it has
+    now.
+    """
     assert track.main is not None
     base = track.bases[version]
     known = stored_findings.read_rests(connection, track.main.key)
@@ -184,7 +186,7 @@ def _number_series(
 
 
 def _levels(state: TrackState, data: Track, at: int, order: Sequence[int]) -> stored_findings.Levels:
-    """The levels of a version of a branch, of the series that the branch has."""
+    """Return the levels of a version of a branch, of the series that the branch has."""
     levels = stored_levels(state, at, data.there, data.ids, order)
     own: I64 = np.flatnonzero(levels.series_ids >= 0)
     return stored_findings.Levels(levels.series_ids[own], levels.levels[own], levels.settled[own], levels.waits[own])
@@ -241,7 +243,7 @@ def _carry_on(rows: Sequence[FindingRow], made: _Made, version: int) -> tuple[li
 
 
 def _tolerance(row: FindingRow) -> float:
-    """By how much a change may differ that is still the one that was found: a log, as its size."""
+    """Return by how much a change may differ that is still the one that was found: a log, as its size."""
     return max(_LEAST_GROWTH, row.size / 4)
 
 

@@ -40,7 +40,7 @@ _LARGEST: Final = 5
 
 
 def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOptions | None = None) -> Calibration:
-    """What repeats of one code show; `references`: the label of a version, or `run:N` for each of its runs.
+    """Return what repeats of one code show; `references`: the label of a version, or `run:N` for each of its runs.
 
     All of them must lie in one track, and be 6 or more: UsageError otherwise. Reads only.
     """
@@ -130,7 +130,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
 
 
 def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> list[Row]:
-    """A row per kind of series and smallest change."""
+    """Return a row per kind of series and smallest change."""
     rows = []
     for kind_at, kind in enumerate(kinds):
         for at, ratio in enumerate(ratios):
@@ -146,7 +146,7 @@ def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Seque
 
 
 def _proposal(tried: Sequence[Row], repeats: Repeats, kind: str) -> Row:
-    """Of a kind the smallest change from which on there is at most one false verdict in the mean."""
+    """Return the smallest change from which on there is at most one false verdict in the mean."""
     own = [row for row in tried if row["kind"] == kind]
     used = next(row for row in own if row["min_ratio"] == repeats.used(kind))
     passing = [*takewhile(lambda row: row["mean_false"] <= _MOST_FALSE, reversed(own))]
@@ -158,7 +158,7 @@ def _proposal(tried: Sequence[Row], repeats: Repeats, kind: str) -> Row:
 
 
 def _naming(track: Track, rows: I64) -> list[Row]:
-    """What names the series of these rows, and how large they are."""
+    """Return what names the series of these rows, and how large they are."""
     value = geometric_mean(track.values, slice(None))
     step = geometric_mean(track.step[None, :], slice(None))[0]
     is_part = track.series.is_time & ~track.series.of_step & (step > 0)
@@ -173,7 +173,7 @@ def _naming(track: Track, rows: I64) -> list[Row]:
 
 
 def _noisiest(repeats: Repeats, most: int) -> list[Row]:
-    """The series that vary most, of those that can be found to be changed at all."""
+    """Return the series that vary most, of those that can be found to be changed at all."""
     track, series = repeats.track, repeats.track.series
     everything = np.ones(track.values.shape[1], dtype=bool)
     shift = shared_factor(track.logs[series.leaf], everything, everything, repeats.limits.least_leaves)
@@ -189,7 +189,7 @@ def _noisiest(repeats: Repeats, most: int) -> list[Row]:
 
 
 def _power(repeats: Repeats) -> list[Row]:
-    """The smallest change of the step and of the largest operators that versions of so many runs show."""
+    """Return the smallest change of the step and of the largest operators that versions of so many runs show."""
     track, series, count = repeats.track, repeats.track.series, repeats.track.values.shape[1]
     halves = repeats.judge((tuple(range(count // 2)), tuple(range(count // 2, count))))
     names = series.kind == KindCode.NAME
@@ -205,8 +205,9 @@ def _power(repeats: Repeats) -> list[Row]:
 
 
 def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
-    """The suspects of the newest version of a track, and how many more runs of it would decide; nothing where its
-    judgement is out of date.
+    """Return the suspects of the newest version of a track, and how many more runs of it would decide.
+
+    There are none where its judgement is out of date.
     """
     if track.late:
         return []

@@ -50,7 +50,7 @@ MOVED: Final = 0.02
 
 
 def cause_words(before: float, after: float, calls_before: float, calls_after: float) -> tuple[str, float, float]:
-    """What changed an operator: the word, and its change (ns per step) by calls and by time per call; both add up.
+    """Say what changed an operator: the word, and its change (ns per step) by calls and by time per call; both add up.
 
     Change = calls gained x old time per call + new calls x change of the time per call. The larger part names it.
 
@@ -100,8 +100,9 @@ def mark_cause(row: Row) -> None:
 
 
 def mark_renamed(rows: Sequence[Row]) -> None:
-    """Series that came with a version while others of the same time went: one work under other names. Their state is
-    `renamed` where a name alone changed.
+    """Mark series that came with a version while others of the same time went: one work under other names.
+
+    Their state is `renamed` where a name alone changed.
 
     First one by one, alike in name; then all that is left of a kind together, where its sums agree: a fusion.
     """
@@ -130,8 +131,8 @@ def mark_renamed(rows: Sequence[Row]) -> None:
 
 
 def mark_new_shapes(rows: Sequence[Row]) -> None:
-    """Operators of which most of the change is in shapes that came or went: no call of before became slower or faster
-    by it. `rows`: with what each is under.
+    """Mark operators of which most of the change is in shapes that came or went: no call of before became slower or
+    faster by it. `rows`: with what each is under.
     """
     of_shapes: dict[int, float] = {}
     for row in rows:
@@ -147,14 +148,14 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
 
 
 def _same_work(came: Row, went: Row) -> float:
-    """How alike two operators are in name, 0 where they do not look like one that was renamed."""
+    """Return how alike two operators are in name, 0 where they do not look like one that was renamed."""
     short, long = sorted((came["name"], went["name"]), key=len)
     alike = SequenceMatcher(None, came["name"], went["name"]).ratio()
     return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
 
 
 def _is_as_long(one: float, other: float) -> bool:
-    """Whether two times differ by less than makes a finding."""
+    """Return whether two times differ by less than makes a finding."""
     return abs(one - other) < DEFAULTS.ratio * max(abs(one), abs(other))
 
 
@@ -175,7 +176,7 @@ class Moved(Struct, frozen=True):
 
 
 def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
-    """Operators that lost calls, and those that gained them in their place.
+    """Return operators that lost calls, and those that gained them in their place.
 
     Those in one place belong together, a parent or module that both have, where the calls that one gained are those
     that the other lost, or a multiple of them; and those of the same shapes, with as many gained as lost. Operators
@@ -199,7 +200,7 @@ def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]
 
 
 def _are_multiples(one: float, other: float) -> bool:
-    """Whether two numbers of calls are whole multiples of each other, whatever their signs.
+    """Return whether two numbers of calls are whole multiples of each other, whatever their signs.
 
     >>> _are_multiples(-12, 24), _are_multiples(-12, 12.1), _are_multiples(-12, 18)
     (True, True, False)
@@ -210,7 +211,7 @@ def _are_multiples(one: float, other: float) -> bool:
 
 
 def _is_mover(name: str) -> bool:
-    """Whether an operator, or a node of autograd, only moves, views or fills tensors.
+    """Return whether an operator, or a node of autograd, only moves, views or fills tensors.
 
     >>> _is_mover("aten::copy_"), _is_mover("autograd::engine::evaluate_function: ViewBackward0"), _is_mover("aten::mm")
     (True, True, False)
@@ -277,13 +278,13 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int],
 
 
 def as_one(row: Row) -> Row:
-    """A finding as it is shown: one that stands for a replacement as the whole of it, net; others as they are."""
+    """Return a finding as it is shown: one that stands for a replacement as the whole of it, net."""
     of = row["replaced"]
     return row if of is None or of["head"] != row["finding_id"] else row | of["whole"]
 
 
 def net_contribution(row: Row) -> float:
-    """The part of the step that a finding changed; of one that stands for a replacement, net."""
+    """Return the part of the step that a finding changed; of one that stands for a replacement, net."""
     of = row["replaced"]
     if of is None:
         return row["contribution"] or 0.0
@@ -297,9 +298,9 @@ def _calls(row: Row) -> tuple[float, float]:
 def places_of(
     tree: Columns, ops: Columns, names: Collection[str], parents: Collection[str]
 ) -> dict[str, dict[str, float]]:
-    """Operator -> where a run calls it from, and how often: the nearest operator above that is one of `parents`, else
-    its module, else the top level with the tensors that come in there: the shapes of the outermost operator above it
-    that has any. `tree`, `ops`: of `queries.op_tree` and `ops`.
+    """Return, per operator, where a run calls it from, and how often: the nearest operator above that is one of
+    `parents`, else its module, else the top level with the tensors that come in there: the shapes of the outermost
+    operator above it that has any. `tree`, `ops`: of `queries.op_tree` and `ops`.
     """
     found: dict[str, dict[str, float]] = {}
     modules: dict[str, set[str]] = {}
@@ -327,7 +328,7 @@ def places_of(
 
 
 def _tensors(shapes: str) -> list[str]:
-    """The shapes of the tensors among inputs, without scalars and vectors where there are others.
+    """Return the shapes of the tensors among inputs, without scalars and vectors where there are others.
 
     >>> _tensors("[[8,96,768],[768],[]]"), _tensors("[[2],[]]")
     (['8,96,768'], ['2'])
@@ -337,7 +338,7 @@ def _tensors(shapes: str) -> list[str]:
 
 
 def changed_between(store: Store, incident: Row) -> list[Row]:
-    """The facts and profiler settings that no run of one side of an incident shares with any run of the other."""
+    """Return the facts and profiler settings that no run of one side of an incident shares with one of the other."""
     sides = ("baseline_runs", "candidate_runs")
     side_of = {int(run): side for side in sides for run in incident[side].split()}
     recorded = []
@@ -352,8 +353,8 @@ def changed_between(store: Store, incident: Row) -> list[Row]:
 
 
 def changes(store: Store, track: TrackRuns) -> list[tuple[str, str, str | None, str | None]]:
-    """The facts that no run of a version shares with any run of the version before: version, key, and its values before
-    and in it.
+    """Return the facts that no run of a version shares with any run of the version before: version, key, and its values
+    before and in it.
 
     Several values of a version join with ` | `; what differs from run to run is no change of the version.
     """
@@ -379,7 +380,7 @@ def _stated(
 def differing(
     before: Mapping[str, set[str]], after: Mapping[str, set[str]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Keys of which the two sides share no value, with what each says; None for nothing.
+    """Return the keys of which the two sides share no value, with what each says; None for nothing.
 
     What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
     for a variable of a job that stated its variables.

@@ -42,6 +42,7 @@ _WORDS_OF_STATISTIC: Final = {
     Statistic.CALL_QUARTILE: "by the lower quartile of the calls of a step",
     Statistic.CALL_MEDIAN: "by the median of the calls of a step",
 }
+"""Statistic that is judged in place of the printed one -> its name."""
 
 _LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
@@ -49,22 +50,23 @@ _MOST_RUNS: Final = 64
 
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
-    """Everything about one finding. Reads only; UsageError where there is no such finding."""
+    """Return everything about one finding. Reads only; UsageError where there is no such finding."""
     tracks = read_tracks(store, named_tracks(store, branches=True))
-    found = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
-    everything = [row for row in found if row["finding_id"] is not None]
-    finding = next((row for row in everything if row["finding_id"] == finding_id), None)
+    rows = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
+    # suspects have no number
+    findings = [row for row in rows if row["finding_id"] is not None]
+    finding = next((row for row in findings if row["finding_id"] == finding_id), None)
     if finding is None:
-        remedy = _LIST if everything else "there are none yet: tracker runs lists what there is"
+        remedy = _LIST if findings else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.key == track_key_of(finding))
-    incident = incident_of([row for row in everything if row["incident_id"] == finding["incident_id"]])
+    incident = incident_of([row for row in findings if row["incident_id"] == finding["incident_id"]])
     shown = as_one(finding)
     shown["share_of_change"] = share_of(shown, incident)
     sides = [[int(run) for run in finding[side].split()] for side in ("baseline_runs", "candidate_runs")]
     is_slower = finding["direction"] == "regression"
     with store.connect() as connection:
-        sentence, known, own_track = settings_note(connection, track), None, track
+        note_on_settings, known, own_track = settings_note(connection, track), None, track
         if track.main is not None:
             track, known = join_main(connection, track, finding["decided_version_id"])
         # those that decided, and the newest ones, of those recorded alike
@@ -81,17 +83,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
     bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
     beside = _noise_beside(window, row, bases, track.thresholds)
-    own = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
+    judged = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
+    # the window has the runs before first
     back = np.argsort(order)
-    centred, shift = own.logs[row][back], window.shift[back]
+    centred, shift = judged.logs[row][back], window.shift[back]
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
     notes = (
-        _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
+        _part_words(finding, shown), _machine_words(finding), outlier_note, note_on_settings, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {
-        "tests": tests_of(finding, own, row, data, track, window, new[order]),
+        "tests": tests_of(finding, judged, row, data, track, window, new[order]),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, own_track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
@@ -110,13 +113,14 @@ def _judged_base(
 ) -> tuple[Flags, int | None]:
     """Return the base runs (series, runs) that the judge was given, and the column of the one that it left out.
 
-    A finding keeps only the runs that counted. Its baseline was a full window, unless the level had no more runs.
+    A finding keeps only the runs that counted. Its baseline was a full window, unless the level had no more runs. Where
+    it is smaller, the newest run is looked for that the judge leaves out beside them.
     """
     whole = np.tile(base, (len(data.keys), 1))
     if not base.any() or base.sum() >= limits.window:
         return whole, None
-    last_new = int(np.flatnonzero(new)[0]) if new.any() else len(new)
-    for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < last_new)).tolist()[::-1]:
+    first_new = int(np.flatnonzero(new)[0]) if new.any() else len(new)
+    for column in np.flatnonzero(~base & ~new & (np.arange(len(new)) < first_new)).tolist()[::-1]:
         tried = whole.copy()
         tried[:, column] = window.recorded[:, column]
         counts = judge_version(window, data.series, tried, new, limits=limits).base[row]
@@ -148,7 +152,7 @@ def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, base: F
 
 
 def _part_words(finding: Row, shown: Row) -> str:
-    """Which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
+    """Say which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
     if shown is finding:
         return ""
     ends = [finding[name] for name in ("baseline_value", "candidate_value")]
@@ -172,7 +176,7 @@ def _machine_words(finding: Row) -> str:
 
 
 def findings_of(store: Store, incident_id: int) -> list[int]:
-    """The findings of an incident that no other one covers, the step first; UsageError where there is none."""
+    """Return the findings of an incident that no other one covers, the step first; UsageError where there is none."""
     rows = found_rows(store, wanted=lambda row: row["incident_id"] == incident_id)
     own = [row for row in rows if row["incident_id"] == incident_id]
     if not own:
@@ -200,9 +204,13 @@ def tests_of(
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
         origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
-        source = "default" if origin is None else f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
-        said = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
-        found.append(said | {"limit_from": source if limit is not None else None})
+        source: str | None = "default"
+        if origin is not None:
+            source = f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
+        if limit is None:
+            source = None
+        columns = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
+        found.append(columns | {"limit_from": source})
 
     before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
     least, new = (2, 1) if is_presence else (limits.least_base, limits.least_new)
@@ -214,7 +222,7 @@ def tests_of(
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
-        if own.statistic[row] != Statistic.STEPS:
+        if own.statistic[row] != Statistic.PRINTED:
             what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
@@ -252,7 +260,7 @@ def tests_of(
 
 
 def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
-    """When a finding began and ended, and what users said, in the order of time as far as it is known."""
+    """List when a finding began and ended, and what users said, in the order of time as far as it is known."""
 
     def event(state: str, version: str, decided_id: int) -> Row:
         decided = track.labels.get(decided_id, "")
@@ -280,7 +288,7 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
 def _runs(
     track: TrackRuns, data: Track, row: int, sides: Sequence[Sequence[int]], centred: F64, shift: F64
 ) -> list[Row]:
-    """The runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run."""
+    """List the runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run."""
     numbers = data.run_ids.tolist()
     level = [own for own, run in zip(centred.tolist(), numbers, strict=True) if run in sides[0] and not math.isnan(own)]
     base = sum(level) / len(level) if level else math.nan

@@ -33,7 +33,7 @@ WHY: Final = {
 
 
 def gate_of_findings(found: Findings, word: str = "new") -> Gate:
-    """Whether the newest version of any track fails, whatever findings were asked for.
+    """Return whether the newest version of any track fails, whatever findings were asked for.
 
     Exit codes: 1 where the step or the mean step of one got slower, its peak memory rose by `gate_peak`, or (no finding
     of the step) the net of the operators is at least `gate_net`; else 4 where the step of one is a suspect, has no
@@ -55,7 +55,7 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
 
 
 def reason_of(line: Row, word: str) -> str:
-    """What gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
+    """Say what gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
     peak, net = (format_diff(line[name] or 0.0) for name in ("peak", "net"))
     return WHY[line[f"gate_{word}_cause"]].format(peak=peak, net=net, host=line["slow_host"])
 
@@ -77,7 +77,7 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
 
 
 def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
-    """What becomes of a finding at the gate `word`, and why."""
+    """Return what becomes of a finding at the gate `word`, and why."""
     cause, said = line.get(f"gate_{word}_cause", ""), f"{row['state']}, since {row['version']}"
     if row["direction"] != "regression":
         return "passed", f"better since {row['version']}"

@@ -43,7 +43,7 @@ judged `level`, the version with which its level began, and `stated`, its verdic
 
 
 def history(store: Store, *, options: HistoryOptions) -> History:
-    """The series that `options` name, over all versions of their workload.
+    """Return the series that `options` name, over all versions of their workload.
 
     Reads only: versions whose judgement is out of date come without one, and the notes say so. UsageError where nothing
     is named, or too much.
@@ -133,7 +133,7 @@ def _chosen_versions(
 
 
 def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
-    """What a reader of the verdicts of a track must know: limits of users, what is out of date, other settings."""
+    """Say what a reader of the verdicts of a track must know: limits of users, what is out of date, other settings."""
     own = f"Judged by thresholds of your own: {words_of_limits(track.limits)}." if track.limits else ""
     late = ", ".join(track.labels[version] for version in track.late)
     left_out = f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
@@ -141,7 +141,7 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
 
 
 def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
-    """What runs say of series by version, how these were judged, and what changed of them for certain."""
+    """Return what runs say of series by version, how these were judged, and what changed of them for certain."""
     cells: Cells = defaultdict(lambda: {"values": [], "calls": [], "facts": []})
     for at, version, value, calls in numbers.rows("series_id", "version_id", "per_step", "calls_per_step"):
         cells[at, version]["values"].append(value)
@@ -170,7 +170,7 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
 
 
 def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row]) -> list[Row]:
-    """One row per version of the track. `about`: what is said of versions."""
+    """Return one row per version of the track. `about`: what is said of versions."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
     reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
     rows: list[Row] = []
@@ -213,7 +213,7 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
 
 
 def _number(values: Sequence[float | None]) -> float | None:
-    """The number of several runs; None where none is known."""
+    """Return the number of several runs; None where none is known."""
     known = [value for value in values if value is not None]
     return float(over_runs(np.array([known]))[0]) if known else None
 
@@ -223,7 +223,7 @@ def _ratio(before: float | None, after: float | None) -> float | None:
 
 
 def _fact_words(what: str, before: float, after: float) -> str:
-    """An exact fact in words: calls 129 -> 135; peak 45.8 MiB -> 66.1 MiB; new, 5 calls; gone."""
+    """Say an exact fact in words: calls 129 -> 135; peak 45.8 MiB -> 66.1 MiB; new, 5 calls; gone."""
     if what == "bytes":
         unit = size_unit(before, after)
         return f"peak {format_bytes(before, unit)} -> {format_bytes(after, unit)}"
@@ -267,7 +267,7 @@ def against_pinned(connection: Connection, track: TrackRuns, cells: Cells) -> li
 
 
 def _against(track: Track, first: int, new: I64, at: int, limits: Thresholds, ratio: float | None = None) -> I64:
-    """The verdicts of the runs `new` of the version at `at` against those of the version at `first`."""
+    """Return the verdicts of the runs `new` of the version at `at` against those of the version at `first`."""
     window, columns = track.window(at, np.flatnonzero(track.versions == first), new, limits)
     is_new = np.isin(columns, new)
     base = newest(window.recorded & ~is_new, limits.window)
@@ -275,7 +275,7 @@ def _against(track: Track, first: int, new: I64, at: int, limits: Thresholds, ra
 
 
 def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:
-    """The series that the options name, those of each track; UsageError where no track has one."""
+    """Return the series that the options name, those of each track; UsageError where no track has one."""
     key = options.key
     if options.module is not None and key is not None:
         raise UsageError(
@@ -334,8 +334,9 @@ def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
 
 
 def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:
-    """The `top` series of each track that changed most from the pinned to the newest version, by their part of the
-    step: of the larger one, and of what is no time, of the larger sum of its family. Only of what was recorded alike.
+    """Return the `top` series of each track that changed most from the pinned to the newest version, by their part of
+    the step: of the larger one, and of what is no time, of the larger sum of its family. Only of what was recorded
+    alike.
     """
     if options.key is not None:
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")

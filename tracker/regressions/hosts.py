@@ -24,7 +24,8 @@ _BY_TIME: Final = ("step", "mean step", "net of the operators")
 
 
 def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
-    """The host that was slow in every run of the candidate and in none of the baseline, in words; "" where none was.
+    """Name the host that was slow in every run of the candidate and in none of the baseline, in words; "" where none
+    was.
 
     What became slower then is no version.
     """
@@ -58,15 +59,15 @@ def other_hosts(candidate: OfRuns, baseline: OfRuns) -> str:
 
 
 def note_of(host: str) -> str:
-    """What a slow host means for a version, a sentence; "" without one."""
+    """Say what a slow host means for a version, a sentence; "" without one."""
     return f"{host[:1].upper()}{host[1:]}: no fault of the version, runs without it decide." if host else ""
 
 
 def gates_with_host(
     gates: dict[str, GateResult], limits: Thresholds, candidate: OfRuns, baseline: OfRuns
 ) -> tuple[dict[str, GateResult], str]:
-    """The gates, and the slow host that explains a slower candidate, looked for where one fails by its time: that fails
-    nothing until there are runs without it.
+    """Return the gates, and the slow host that explains a slower candidate, looked for where one fails by its time:
+    that fails nothing until there are runs without it.
     """
     if not any(own.cause in _BY_TIME for own in gates.values()):
         return gates, ""
@@ -78,7 +79,7 @@ def gates_with_host(
 
 
 def _slow_hosts(connection: Connection, run_id: int) -> dict[str, float]:
-    """Host -> its own time by that of the others, of the slow ones of a run."""
+    """Return the slow hosts of a run, each with its own time by that of the others."""
     which = {"run_ids": [run_id]}
     captures = connection.execute(statement("captures"), which).all()
     hosts = {row.rank: row.host for row in captures if row.host}

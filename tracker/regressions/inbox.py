@@ -64,7 +64,9 @@ _CRITICAL: Final = 0.05
 
 
 def findings(store: Store, *, options: FindingsOptions | None = None) -> Findings:
-    """The findings that `options` leave, under their incidents; those of a branch only where it is named. Reads only.
+    """Return the findings that `options` leave, under their incidents; those of a branch only where it is named.
+
+    Reads only.
 
     UsageError where a workload, a device or a version is named that has no runs.
     """
@@ -101,7 +103,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
 
 def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:
-    """The tracks that the options leave: of main lines, or of branches with the version, where only they have it."""
+    """Return the tracks that the options leave: of main lines, or of branches with the version, where only they have
+    it.
+    """
     tracks = read_tracks(store, named_tracks(store, options.workload, options.device))
     wanted = options.version
     if options.workload is not None or wanted is None or any(wanted in track.labels.values() for track in tracks):
@@ -111,7 +115,9 @@ def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:
 
 
 def _urgency(incident: Row) -> tuple[Any, ...]:
-    """A sort key: what is new first, then the most severe, then what costs most time of the step, then the newest."""
+    """Return a sort key: what is new first, then the most severe, then what costs most time of the step, then the
+    newest.
+    """
     return (
         not incident["is_new"], SEVERITIES.index(incident["severity"]), incident["direction"] != "regression",
         -abs(incident["step_delta_ns"] or 0.0), -incident["ordinal"], incident["incident_id"],
@@ -123,7 +129,7 @@ def found_rows(
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
     branches: bool = True, with_invalid: bool = False,
 ) -> list[Row]:  # fmt: skip
-    """All findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
+    """Return all findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, `is_newest`: its version is the newest one,
     and `found_again`: the last version of a branch that has it. `finding_ids`: only these, without suspects; to come
@@ -200,7 +206,7 @@ def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) 
 
 
 def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) -> Row:
-    """A row of FINDINGS_COLUMNS["lines"]: the newest version of a track, with the numbers of it as a whole, None
+    """Return a row of FINDINGS_COLUMNS["lines"]: the newest version of a track, with the numbers of it as a whole, None
     where nothing is known, and how it ends at each word of `--fail-on`.
     """
     newest = track.newest
@@ -223,7 +229,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
 
 
 def _lacking(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> Row:
-    """How many more runs would decide the step of the newest version, of it and of the level before it."""
+    """Return how many more runs would decide the step of the newest version, of it and of the level before it."""
     limits, nothing = track.thresholds, {"lacks_runs": 0, "lacks_base_runs": 0}
     if judgement is None or judgement.step_verdict not in ("SUSPECT", "TOO_FEW_RUNS"):
         return nothing
@@ -234,7 +240,7 @@ def _lacking(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> Row:
 
 
 def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
-    """The number of several runs: of the first of `names` that they have, by the first of `series.WAYS` that is
+    """Return the number of several runs: of the first of `names` that they have, by the first of `series.WAYS` that is
     there; None where none is above 0. `numbers`: series, way and value of a run each.
     """
     for name in names:
@@ -246,8 +252,9 @@ def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[
 
 
 def state_of(base: str, *, is_new: bool, words: Sequence[Row], versions: Collection[str], now_ns: int) -> Row:
-    """The state of a finding: its own, and what users said in the order of time; `until_ns`, `until_version`: end of a
-    mute.
+    """Return the state of a finding: its own, and what users said in the order of time.
+
+    `until_ns`, `until_version`: end of a mute.
 
     `base`: as the judgement says; `is_new`: the newest version decided it; `versions`: labels that have runs in its
     track, which end mutes. A finding that has ended is over whatever was said, but for invalid.
@@ -273,7 +280,7 @@ def counting_marks(words: Sequence[Row]) -> list[Row]:
 
 
 def suspects(store: Store, track: TrackRuns) -> list[Row]:
-    """The suspects of the newest version of a track: no findings yet, without a number."""
+    """Return the suspects of the newest version of a track: no findings yet, without a number."""
     runs, version = [run.run_id for run in track.newest], track.order[-1]
     with store.connect() as connection:
         said = stored_findings.read_verdicts(connection, track.key, version, verdict="SUSPECT")
@@ -300,7 +307,9 @@ def suspects(store: Store, track: TrackRuns) -> list[Row]:
 def _calls_of(
     connection: Connection, series: Sequence[int], base: Sequence[int], runs: Sequence[int]
 ) -> dict[int, tuple[float | None, float | None]]:
-    """Series (ascending) -> its calls per step in the runs that it was judged against, and in those of its version."""
+    """Return, per series (ascending), its calls per step in the runs that it was judged against, and in those of its
+    version.
+    """
     table = SeriesTable(np.array(series, dtype=np.int64), ())
     sides = [
         stored_tracks.read_values(connection, own, table)[1] if own else np.full((len(series), 1), np.nan)
@@ -311,12 +320,12 @@ def _calls_of(
 
 
 def track_key_of(row: Row) -> TrackKey:
-    """The track that a finding belongs to."""
+    """Return the track that a finding belongs to."""
     return TrackKey(row["workload_id"], row["configuration_id"], row["device_id"])
 
 
 def is_wanted(row: Row, options: FindingsOptions) -> bool:
-    """Whether the options leave a row of `found_rows`."""
+    """Return whether the options leave a row of `found_rows`."""
     states = options.states
     if states is None and options.only_new:
         states = (*CONFIRMED_STATES, "suspect")
@@ -332,9 +341,10 @@ def is_wanted(row: Row, options: FindingsOptions) -> bool:
 
 
 def roll_up(rows: Sequence[Row]) -> None:
-    """Which finding says the same one level up (`under`): shapes under their operator, the whole capture under the
-    step, and what was replaced under the one that stands for it; only one that is among `rows`; and how many each
-    `covers` so.
+    """Fill in which finding says the same one level up (`under`), one of `rows`, and how many each `covers` so.
+
+    Shapes are under their operator, the whole capture under the step, and what was replaced under the one that stands
+    for it.
     """
 
     def place(row: Row, kind: str, name: str | None) -> tuple[Any, ...]:
@@ -366,14 +376,14 @@ def uncovered(rows: Sequence[Row]) -> list[Row]:
 
 
 def explained(store: Store, own: Sequence[Row]) -> tuple[Row, list[Row]]:
-    """An incident with its causes, and what else changed with it, from all of its findings."""
+    """Return an incident with its causes, and what else changed with it, from all of its findings."""
     incident = incident_of(own)
     changed = causes.changed_between(store, incident)
     return incident | {"causes": ", ".join(causes_of(own, changed))}, changed
 
 
 def incident_of(own: Sequence[Row]) -> Row:
-    """An incident from all of its findings, as in FINDINGS_COLUMNS["incidents"], without its causes; and `ordinal`."""
+    """Return an incident from all of its findings: FINDINGS_COLUMNS["incidents"] without causes, and its `ordinal`."""
     first = own[0]
     before, after = first["step_before_ns"], first["step_after_ns"]
     counted = [row for row in own if row["state"] != "invalid"] or list(own)
@@ -399,8 +409,8 @@ def incident_of(own: Sequence[Row]) -> Row:
 
 
 def _listed(own: Sequence[Row]) -> dict[str, float]:
-    """What the operators of an incident changed the step by (ns), as its findings list them: an operator once, not its
-    shapes beside it, and a replacement by its net.
+    """Return what the operators of an incident changed the step by (ns), as its findings list them: an operator once,
+    not its shapes beside it, and a replacement by its net.
     """
     found = dict.fromkeys(("operators_ns", "new_ns", "gone_ns"), 0.0)
     own_time = "host_self_ns" if own[0]["device"] in ("", "cpu") else "device_self_ns"
@@ -415,8 +425,10 @@ def _listed(own: Sequence[Row]) -> dict[str, float]:
 
 
 def direction_of(own: Sequence[Row]) -> str:
-    """What a version did to the step on the whole: what its own finding says; else the net of its operators, as long as
-    nothing else got worse; else a regression where anything did.
+    """Return what a version did to the step on the whole: what its own finding says.
+
+    Where it has none, the net of its operators decides, as long as nothing else got worse; else it is a regression
+    where anything did.
     """
     whole = {row["direction"] for row in own if row["kind"] == "run" and row["name"] in STEP}
     if whole:
@@ -430,8 +442,8 @@ def direction_of(own: Sequence[Row]) -> str:
 
 
 def severity_of(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
-    """How loud an incident is: critical where the step itself regressed by 5 %, a warning where it did at all, or one
-    finding makes it 1 % slower; what got worse in a version that is faster on the whole is for information.
+    """Return how loud an incident is: critical where the step itself regressed by 5 %, a warning where it did at all,
+    or one finding makes it 1 % slower; what got worse in a version that is faster on the whole is for information.
     """
     if direction == "improvement" or all(row["state"] == "renamed" for row in own):
         return "info"
@@ -445,7 +457,7 @@ def severity_of(own: Sequence[Row], direction: str, before: float | None, after:
 
 
 def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
-    """The causes of an incident, the largest part of the step first, then of memory, then what else changed."""
+    """Return the causes of an incident, the largest part of the step first, then of memory, then what else changed."""
     weights: dict[str, float] = {}
     first = own[0]
     delta = (first["step_after_ns"] or 0.0) - (first["step_before_ns"] or 0.0)
@@ -462,8 +474,9 @@ def causes_of(own: Sequence[Row], environment: Sequence[Row]) -> list[str]:
 
 
 def share_of(row: Row, incident: Row) -> float | None:
-    """The part of the step's change that a finding makes; None where the step did not change, where gains and losses
-    cancel, or where it is no time.
+    """Return the part of the step's change that a finding makes.
+
+    It is None where the step did not change, where gains and losses cancel, or where the finding is no time.
     """
     delta = incident["step_delta_ns"]
     if not delta or row["unit"] != "ns" or row["kind"] == "run":
@@ -475,7 +488,9 @@ def share_of(row: Row, incident: Row) -> float | None:
 
 
 def rank_of(row: Row) -> tuple[Any, ...]:
-    """Whole runs first, the step before all, then what is in them, the largest part of the step first."""
+    """Return a sort key: whole runs first, the step before all, then what is in them, the largest part of the step
+    first.
+    """
     is_step = row["kind"] == "run" and row["name"] == "step"
     return (
         not is_step, _PLACE_OF_KIND[row["kind"]], -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0),

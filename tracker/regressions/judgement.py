@@ -64,13 +64,13 @@ Write = Callable[[Connection], object]
 
 
 def tracks_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[TrackKey]:
-    """The tracks of these runs, or all of a workload, or all."""
+    """Return the tracks of these runs, or all of a workload, or all."""
     with store.connect() as connection:
         return stored_tracks.list_tracks(connection, run_ids, workload)
 
 
 def with_branches(store: Store, track_keys: Iterable[TrackKey]) -> list[TrackKey]:
-    """These tracks, and those of the branches that are judged against them."""
+    """Return these tracks, and those of the branches that are judged against them."""
     found = list(dict.fromkeys(track_keys))
     with store.connect() as connection:
         every = stored_tracks.list_branch_tracks(connection)
@@ -154,15 +154,16 @@ class TrackReader(Struct):
     runs: frozenset[TrackRun] = frozenset()
 
     def holds(self, connection: Connection) -> bool:
-        """Whether nobody else judged since the last judgement was made, and its runs are as they were. Who changed
-        others judges after this, again from there.
+        """Return whether nobody else judged since the last judgement was made, and its runs are as they were.
+
+        Who changed others judges after this, again from there.
         """
         runs = stored_tracks.list_track_runs(connection, self.key, [run.run_id for run in self.runs])
         return self.known == stored_findings.read_rests(connection, self.key) and self.runs == {*runs}
 
     def make(self, connection: Connection) -> tuple[int, list[Write]] | None:
-        """The judgement of the first version that is out of date, None where none is: how many versions it judges (0
-        where only versions without runs are to be forgotten), and what writes it.
+        """Make the judgement of the first version that is out of date, None where none is: how many versions it judges
+        (0 where only versions without runs are to be forgotten), and what writes it.
         """
         # in this order: what comes in between is judged again, and never taken for judged
         known = self.known = stored_findings.read_rests(connection, self.key)
@@ -216,7 +217,7 @@ class TrackReader(Struct):
         ]
 
     def load(self, connection: Connection, track: TrackRuns, first: int) -> TrackState:
-        """The stored levels of the versions that the one at `first` looks back on, and all findings."""
+        """Load the stored levels of the versions that the one at `first` looks back on, and all findings."""
         ids = self.before.series_of(connection, self.key).ids
         at = {own: row for row, own in enumerate(ids.tolist())}
         place = {UNDECIDED: UNDECIDED, BEGINNING: BEGINNING, **track.place}
@@ -238,7 +239,7 @@ class TrackReader(Struct):
         return state
 
     def track(self, connection: Connection, track: TrackRuns, state: TrackState, first: int) -> Track:
-        """The runs that the version at `first` is judged with."""
+        """Return the runs that the version at `first` is judged with."""
         places = np.array([track.place[run.version_id] for run in track.runs], dtype=np.int64)
         numbers = np.array([run.run_id for run in track.runs], dtype=np.int64)
         wanted = set(needed_runs(places, numbers, state, first, track.thresholds).tolist())
@@ -249,8 +250,8 @@ class TrackReader(Struct):
 
 
 def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, order: Sequence[int]) -> Levels:
-    """The levels of a version as they are stored, of the series that are `keep` (None: all) or not at their first
-    level.
+    """Return the levels of a version as they are stored, of the series that are `keep` (None: all) or not at their
+    first level.
     """
     number = np.array([BEGINNING, *order, UNDECIDED], dtype=np.int64)  # -1 is the last one
     levels = state.levels[at]
@@ -261,7 +262,7 @@ def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, orde
 
 
 def decided_word(state: TrackState, at: int, row: int) -> str | None:
-    """What became of a series that was suspect in a version; None while it waits.
+    """Return what became of a series that was suspect in a version; None while it waits.
 
     A change where a level begins with the version, or with an older one that waited with it, or where an open finding
     is over in it; else NOT_CONFIRMED: later runs are as those before it.
@@ -282,7 +283,7 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
 
 
 def verdict_word(sign: int, how: str) -> str:
-    """The verdict of a change that was found.
+    """Return the verdict of a change that was found.
 
     >>> verdict_word(1, "gradual"), verdict_word(-1, "presence"), verdict_word(1, "machine")
     ('REGRESSED', 'REMOVED', 'DRIFT')
@@ -295,7 +296,7 @@ def verdict_word(sign: int, how: str) -> str:
 
 
 def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Finding:
-    """A finding as the fold has it, from its row. `place`: of versions, of BEGINNING as well."""
+    """Return a finding as the fold has it, from its row. `place`: of versions, of BEGINNING as well."""
     return Finding(
         at[row.series_id], SIGNS[row.direction], row.how, reference=tuple(map(int, row.reference_runs.split())),
         size=row.size, contribution=row.contribution, q=np.nan if row.q is None else row.q, faster=row.was_faster,
@@ -305,7 +306,10 @@ def finding_of(row: FindingRow, at: dict[int, int], place: dict[int, int]) -> Fi
 
 
 def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None, version: int) -> FindingRow:
-    """The row of a finding; what decided it is frozen when it is found. `version`: that is judged with `data`."""
+    """Return the row of a finding; what decided it is frozen when it is found.
+
+    `version`: that is judged with `data`.
+    """
     ended: dict[str, Any] = {
         f"{name}_id": order[at - 1] if (at := getattr(one, name)) else None for name in _VERSIONS[3:]
     }
@@ -333,8 +337,9 @@ def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None
 
 
 def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:
-    """The series that is the step of a version: its own, else end to end, the first one where it has neither; and the
-    ids of the runs that it is compared with.
+    """Return the series that is the step of a version, and the ids of the runs that it is compared with.
+
+    The step is its own, else end to end, and the first series where it has neither.
     """
     now = result.now
     row = next((row for row in data.series.steps if result.judged.new_runs[row] > 0), 0)
@@ -342,8 +347,8 @@ def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, 
 
 
 def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:
-    """The incidents of the findings that a version decided: one for each version that they are dated to, with older
-    findings of that version. docs/findings.md names what stands in them.
+    """Yield the incidents of the findings that a version decided: one for each version that they are dated to, with
+    older findings of that version. docs/findings.md names what stands in them.
 
     The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
     `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
@@ -375,8 +380,9 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
 
 
 def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:
-    """The row of a version: its runs, those that its step was judged against, and what its gate needs. `state`: after
-    the version.
+    """Return the row of a version: its runs, those that its step was judged against, and what its gate needs.
+
+    `state`: after the version.
 
     `net`: change by the operators that were found in it, as a share of the step; `peak`: rise of peak memory.
     """
@@ -413,7 +419,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
 
 
 def verdict_columns(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> list[Column]:
-    """The columns of the table `verdict`, for the step, for series that were tested, and for those that changed.
+    """Return the columns of the table `verdict`, for the step, for series that were tested, and for those that changed.
     `state`: after the version.
     """
     own, ids = result.judged, data.ids
@@ -441,7 +447,7 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
 
 
 def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
-    """Of which series something is to be said, and the reason of each verdict."""
+    """Return of which series something is to be said, and the reason of each verdict."""
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
     settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
@@ -455,7 +461,7 @@ def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
 
 
 def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, F64]:
-    """The numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
+    """Return the numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
     sign = np.where(data.series.more_is_better, -1.0, 1.0)
     least = detectable_change(own, data.series.family, limits)
     return {
@@ -465,7 +471,7 @@ def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, 
 
 
 def facts_of(data: Track, result: VersionResult) -> list[tuple[int, str, float, float]]:
-    """The rows of the table `fact`: calls per step, and bytes of peak memory."""
+    """Return the rows of the table `fact`: calls per step, and bytes of peak memory."""
     now, kind = result.now, data.series.kind
     is_peak = kind == KindCode.PEAK
     rows = np.flatnonzero(data.series.leaf | (kind == KindCode.COMMUNICATION) | is_peak)

@@ -23,6 +23,8 @@ UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
 DRIFTS: Final = 2
 """What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
+_SURER_OF_SEVERAL_RUNS: Final = 10
+"""How many times smaller the p of a late finding must be where versions have several runs."""
 LATE: Final = "late"
 """How a finding came about that only many runs show together."""
 MACHINE: Final = "machine"
@@ -106,7 +108,7 @@ class TrackState(Struct):
         return np.where(level == UNDECIDED, BEGINNING, level)
 
     def pending(self) -> tuple[list[int], I64, I64]:
-        """The newest undecided versions in order, how many of them each series has, and the sign of its first."""
+        """Return the newest undecided versions in order, how many each series has, and the sign of its first."""
         versions: list[int] = []
         count, sign = np.zeros((2, self.series), dtype=np.int64)
         still = np.ones(self.series, dtype=bool)
@@ -119,8 +121,8 @@ class TrackState(Struct):
         return versions, count, sign
 
     def divided(self, versions: I64) -> Flags:
-        """(series, runs): the runs that a late finding sets apart within their level: those before its change as long
-        as it lasts, those in between once it is over.
+        """Return (series, runs): the runs that a late finding sets apart within their level: those before its change as
+        long as it lasts, those in between once it is over.
         """
         found = np.zeros((self.series, len(versions)), dtype=bool)
         for one in self.findings:
@@ -137,7 +139,7 @@ class TrackState(Struct):
             self.levels[version][row], self.settled[version][row] = level, by
 
     def before(self, version: int) -> TrackState:
-        """The state in which `version` is judged for the first time: what was decided from it on is undone.
+        """Return the state in which `version` is judged for the first time: what was decided from it on is undone.
 
         Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
         it ended are open again.
@@ -201,7 +203,9 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
 
 
 def needed_runs(versions: I64, run_ids: I64, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> I64:
-    """Ids of the runs that a version is judged with: its own, the newest 32 before, references of open findings."""
+    """Return the ids of the runs that a version is judged with: its own, the newest 32 before, references of open
+    findings.
+    """
     wanted = {run for one in state.open for run in one.reference}
     chosen = np.isin(run_ids, sorted(wanted)) & (versions < version)
     chosen[np.flatnonzero(versions < version)[-limits.look_back :]] = True
@@ -268,8 +272,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
 
 
 def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
-    """A change of a series that the runs of the version decide, as a finding; `of`: the level that it left, None:
-    the current one.
+    """Return a change of a series that the runs of the version decide, as a finding.
+
+    `of`: the level that it left, None: the current one.
     """
     level = int(now.current[row]) if of is None else of
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
@@ -416,7 +421,7 @@ def decide_drifts(
 def compare_returned(
     state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: dict[int, list[Finding]], level: I64
 ) -> Iterator[Finding]:
-    """Findings of series that came back: `level` gets the new level of those that changed.
+    """Yield findings of series that came back: `level` gets the new level of those that changed.
 
     A rise that takes back an improvement of a version that was faster on the whole is a regression. What went further
     than the level it returned to, in the direction of the return, is a change against that level.
@@ -485,12 +490,12 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
 def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, settled: Flags) -> Iterator[Finding]:
     """Find changes that no version shows by itself: the best split of the runs of a level, at the start of a version.
 
-    Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
-    level, and moves none.
+    Only times and rates that are `settled` are looked at, and of those with an open regression none that fell. Such a
+    finding divides its level, and begins no other one.
     """
-    # versions of several runs have a test of their own, which leaves less to find: ten times as sure
-    most_p = now.limits.late if now.is_single else now.limits.late / 10
     limits, series = now.limits, now.series
+    # a version of several runs has a test of its own, which leaves less to find: this one must be surer there
+    most_p = limits.late if now.is_single else limits.late / _SURER_OF_SEVERAL_RUNS
     counts = (now.level(now.current) | now.new) & now.window.recorded
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)
@@ -501,6 +506,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     starts = np.append(False, np.diff(now.versions[columns]) > 0) & (now.versions[columns] < now.version)
     logs = np.where(counts, judged.logs, np.nan)[:, columns]
     ratio = series.ratio
+    # most series did not move by half of what counts: the outliers of these need not be drawn in
     with np.errstate(invalid="ignore"):
         rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
     logs = without_outliers(logs[rows])
@@ -531,9 +537,9 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
 
 
 def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64, after: I64) -> bool:
-    """Whether a late change shows in the printed number too, and of the step and its parts without the machine's.
+    """Return whether a late change shows in the printed number, too, and of the step and its parts without the machine.
 
-    A series that was at the new level in two runs before jumps between both.
+    `judged`: the logs that are judged. A series that was at the new level in two runs before jumps between both.
     """
     logs, shift = now.window.logs[row], now.window.shift
     own = judged[row]

@@ -7,7 +7,6 @@ named answer for themselves. What the history of the candidate says of it stands
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -16,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
@@ -77,11 +76,14 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
 
 
 class InHistory(Struct, frozen=True):
-    """How the step of a version was judged when it came. `verdict`: None where it has none; `change`: against the runs
-    `base_runs` of the level before it, a ratio, None where that is not known. `returned`: a sentence on a finding of
-    the step that was over in it. Of a version of one run that others decided, `since`: an older version with which its
-    change began; `decided_by`: the version whose runs decided. `is_older`: it came before the baseline that it is
-    compared with.
+    """How the step of a version was judged when it came.
+
+    `verdict`: None where it has none.
+    `change`: against the runs `base_runs` of the level before it, a ratio, None where that is not known.
+    `since`: of a version of one run that others decided, an older version with which its change began.
+    `decided_by`: of such a version, the version whose runs decided.
+    `returned`: a sentence on a finding of the step that was over in it.
+    `is_older`: it came before the baseline that it is compared with.
     """
 
     version: str
@@ -102,8 +104,10 @@ class InHistory(Struct, frozen=True):
 
 
 class UserMark(Struct, frozen=True):
-    """What a user said of findings that a candidate has open. `names`: of those; `is_whole`: it is said of all that the
-    incident has open; `leaves_step`: the step is one of the others.
+    """What a user said of findings of one incident that a candidate has open.
+
+    `names`: of those findings; `is_whole`: it is said of all that the incident has open; `leaves_step`: the step is one
+    of the others.
     """
 
     incident_id: int
@@ -157,20 +161,23 @@ class Marks(Struct, frozen=True):
 
 
 def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | None:
-    """How the version came out that is exactly these runs; None where they are none, or where it was judged from
-    something else than what is there now.
+    """Return how the version was judged that is exactly these runs; None where they are none.
+
+    None, too, where it was judged from something else than what is there now.
     """
-    own = set(run_ids)
-    version = next((run.version_id for run in track.runs if run.run_id in own), 0)
+    chosen = set(run_ids)
+    version = next((run.version_id for run in track.runs if run.run_id in chosen), 0)
     row = track.judged.get(version)
-    is_whole = {run.run_id for run in track.runs_of(version)} == own
-    return row if is_whole and row is not None and version not in track.late else None
+    is_whole = {run.run_id for run in track.runs_of(version)} == chosen
+    if not is_whole or row is None or version in track.late:
+        return None
+    return row
 
 
 def verdicts_of_sides(
     store: Store, baseline: Sequence[int], candidate: Sequence[int], *, candidate_store: Store | None = None
 ) -> SideVerdicts:
-    """The verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
+    """Return the verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
 
     `candidate_store`: where the candidate runs are, if in another database. Whether the sides may be judged at all is
     for the caller to know.
@@ -182,7 +189,7 @@ def verdicts_of_sides(
         if track is None or row is None:
             marks = Marks()
         elif _is_level(row, baseline):
-            return _stored(connection, track, row)
+            return _stored_verdicts(connection, track, row)
         else:
             marks = _marks_on_sides(connection, track, row, baseline)
     return judge_sides(store, baseline, candidate, store, marks)
@@ -191,78 +198,96 @@ def verdicts_of_sides(
 def stored_or_history(
     connection: Connection, baseline: Sequence[int], candidate: Sequence[int]
 ) -> tuple[SideVerdicts | None, InHistory | None]:
-    """The verdicts that history and findings show, where these sides are those that they compare; else None, and how
-    the version was judged that the candidate is, None where it is none.
+    """Return the verdicts that history and findings show, where these sides are those that they compare.
+
+    Else None, and how the version was judged that the candidate is, None where it is none.
     """
     track, row = _judged_version(connection, candidate)
     if track is None or row is None:
         return None, None
     if _is_level(row, baseline):
-        return _stored(connection, track, row), None
+        return _stored_verdicts(connection, track, row), None
     return None, _mark_older_side(in_history(connection, track, row), track, row, baseline)
 
 
 def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
-    """Whether these are the runs that the step of a version was judged against."""
+    """Return whether these are the runs that the step of a version was judged against."""
     return {*run_ids} == {*map(int, row.base_runs.split())}
 
 
-def _stored(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVerdicts:
-    base = tuple(map(int, row.base_runs.split()))
+def _stored_verdicts(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVerdicts:
+    """Return what is stored of a version, compared with the runs that its step was judged against."""
     candidate = [run.run_id for run in track.runs_of(row.version_id)]
-    said = _said(connection, track, row)
-    rows = _open_in(connection, track, row.version_id)
-    gates, host = _stored_gates(connection, track, row, said, rows)
-    excused = frozenset(_key(one) for one in rows if one.excused)
-    shift = None if not row.shared_factor else float(np.expm1(row.shared_factor))
-    older = [one for one in rows if not one.excused and not _is_news(track, row, one) and SIGNS[one.direction] > 0]
-    still = _still(connection, track, older, candidate)
-    history = in_history(connection, track, row)
-    own = [one for one in rows if _is_news(track, row, one)]
-    marks = marks_of(connection, own)
-    return SideVerdicts(said, track.limits, track.thresholds, shift, gates, host, base, still, excused, history, marks)
+    verdicts = _read_verdicts(connection, track, row)
+    findings = _findings_open_in(connection, track, row.version_id)
+    gates, host = _stored_gates(connection, track, row, verdicts, findings)
+    new = [finding for finding in findings if _is_new_in(track, row, finding)]
+    older = [finding for finding in findings if not _is_new_in(track, row, finding)]
+    older_and_worse = [finding for finding in older if not finding.excused and SIGNS[finding.direction] > 0]
+    return SideVerdicts(
+        by_series=verdicts,
+        rows=track.limits,
+        limits=track.thresholds,
+        shift=float(np.expm1(row.shared_factor)) if row.shared_factor else None,
+        gates=gates,
+        host=host,
+        base_runs=tuple(map(int, row.base_runs.split())),
+        still=_words_of_older(connection, track, older_and_worse, candidate),
+        excused=frozenset(_key_of(finding) for finding in findings if finding.excused),
+        history=in_history(connection, track, row),
+        marks=marks_of(connection, new),
+    )
 
 
 def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> Marks:
-    """What findings say of a version against the runs of a baseline."""
+    """Return what findings say of a version against the runs of a baseline."""
     candidate = [run.run_id for run in track.runs_of(row.version_id)]
     history = _mark_older_side(in_history(connection, track, row), track, row, baseline)
     places = [track.place[run.version_id] for run in track.runs if run.run_id in {*baseline}]
     if not places or max(places) >= track.place[row.version_id]:
         # the baseline is of another track, or came later: nothing was found between the two
         return Marks(history=history)
-    rows = _open_in(connection, track, row.version_id)
-    is_after = [track.place.get(one.version_id, 0) > max(places) for one in rows]
-    later = [one for one, after in zip(rows, is_after, strict=True) if after]
-    excused = {(_key(one), SIGNS[one.direction]) for one in later if one.excused}
-    older = [one for one, after in zip(rows, is_after, strict=True) if not after and not one.excused]
-    worse = [one for one in older if SIGNS[one.direction] > 0]
-    still = _still(connection, track, worse, candidate)
-    return Marks(frozenset(excused), tuple(older), still, history, marks_of(connection, later))
+    later, older = [], []
+    for finding in _findings_open_in(connection, track, row.version_id):
+        if track.place.get(finding.version_id, 0) > max(places):
+            later.append(finding)
+        elif not finding.excused:
+            older.append(finding)
+    older_and_worse = [finding for finding in older if SIGNS[finding.direction] > 0]
+    return Marks(
+        excused=frozenset((_key_of(finding), SIGNS[finding.direction]) for finding in later if finding.excused),
+        older=tuple(older),
+        still=_words_of_older(connection, track, older_and_worse, candidate),
+        history=history,
+        marks=marks_of(connection, later),
+    )
 
 
 def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...]:
-    """What users said of these findings, the last word on each that counts, by incident; notes are comments."""
-    by_number = {row.finding_id: row for row in rows}
-    last: dict[int, Any] = {}
-    for word in connection.execute(statement("finding_words")) if rows else ():
+    """Return what users said of these findings: the last word on each that counts, those that are alike in one."""
+    if not rows:
+        return ()
+    finding_of_id = {row.finding_id: row for row in rows}
+    last_words: dict[int, Any] = {}
+    for word in connection.execute(statement("finding_words")):
+        # notes are comments
         counts = word.action not in ("note", "undo") and not word.is_undone
-        if word.finding_id in by_number and counts:
-            last[word.finding_id] = word
-    of_incident = Counter(row.incident_id for row in rows)
-    grouped: dict[tuple[int, str, str, str], list[Any]] = {}
-    for number, word in last.items():
-        row = by_number[number]
+        if word.finding_id in finding_of_id and counts:
+            last_words[word.finding_id] = word
+    marked: dict[tuple[int, str, str, str], list[Any]] = {}
+    for finding_id, word in last_words.items():
+        finding = finding_of_id[finding_id]
+        # a finding that is no longer muted is one without a mark
         if word.action != "unmute":
-            grouped.setdefault((row.incident_id, word.action, word.who, word.reason), []).append(row)
-    found = []
-    for key, own in grouped.items():
-        numbers = {row.finding_id for row in own}
-        others = [row for row in rows if row.incident_id == key[0] and row.finding_id not in numbers]
-        names = tuple(dict.fromkeys(row.name for row in own))
+            marked.setdefault((finding.incident_id, word.action, word.who, word.reason), []).append(finding)
+    marks = []
+    for (incident_id, action, who, reason), findings in marked.items():
+        ids = {finding.finding_id for finding in findings}
+        others = [row for row in rows if row.incident_id == incident_id and row.finding_id not in ids]
+        names = tuple(dict.fromkeys(finding.name for finding in findings))
         leaves_step = any(row.kind == "run" and row.name in STEP for row in others)
-        found.append(UserMark(*key, names, of_incident[key[0]] == len(own), leaves_step))
-    return tuple(found)
+        marks.append(UserMark(incident_id, action, who, reason, names, not others, leaves_step))
+    return tuple(marks)
 
 
 def _mark_older_side(history: InHistory, track: TrackRuns, row: JudgedRow, baseline: Sequence[int]) -> InHistory:
@@ -273,8 +298,8 @@ def _mark_older_side(history: InHistory, track: TrackRuns, row: JudgedRow, basel
 
 
 def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
-    """How the step of a version was judged when it came."""
-    step = _step_of(_said(connection, track, row, kind="run"))
+    """Return how the step of a version was judged when it came."""
+    step = _step_of(_read_verdicts(connection, track, row, kind="run"))
     version, base = track.labels[row.version_id], tuple(map(int, row.base_runs.split()))
     returned = _returned(connection, track, row.version_id)
     if step is None:
@@ -284,15 +309,19 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
         return InHistory(version, step["verdict"], change, base, returned=returned)
     levels = stored_findings.read_levels(connection, track.key, [row.version_id])[row.version_id]
     at = np.flatnonzero(levels.series_ids == step["series_id"])
-    level, by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
-    is_waiting = level not in (row.version_id, step["level_version_id"], BEGINNING)
-    since = track.labels.get(level, "") if is_waiting and step["verdict"] in _CHANGED else ""
-    decided_by = track.labels.get(by, "") if by != row.version_id else ""
+    level, settled_by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
+    since, decided_by = "", ""
+    # the level that it is in now began in an older version, and is not the one that it was compared with
+    began_before = level not in (row.version_id, step["level_version_id"], BEGINNING)
+    if began_before and step["verdict"] in _CHANGED:
+        since = track.labels.get(level, "")
+    if settled_by != row.version_id:
+        decided_by = track.labels.get(settled_by, "")
     return InHistory(version, step["verdict"], change, base, since, decided_by, returned)
 
 
 def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
-    """What a version is back to, where a finding of the step was over in it; "" where none was."""
+    """Say what a version is back to, where a finding of the step was over in it; "" where none was."""
     label = track.label_of_run
     for row in stored_findings.list_findings(connection, track.key):
         is_step = row.kind == "run" and row.name in STEP
@@ -306,51 +335,58 @@ def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
 
 
 def _judged_version(connection: Connection, run_ids: Sequence[int]) -> tuple[TrackRuns | None, JudgedRow | None]:
-    """The track and the judgement of the version that is exactly these runs."""
+    """Return the track and the judgement of the version that is exactly these runs; None for runs of several tracks."""
     track_keys = stored_tracks.list_tracks(connection, run_ids)
-    track = runs_of_track(connection, track_keys[0]) if len(track_keys) == 1 else None
-    return track, judged_version_of(track, run_ids) if track else None
+    if len(track_keys) != 1:
+        return None, None
+    track = runs_of_track(connection, track_keys[0])
+    return track, judged_version_of(track, run_ids)
 
 
 def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResult]:
-    """How each word of `--fail-on` ends for the newest version of a track, as in a diff of it with the version before;
-    empty where its judgement is out of date.
+    """Return how each word of `--fail-on` ends for the newest version of a track, as in a diff with the version before.
+
+    Empty where its judgement is out of date.
     """
     row = judged_version_of(track, [run.run_id for run in track.newest])
     if row is None:
         return {}
-    said = _said(connection, track, row, kind="run")
-    return _stored_gates(connection, track, row, said, _open_in(connection, track, row.version_id))[0]
+    verdicts = _read_verdicts(connection, track, row, kind="run")
+    gates, _ = _stored_gates(connection, track, row, verdicts, _findings_open_in(connection, track, row.version_id))
+    return gates
 
 
-def _said(connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None) -> VerdictsBySeries:
-    """The stored verdicts of a version."""
-    said: VerdictsBySeries = {}
+def _read_verdicts(
+    connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None
+) -> VerdictsBySeries:
+    """Return the stored verdicts of a version; `kind`: of series of this kind alone."""
+    verdicts: VerdictsBySeries = {}
     for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
         verdict = dict(stored._mapping)
         for name in NUMBERS:
             if verdict[name] is None:
                 verdict[name] = np.nan
-        said[SeriesKey._make(stored[:5])] = verdict
-    return said
+        verdicts[SeriesKey._make(stored[:5])] = verdict
+    return verdicts
 
 
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, said: VerdictsBySeries, rows: Sequence[Any]
+    connection: Connection, track: TrackRuns, row: JudgedRow, verdicts: VerdictsBySeries, findings: Sequence[Any]
 ) -> tuple[dict[str, GateResult], str]:
-    """How each word of `--fail-on` ends, without findings that users called expected or invalid; and the slow host.
-    `said`: the verdicts of the version; `rows`: findings that are open in it.
+    """Return how each word of `--fail-on` ends, without findings that users called expected or invalid; the slow host.
+
+    `verdicts`: of the version; `findings`: those that are open in it.
     """
-    is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in rows)
-    every = [one for one in rows if not one.excused]
-    new = [one for one in every if _is_news(track, row, one)]
+    is_peak_excused = any(one.excused and one.kind == "run" and one.metric.endswith("bytes") for one in findings)
+    peak = 0.0 if is_peak_excused else row.peak
+    every = [finding for finding in findings if not finding.excused]
+    new = [finding for finding in every if _is_new_in(track, row, finding)]
     gates = {}
-    for word, own in zip(FAIL_ON, (new, every), strict=True):
-        found = [(one.kind, one.name, SIGNS[one.direction]) for one in own if one.change != MACHINE]
-        is_machine = any(one.change == MACHINE and SIGNS[one.direction] > 0 for one in own)
-        net = sum(one.contribution for one in own if one.is_leaf)
-        peak = 0.0 if is_peak_excused else row.peak
-        gates[word] = _gate(track.thresholds, said, found, net=net, peak=peak, is_machine=is_machine)
+    for word, gated in zip(FAIL_ON, (new, every), strict=True):
+        signs = [(one.kind, one.name, SIGNS[one.direction]) for one in gated if one.change != MACHINE]
+        is_machine = any(one.change == MACHINE and SIGNS[one.direction] > 0 for one in gated)
+        net = sum(one.contribution for one in gated if one.is_leaf)
+        gates[word] = _gate(track.thresholds, verdicts, signs, net=net, peak=peak, is_machine=is_machine)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     if track.main is not None and len(runs) >= track.thresholds.least_new:
         # enough runs of the branch: it is the main line that waits for more
@@ -360,24 +396,31 @@ def _stored_gates(
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
-    """What is worse in the version of a run by findings that are open to this day, a sentence; "" without any."""
+    """Say what is worse in the version of a run by findings that are open to this day; "" without any."""
     track_keys = stored_tracks.list_tracks(connection, [run_id])
-    track = runs_of_track(connection, track_keys[0]) if track_keys else None
-    version = next((run.version_id for run in track.runs if run.run_id == run_id), None) if track else None
-    if track is None or version is None:
+    if not track_keys:
         return ""
-    own = [run.run_id for run in track.runs_of(version)]
-    still = (row for row in _open_in(connection, track, version) if row.ended_version_id is None and not row.excused)
-    rows = [row for row in still if SIGNS[row.direction] > 0]
-    if not rows:
+    track = runs_of_track(connection, track_keys[0])
+    version = next((run.version_id for run in track.runs if run.run_id == run_id), None)
+    if version is None:
         return ""
-    first = max(rows, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
-    words = _still(connection, track, [first], own)[_key(first)]
+    worse = []
+    for finding in _findings_open_in(connection, track, version):
+        is_open_now = finding.ended_version_id is None and not finding.excused
+        if is_open_now and SIGNS[finding.direction] > 0:
+            worse.append(finding)
+    if not worse:
+        return ""
+    # the step before anything else, then the largest
+    first = max(worse, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
+    run_ids = [run.run_id for run in track.runs_of(version)]
+    words = _words_of_older(connection, track, [first], run_ids)[_key_of(first)]
     name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
     if first.version == track.label_of_run.get(run_id):  # nothing is still there that this version brought
         how_much = words.partition(" (")[0].removeprefix("still ")
-        is_new = how_much == "there"
-        words = f"{'new' if is_new else how_much} in this version (I-{first.incident_id})"
+        if how_much == "there":
+            how_much = "new"
+        words = f"{how_much} in this version (I-{first.incident_id})"
         name = name if name.endswith(" is") else f"{name} is"
     return f"{name} {words}; tracker findings has all that is open."
 
@@ -403,113 +446,142 @@ def judge_sides(
     track = Track(values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls)
     new = versions == 2
     window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
-    own = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
-    # as verdicts are stored; None where nothing is to be said
-    has_words, reasons = stated(track, own)
-    numbers = numbers_of(track, own, limits)
-    said: VerdictsBySeries = {}
-    for row, key in enumerate(keys):
-        is_judged = has_words[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE)
-        said[key] = {name: numbers[name].item(row) if is_judged else np.nan for name in NUMBERS}
-        said[key]["verdict"] = Verdict(int(own.verdict[row])).name if is_judged else None
-        said[key]["reason"] = Reason(int(reasons[row])).name if has_words[row] else None
-    signs = own.sign.tolist()
+    judged = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
+    verdicts = _list_verdicts(track, judged, keys, limits)
+    signs = judged.sign.tolist()
     excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
-    leaf, changed = traits.leaf, np.isin(own.verdict, CHANGES) & ~excused
-    peaks = np.expm1(own.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
-    shift = float(np.expm1(window.shift[new].mean())) if window.shift.any() else None
-    found = [(keys[row][0], keys[row][2], signs[row]) for row in np.flatnonzero(own.sign).tolist() if not excused[row]]
-    net, peak = float(own.contribution[leaf & changed].sum()), float(np.nan_to_num(peaks).max(initial=0.0))
-    older = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
+    changed = np.isin(judged.verdict, CHANGES) & ~excused
+    net = float(judged.contribution[traits.leaf & changed].sum())
+    peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
+    peak = float(np.nan_to_num(peaks).max(initial=0.0))
+    moved = np.flatnonzero((judged.sign != 0) & ~excused).tolist()
+    new_signs = [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
+    older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
     older_net = sum(one.contribution for one in marks.older if one.is_leaf)
     gates = {
-        FAIL_ON[0]: _gate(limits, said, found, net=net, peak=peak),
-        FAIL_ON[1]: _gate(limits, said, [*found, *older], net=net + older_net, peak=peak),
+        FAIL_ON[0]: _gate(limits, verdicts, new_signs, net=net, peak=peak),
+        FAIL_ON[1]: _gate(limits, verdicts, [*new_signs, *older_signs], net=net + older_net, peak=peak),
     }
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
-    intended = frozenset(keys[row] for row in np.flatnonzero(excused).tolist())
     return SideVerdicts(
-        said,
-        rows,
-        limits,
-        shift,
-        gates,
-        host,
+        by_series=verdicts,
+        rows=rows,
+        limits=limits,
+        shift=float(np.expm1(window.shift[new].mean())) if window.shift.any() else None,
+        gates=gates,
+        host=host,
         still=marks.still,
-        excused=intended,
+        excused=frozenset(keys[row] for row in np.flatnonzero(excused).tolist()),
         history=marks.history,
         marks=marks.marks,
     )
 
 
+def _list_verdicts(
+    track: Track, judged: JudgedSeries, keys: Sequence[SeriesKey], limits: Thresholds
+) -> VerdictsBySeries:
+    """Return the verdicts of all series as they would be stored."""
+    is_stated, reasons = stated(track, judged)
+    numbers = numbers_of(track, judged, limits)
+    verdicts: VerdictsBySeries = {}
+    for row, key in enumerate(keys):
+        verdict: dict[str, Any] = {"verdict": None, "reason": None, **dict.fromkeys(NUMBERS, np.nan)}
+        if is_stated[row]:
+            verdict["reason"] = Reason(int(reasons[row])).name
+        # the reason why two recordings cannot be compared stands without a verdict
+        if is_stated[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE):
+            verdict["verdict"] = Verdict(int(judged.verdict[row])).name
+            verdict |= {name: numbers[name].item(row) for name in NUMBERS}
+        verdicts[key] = verdict
+    return verdicts
+
+
 def _gate(
-    limits: Thresholds, said: VerdictsBySeries, found: Sequence[tuple[str, str, int]], *, net: float, peak: float,
+    limits: Thresholds, verdicts: VerdictsBySeries, signs: Sequence[tuple[str, str, int]], *, net: float, peak: float,
     is_machine: bool = False,
 ) -> GateResult:  # fmt: skip
-    """Return how the gate ends; `found`: kind, name and sign of the findings that are not the machine's."""
-    key = _step_key(said)
-    step, verdict, change = (key[2], said[key]["verdict"], said[key]["change"]) if key else ("", None, np.nan)
-    signs = [sign for kind, name, sign in found if kind == "run" and name == step]
-    mean_signs = [sign for kind, name, sign in found if kind == "run" and name == MEAN_STEP]
-    is_suspect, is_decided = verdict == "SUSPECT" and change > 0, verdict not in (None, "TOO_FEW_RUNS")
-    means = [own for key, own in said.items() if key[0] == "run" and key[2] == MEAN_STEP]
-    is_suspect |= any(own["verdict"] == "SUSPECT" and own["change"] > 0 for own in means)
-    reasons = {own["reason"] for key, own in said.items() if key[0] == "run" and key[2] in STEP}
+    """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's."""
+    step_key = _step_key(verdicts)
+    step_name, step_verdict = "", None
+    suspects = [verdict for key, verdict in verdicts.items() if key.kind == "run" and key.name == MEAN_STEP]
+    if step_key is not None:
+        step_name, step_verdict = step_key.name, verdicts[step_key]["verdict"]
+        suspects.append(verdicts[step_key])
+    is_decided = step_verdict not in (None, "TOO_FEW_RUNS")
+    reasons = {verdict["reason"] for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
     return gate_of(
-        limits, signs=signs, mean_signs=mean_signs, net=net, peak=peak, is_suspect=is_suspect, is_machine=is_machine,
-        is_decided=is_decided, is_incomplete=not is_decided and "INCOMPLETE" in reasons,
-    )  # fmt: skip
+        limits,
+        signs=[sign for kind, name, sign in signs if kind == "run" and name == step_name],
+        mean_signs=[sign for kind, name, sign in signs if kind == "run" and name == MEAN_STEP],
+        net=net,
+        peak=peak,
+        is_suspect=any(verdict["verdict"] == "SUSPECT" and verdict["change"] > 0 for verdict in suspects),
+        is_machine=is_machine,
+        is_decided=is_decided,
+        is_incomplete=not is_decided and "INCOMPLETE" in reasons,
+    )
 
 
-def _step_key(said: VerdictsBySeries) -> SeriesKey | None:
-    """The series that is the step, of those with a verdict."""
-    steps = [key for key, own in said.items() if key[0] == "run" and key[2] in STEP and own["verdict"] is not None]
-    return min(steps, key=lambda key: (STEP.index(key[2]), key[4]), default=None)
+def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
+    """Return the series that is the step, of those with a verdict."""
+    steps = []
+    for key, verdict in verdicts.items():
+        if key.kind == "run" and key.name in STEP and verdict["verdict"] is not None:
+            steps.append(key)
+    return min(steps, key=lambda key: (STEP.index(key.name), key.part), default=None)
 
 
-def _step_of(said: VerdictsBySeries) -> dict[str, Any] | None:
-    key = _step_key(said)
-    return None if key is None else said[key]
+def _step_of(verdicts: VerdictsBySeries) -> dict[str, Any] | None:
+    key = _step_key(verdicts)
+    return None if key is None else verdicts[key]
 
 
-def _open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
-    """The findings that were open in a version, those that it began with them."""
+def _findings_open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
+    """Return the findings that were open in a version, with those that began in it."""
+    # a version that is not in the order of the track comes after all that are
     place, last = track.place, len(track.order) + 1
     at = place[version_id]
-    return [
-        row for row in stored_findings.list_findings(connection, track.key)
-        if place.get(row.version_id, last) <= at
-        and (row.ended_version_id is None or place.get(row.ended_version_id, last) > at)
-    ]  # fmt: skip
+    found = []
+    for finding in stored_findings.list_findings(connection, track.key):
+        has_begun = place.get(finding.version_id, last) <= at
+        has_ended = finding.ended_version_id is not None and place.get(finding.ended_version_id, last) <= at
+        if has_begun and not has_ended:
+            found.append(finding)
+    return found
 
 
-def _is_news(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
-    """Whether a finding that is open in a version is one of it: it began there, or its runs took part in deciding."""
+def _is_new_in(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
+    """Return whether a finding that is open in a version is one of it: it began there, or its runs helped to decide."""
     decided = track.place.get(finding.decided_version_id, 0)
     return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
-def _key(row: Any) -> SeriesKey:
-    return SeriesKey(row.kind, row.metric, row.name, row.input_shapes, row.part)
+def _key_of(finding: Any) -> SeriesKey:
+    return SeriesKey(finding.kind, finding.metric, finding.name, finding.input_shapes, finding.part)
 
 
-def _still(
-    connection: Connection, track: TrackRuns, rows: Sequence[Any], run_ids: Sequence[int]
+def _words_of_older(
+    connection: Connection, track: TrackRuns, findings: Sequence[Any], run_ids: Sequence[int]
 ) -> dict[SeriesKey, str]:
-    """Series -> how far it is above what it was before an older finding of it, in words."""
+    """Say how far the series of older findings are from what they were before, in the runs of a version."""
+    if not findings:
+        return {}
     label = track.label_of_run
-    series = sorted({row.series_id for row in rows})
-    values = stored_tracks.read_values_of_series(connection, run_ids, series) if series else np.zeros((0, len(run_ids)))
-    now = dict(zip(series, over_runs(values).tolist(), strict=True))
-    found: dict[SeriesKey, str] = {}
-    for row in rows:
-        since = f"I-{row.incident_id}, open since {row.version}"
-        before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
-        size = now[row.series_id] / row.baseline_value - 1.0 if row.baseline_value else np.nan
+    series = sorted({finding.series_id for finding in findings})
+    values = stored_tracks.read_values_of_series(connection, run_ids, series)
+    value_now = dict(zip(series, over_runs(values).tolist(), strict=True))
+    words: dict[SeriesKey, str] = {}
+    for finding in findings:
+        since = f"I-{finding.incident_id}, open since {finding.version}"
+        before = [label[run] for run in map(int, finding.baseline_runs.split()) if run in label]
+        # an operator that was added has no number before
+        size = np.nan
+        if finding.baseline_value:
+            size = value_now[finding.series_id] / finding.baseline_value - 1.0
         if np.isnan(size) or not before:
-            found[_key(row)] = f"still there ({since})"
+            words[_key_of(finding)] = f"still there ({since})"
         else:
             where = "above" if size >= 0 else "below"
-            found[_key(row)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
-    return found
+            words[_key_of(finding)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
+    return words

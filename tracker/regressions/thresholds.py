@@ -73,8 +73,8 @@ def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) ->
 
 
 def overruled(store: Store, limits: Sequence[Threshold], where: Where) -> bool:
-    """Whether in some track of this place limits hold that are set for its configuration, in place of these ones for
-    the same series.
+    """Return whether in some track of this place limits hold that are set for its configuration, in place of these ones
+    for the same series.
     """
     tracks, own = _placed(store, limits, where)
     held = {_series_of(one) for track in tracks for one in track.limits if one.configuration_id != EVERYWHERE}
@@ -119,7 +119,7 @@ def apply_calibration(store: Store, calibration: Calibration, *, who: str, when_
 
 
 def check(limit: Threshold) -> None:
-    """UsageError where there is no such limit, or it cannot have this value or be for these series."""
+    """Raise UsageError where there is no such limit, or it cannot have this value or be for these series."""
     known = THRESHOLDS.get(limit.name)
     if known is None:
         raise UsageError(f"there is no threshold {limit.name!r}", remedy=f"choose from {', '.join(THRESHOLDS)}")
@@ -138,7 +138,7 @@ def check(limit: Threshold) -> None:
 
 
 def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
-    """The findings of a track that its limits would add or take away, and how many would stay."""
+    """Return the findings of a track that its limits would add or take away, and how many would stay."""
     with store.connect() as connection:
         stored = [one for one in stored_findings.read_findings(connection, track.key) if one.state != "withdrawn"]
         reader = TrackReader(track.key)
@@ -177,8 +177,9 @@ def _write(store: Store, track_keys: Sequence[TrackKey], limits: Sequence[Thresh
 
 
 def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
-    """As `_placed`, the tracks as if the limits were set; UsageError for what cannot be set, by itself or beside what
-    holds there.
+    """Return, as `_placed`, the tracks as if the limits were set.
+
+    UsageError for what cannot be set, by itself or beside what holds there.
     """
     for limit in limits:
         check(limit)
@@ -199,7 +200,7 @@ def _checked(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[l
 
 
 def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[TrackRuns], list[Threshold]]:
-    """The tracks that `where` means, and the limits as they are kept for it."""
+    """Return the tracks that `where` means, and the limits as they are kept for it."""
     if branch_of(where.workload or ""):
         raise UsageError(
             f"{where.workload!r} is a branch, for which the thresholds of its main line hold",
@@ -222,7 +223,7 @@ def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[li
 
 
 def _only(tracks: Sequence[TrackRuns], what: str, option: str) -> int:
-    """The number of the configuration or device that all of these tracks have."""
+    """Return the number of the configuration or device that all of these tracks have."""
     names = {int(track.key.parameters[f"{what}_id"]): track.names[what] for track in tracks}
     if len(names) > 1:
         raise UsageError(

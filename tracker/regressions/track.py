@@ -86,8 +86,8 @@ class TrackRuns:
         return track_limits(self.limits)
 
     def first_difference(self, known: Mapping[int, bytes]) -> int | None:
-        """The place of the first version that was judged from something else than is there now, which all after it rest
-        on, too; None: all is judged. `known`: what was judged rests on.
+        """Return the place of the first version that was judged from something else than is there now, which all after
+        it rest on, too; None: all is judged. `known`: what was judged rests on.
         """
         for at, (version, own) in enumerate(self.rests_on.items(), 1):
             if known.get(version) != own:
@@ -116,19 +116,20 @@ class TrackRuns:
         return next((run for run in self.runs if run.pinned), None)
 
     def runs_of(self, version_id: int) -> list[TrackRun]:
-        """The runs of a version."""
+        """Return the runs of a version."""
         return [run for run in self.runs if run.version_id == version_id]
 
     def runs_before(self, version_id: int) -> list[TrackRun]:
-        """The runs of the versions before one; of a branch those of the main line up to where it left."""
+        """Return the runs of the versions before one; of a branch those of the main line up to where it left."""
         if self.main is not None:
             base = self.bases.get(version_id)
             return [run for run in self.main.runs if base and self.main.place[run.version_id] <= base.place]
         return [run for run in self.runs if self.place[run.version_id] < self.place.get(version_id, 1)]
 
     def before(self, version_id: int) -> str | None:
-        """The label of the version before, of a branch that of the main line that it is judged from; None for the first
-        one, and for one that is not there.
+        """Return the label of the version before, of a branch that of the main line that it is judged from.
+
+        None for the first one, and for one that is not there.
         """
         if self.main is not None:
             base = self.bases.get(version_id)
@@ -146,7 +147,8 @@ class TrackRuns:
 def unjudged_track(
     connection: Connection, track_key: TrackKey, mains: dict[TrackKey, MainTrack] | None = None
 ) -> TrackRuns:
-    """A track, and what the judgement of each version rests on now: its runs, the version before, and the limits.
+    """Return a track, and what the judgement of each version rests on now: its runs, the version before, and the
+    limits.
 
     `mains`: main lines of branches that were read before, to which those that are read are added.
     """
@@ -211,8 +213,8 @@ def _main_track(connection: Connection, track_key: TrackKey, known: dict[TrackKe
 
 
 def _unjudged_branch(connection: Connection, track_key: TrackKey, main: MainTrack) -> TrackRuns:
-    """The track of a branch, whose limits are those of its main line: each version rests on the main line up to where
-    it left, and on its own runs.
+    """Return the track of a branch, whose limits are those of its main line: each version rests on the main line up to
+    where it left, and on its own runs.
     """
     runs = stored_tracks.list_track_runs(connection, track_key)
     commits = stored_tracks.commits_of_versions(connection, track_key.workload_id)
@@ -234,7 +236,7 @@ def _unjudged_branch(connection: Connection, track_key: TrackKey, main: MainTrac
 
 
 def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:
-    """The versions of a main line, in their order, with what places a branch among them."""
+    """Return the versions of a main line, in their order, with what places a branch among them."""
     commits = stored_tracks.commits_of_versions(connection, main.key.workload_id)
     found = []
     for version, group in groupby(main.runs, attrgetter("version_id")):
@@ -252,7 +254,7 @@ def runs_of_track(
     names: Mapping[str, str] | None = None,
     mains: dict[TrackKey, MainTrack] | None = None,
 ) -> TrackRuns:
-    """A track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
+    """Return a track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
     track = unjudged_track(connection, track_key, mains)
     return replace(track, judged=stored_findings.read_judged_versions(connection, track_key), names=names or {})
 
@@ -261,8 +263,10 @@ def named_tracks(
     store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None,
     *, branches: bool = False,
 ) -> dict[TrackKey, dict[str, str]]:  # fmt: skip
-    """The tracks with active runs -> their workload, configuration and device in words. `device`: a part of its name;
-    `config`: values that the configuration has. Those of branches only where `workload` names one, or with `branches`.
+    """Return the tracks with active runs, each with its workload, configuration and device in words.
+
+    `device`: a part of its name; `config`: values that the configuration has. Those of branches only where `workload`
+    names one, or with `branches`.
     """
     rows = queries.tracks(store, workload)
     kept = rows.integers("runs") > 0
@@ -279,14 +283,14 @@ def named_tracks(
 
 
 def read_tracks(store: Store, track_keys: Mapping[TrackKey, Mapping[str, str]]) -> list[TrackRuns]:
-    """These tracks of `named_tracks`."""
+    """Return these tracks of `named_tracks`."""
     mains: dict[TrackKey, MainTrack] = {}
     with store.connect() as connection:
         return [runs_of_track(connection, track_key, names, mains) for track_key, names in track_keys.items()]
 
 
 def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
-    """The tracks that the options leave; UsageError where there are none, or several workloads."""
+    """Return the tracks that the options leave; UsageError where there are none, or several workloads."""
     queries.check_filters(store, workload=options.workload, device=options.device, config=options.config)
     found = named_tracks(store, options.workload, options.device, options.config)
     key = options.key or ""
@@ -313,14 +317,14 @@ class ReadBefore(Struct):
     traits: dict[bool, SeriesTraits] = msgspec.field(default_factory=dict)
 
     def series_of(self, connection: Connection, track_key: TrackKey) -> SeriesTable:
-        """The series of the track by ascending ids."""
+        """Return the series of the track by ascending ids."""
         self.series = self.series or stored_tracks.read_series(connection, track_key)
         return self.series
 
 
 def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[TrackRuns, ReadBefore]:
-    """A version of a branch as the one that follows in its main line, behind the one that it left it at: that track, in
-    which nothing was judged yet, and its samples.
+    """Return a version of a branch as the one that follows in its main line, behind the one that it left it at: that
+    track, in which nothing was judged yet, and its samples.
     """
     assert track.main is not None
     base = track.bases.get(version)
@@ -331,8 +335,9 @@ def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[T
 
 
 def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
-    """What the runs of a branch say, by the series of its main line; what that does not have stands behind it, by the
-    series of the branch.
+    """Return what the runs of a branch say, by the series of its main line.
+
+    What that does not have stands behind it, by the series of the branch.
     """
     assert track.main is not None
     of_main, own = (
@@ -357,7 +362,7 @@ def read_track(
     connection: Connection, of: TrackRuns, runs: Sequence[TrackRun], *, like: int = -1,
     timed_by: Sequence[TrackRun] | None = None, known: ReadBefore | None = None, present: bool = False,
 ) -> Track:  # fmt: skip
-    """These runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
+    """Return these runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
     `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
     """
     known = known or ReadBefore()
@@ -382,7 +387,7 @@ def read_track(
 
 
 def geometric_mean(values: F64, columns: Any) -> F64:
-    """As `over_runs`, of these columns; 0 where none of them has it.
+    """Return what `over_runs` does, of these columns; 0 where none of them has it.
 
     >>> geometric_mean(np.array([[49831688.0, 49831688.0], [1.0, 4.0], [np.nan, np.nan]]), slice(None)).tolist()
     [49831688.0, 2.0, 0.0]
@@ -391,7 +396,7 @@ def geometric_mean(values: F64, columns: Any) -> F64:
 
 
 def recordings_of(keys: Sequence[SeriesKey], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
-    """The recording of each run (a column of `values`), with what its series show."""
+    """Return the recording of each run (a column of `values`), with what its series show."""
     kinds = np.array([key[0] for key in keys], dtype=object)
     shaped = np.array([bool(key[3]) for key in keys], dtype=bool)
     there = ~np.isnan(values)
@@ -406,7 +411,7 @@ def recordings_of(keys: Sequence[SeriesKey], values: F64, runs: Sequence[Recorde
 
 
 def recorded_runs(connection: Connection, runs: Sequence[TrackRun]) -> list[Recorded]:
-    """What the captures of runs say of how they were recorded; runs that say the same have one object."""
+    """Return what the captures of runs say of how they were recorded; runs that say the same have one object."""
     said = recorded_by_id(connection, [run.recording_id for run in runs if run.recording_id is not None])
     nothing = Recorded()
     return [nothing if run.recording_id is None else said[run.recording_id] for run in runs]
@@ -420,8 +425,8 @@ def lost_records(store: Store, runs: Sequence[TrackRun]) -> bool:
 
 
 def settings_note(connection: Connection, track: TrackRuns) -> str:
-    """Why the newest version of a track is compared with none, or only with some, of the runs that it looks back on;
-    "" where all were recorded alike. What captures say counts, and what series show, where these are not the same.
+    """Say why the newest version of a track is compared with none, or only with some, of the runs that it looks back
+    on; "" where all were recorded alike. What captures say counts, and what series show, where these are not the same.
     """
     newest = track.newest
     before = track.runs_before(newest[0].version_id)[-track.thresholds.look_back :]

@@ -72,12 +72,13 @@ def part_of(series: Mapping[str, Any]) -> str:
 
 
 def readable(name: Any) -> str:
-    """A name as people should read it; the stand-ins for missing ops say what they are."""
+    """Return a name as people should read it; the stand-ins for missing ops say what they are."""
     return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
 
 
 def replaced_name(name: str) -> str:
-    """What replaced what, in short: the largest of both sides, a namespace once, no nodes of autograd beside operators.
+    """Return what replaced what, in short: the largest of both sides, a namespace once, no nodes of autograd beside
+    operators.
 
     >>> replaced_name("aten::gelu, GeluBackward0 -> aten::mul, aten::pow, MulBackward0, aten::tanh, aten::add")
     'aten::gelu -> mul, pow, tanh and 1 more'
@@ -89,7 +90,7 @@ def replaced_name(name: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """A count, or a mean of counts.
+    """Return a count, or a mean of counts.
 
     >>> number(1200), number(2.5), number(0.333), number(None)
     ('1,200', '2.5', '0.33', '-')
@@ -101,7 +102,7 @@ def number(value: float | None) -> str:
 
 
 def measured(value: float | None) -> str:
-    """A measurement in its own unit, with four significant digits.
+    """Return a measurement in its own unit, with four significant digits.
 
     >>> measured(0.06691), measured(10868.0), measured(1800.25), measured(1e-5), measured(None)
     ('0.06691', '10,868', '1,800', '1e-05', '-')
@@ -112,7 +113,7 @@ def measured(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A quotient in per cent.
+    """Return a quotient in per cent.
 
     >>> share(0.125), share(-0.0001), share(None)
     ('12.5 %', '0.0 %', '-')
@@ -121,7 +122,7 @@ def share(value: float | None) -> str:
 
 
 def percent(value: float) -> str:
-    """A threshold, with the digits that were given.
+    """Return a threshold, with the digits that were given.
 
     >>> percent(0.05), percent(0.125)
     ('5 %', '12.5 %')
@@ -130,7 +131,7 @@ def percent(value: float) -> str:
 
 
 def signed(text: str, value: float | None) -> str:
-    """`text` of a change with its sign; no sign where it shows as zero."""
+    """Return the `text` of a change with its sign; no sign where it shows as zero."""
     digits = text.lstrip("-")
     if value is None or not any(char in "123456789" for char in digits):
         return digits if value is not None else text
@@ -138,7 +139,9 @@ def signed(text: str, value: float | None) -> str:
 
 
 def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], str]:
-    """How values are written that are compared with each other: ns and bytes in one unit, others as counts."""
+    """Return a function that writes values that are compared with each other: ns and bytes in one unit, others as
+    counts.
+    """
     if unit == "ns":
         return partial(format_ns, unit=time_unit(*values))
     if unit == "bytes":
@@ -149,12 +152,12 @@ def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], 
 
 
 def cell(value: float | None, unit: str, *beside: float | None) -> str:
-    """A number in the unit that suits it and the values beside it."""
+    """Return a number in the unit that suits it and the values beside it."""
     return form(unit, [value, *beside])(value)
 
 
 def change(delta_ns: float | None) -> str:
-    """A change of time with its sign."""
+    """Return a change of time with its sign."""
     return signed(format_ns(delta_ns), delta_ns)
 
 
@@ -163,7 +166,7 @@ _LEAST_SHOWN: Final = 100
 
 
 def times(before_ns: float | None, after_ns: float | None, *beside: float | None, to: str = "->") -> str:
-    """Two times in the unit that suits them and the values beside them, named once.
+    """Return two times in the unit that suits them and the values beside them, named once.
 
     Where that unit would make nothing of the smaller one, each has its own.
 
@@ -177,7 +180,7 @@ def times(before_ns: float | None, after_ns: float | None, *beside: float | None
 
 
 def values(unit: str, baseline: float | None, candidate: float | None, delta: float | None) -> tuple[str, str, str]:
-    """Baseline, candidate and change in one unit; `unit`: ns, bytes, count or ratio."""
+    """Return baseline, candidate and change in one unit; `unit`: ns, bytes, count or ratio."""
     if unit == "ratio":
         points = MISSING_TEXT if delta is None else signed(f"{delta * 100:.1f} pp", delta)
         return share(baseline), share(candidate), points
@@ -186,8 +189,8 @@ def values(unit: str, baseline: float | None, candidate: float | None, delta: fl
 
 
 def rest_of(total: float | None, others: Sequence[float], unit: tuple[int, str]) -> float:
-    """What is left of `total` (ns) beside `others`, such that all add up as they are shown in `unit`: what rounding
-    loses belongs to the rest, so that each other number is shown as it stands elsewhere.
+    """Return what is left of `total` (ns) beside `others`, such that all add up as they are shown in `unit`: what
+    rounding loses belongs to the rest, so that each other number is shown as it stands elsewhere.
 
     >>> rest_of(1_000_000, [333_333] * 3, (1_000_000, "ms"))
     10000.0
@@ -197,25 +200,25 @@ def rest_of(total: float | None, others: Sequence[float], unit: tuple[int, str])
 
 
 def pair(baseline: str, candidate: str) -> str:
-    """Two cells as one: `12` where they are equal, else `12 -> 14`."""
+    """Return two cells as one: `12` where they are equal, else `12 -> 14`."""
     return baseline if baseline == candidate else f"{baseline} -> {candidate}"
 
 
 def calls(baseline: float | None, candidate: float | None) -> str:
-    """The calls of both sides; of the one side that has some where a row is on one side only."""
+    """Return the calls of both sides; of the one side that has some where a row is on one side only."""
     if baseline is None or candidate is None:
         return number(candidate if baseline is None else baseline)
     return pair(number(baseline), number(candidate))
 
 
 def diff_text(row: Row) -> str:
-    """The relative change in per cent, or ADDED, REMOVED or UNMATCHED."""
+    """Return the relative change in per cent, or ADDED, REMOVED or UNMATCHED."""
     status = row.get("status", BOTH)
     return str(status) if status not in (BOTH, None) else format_diff(row.get("diff"))
 
 
 def is_small(diff: float | None) -> bool:
-    """Whether a relative change is too small to be coloured: below 1 %, as two runs of one program differ.
+    """Return whether a relative change is too small to be coloured: below 1 %, as two runs of one program differ.
 
     >>> is_small(0.009), is_small(-0.02), is_small(None)
     (True, False, False)
@@ -224,7 +227,9 @@ def is_small(diff: float | None) -> bool:
 
 
 def tone(row: Row, delta: float | None) -> str:
-    """By its verdict where it was judged, else `worse` or `better` by the sign of the change, unless it is small."""
+    """Return the tone of a row: by its verdict where it was judged, else `worse` or `better` by the sign of the change,
+    unless it is small.
+    """
     if row.get("verdict"):
         return TONES.get(row["verdict"], "")
     if not delta or row.get("status") == UNMATCHED or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
@@ -233,7 +238,7 @@ def tone(row: Row, delta: float | None) -> str:
 
 
 def cost(row: Row) -> float | None:
-    """The change of a row of the overall table, above 0 where it is for the worse; None where it is neither."""
+    """Return the change of a row of the overall table, above 0 where it is for the worse; None where it is neither."""
     delta: float | None = row["delta"]
     if row["metric"] in ("overlap_ns", "samples_per_second"):  # more of them is good news
         return delta and -delta
@@ -242,7 +247,7 @@ def cost(row: Row) -> float | None:
 
 
 def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -> str:
-    """Which further runs decide what is open; "" where none would.
+    """Say which further runs decide what is open; "" where none would.
 
     >>> deciding_runs("v4", 1), deciding_runs("v2", 1, 2), deciding_runs("v2", 0, 0)
     ('1 more run of v4 decides', '1 more run of v2 and 2 more runs before it decide', '')
@@ -261,7 +266,8 @@ def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -
 
 
 def waiting_words(line: Mapping[str, Any]) -> str:
-    """What a track waits for: how its step changed, and which runs decide; "" where that is settled, or says nothing.
+    """Say what a track waits for: how its step changed, and which runs decide; "" where that is settled, or says
+    nothing.
 
     >>> line = {"step_change": 0.303, "step_verdict": "SUSPECT", "version": "v4", "lacks_runs": 1, "lacks_base_runs": 0}
     >>> waiting_words(line), waiting_words(line | {"lacks_runs": 0})
@@ -275,7 +281,7 @@ def waiting_words(line: Mapping[str, Any]) -> str:
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:
-    """The verdict of a row; what came or went and is too small to matter has none.
+    """Return the verdict of a row; what came or went and is too small to matter has none.
 
     >>> verdict_word({"verdict": "REGRESSED"}), verdict_word({"verdict": "UNCHANGED", "status": "ADDED"})
     ('REGRESSED', '')
@@ -285,7 +291,7 @@ def verdict_word(row: Mapping[str, Any]) -> str:
 
 
 def judged_text(row: Mapping[str, Any]) -> str:
-    """The change that the verdict rests on, where it is another than the row shows by more than rounding.
+    """Return the change that the verdict rests on, where it is another than the row shows by more than rounding.
 
     >>> judged_text({"diff": 0.3, "judged_diff": 0.25}), judged_text({"diff": 0.3, "judged_diff": 0.3004})
     ('+25.0 %', '')
@@ -297,7 +303,7 @@ def judged_text(row: Mapping[str, Any]) -> str:
 
 
 def q_text(q: float | None) -> str:
-    """The false discovery rate, as short as it decides.
+    """Return the false discovery rate, as short as it decides.
 
     >>> q_text(0.0312), q_text(1e-9), q_text(None)
     ('0.031', '<0.001', '')
@@ -308,7 +314,7 @@ def q_text(q: float | None) -> str:
 
 
 def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
-    """A verdict; one that is no change only where one of `changes` is 2 % or more.
+    """Return a verdict; one that is no change only where one of `changes` is 2 % or more.
 
     >>> verdict_or_why("REGRESSED", 0.3), verdict_or_why("UNCHANGED", 0.01), verdict_or_why("DRIFT", 0.07)
     ('REGRESSED', '', 'DRIFT')
@@ -318,7 +324,7 @@ def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
 
 
 def glosses(words: Iterable[str]) -> str:
-    """What the verdicts mean that are no change, of those in `words`.
+    """Say what the verdicts mean that are no change, of those in `words`.
 
     >>> glosses(["DRIFT", "REGRESSED", "BELOW_LIMIT", "DRIFT"])
     'BELOW_LIMIT: too small to matter; DRIFT: machine-wide drift'
@@ -328,7 +334,7 @@ def glosses(words: Iterable[str]) -> str:
 
 
 def pairs(configuration: str) -> list[tuple[str, str]]:
-    """Keys and values of a configuration.
+    """Return keys and values of a configuration.
 
     >>> pairs("batch=32 precision=bf16"), pairs("")
     ([('batch', '32'), ('precision', 'bf16')], [])
@@ -338,30 +344,30 @@ def pairs(configuration: str) -> list[tuple[str, str]]:
 
 
 def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]:
-    """What makes the cells of a column: what a row has under `name`, if anything, in this form."""
+    """Return a function that makes the cells of a column: what a row has under `name`, if anything, in this form."""
     return lambda row: form(row.get(name))
 
 
 def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, **kind: Any) -> Column:
-    """The column of what rows have under `name` (the header, where that is ""), in the form of its unit unless `form`
-    is another: numbers to the right, texts to the left. `kind`: other fields of the column.
+    """Return the column of what rows have under `name` (the header, where that is ""), in the form of its unit unless
+    `form` is another: numbers to the right, texts to the left. `kind`: other fields of the column.
     """
     unit = unit_of(name or header)
     return Column(header, of(name or header, form or _FORMS[unit]), **{"left": not unit} | kind)
 
 
 def blank(value: Any) -> str:
-    """A text, empty where there is none."""
+    """Return a text, empty where there is none."""
     return str(value or "")
 
 
 def words(value: Any) -> str:
-    """A text as it is, `-` for None."""
+    """Return a text as it is, `-` for None."""
     return MISSING_TEXT if value is None else str(value)
 
 
 def rate(value: float | None) -> str:
-    """A rate, in GB/s or the like."""
+    """Return a rate, in GB/s or the like."""
     return MISSING_TEXT if value is None else f"{value:,.2f}"
 
 
@@ -373,7 +379,7 @@ _FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
 
 
 def together(unit: str, columns: Mapping[str, Column]) -> Column:
-    """Columns whose numbers are in one unit, by the name of what they show of a row."""
+    """Return columns whose numbers are in one unit, by the name of what they show of a row."""
 
     def cells(row: Row) -> list[str]:
         values = [row[name] for name in columns]
@@ -383,13 +389,13 @@ def together(unit: str, columns: Mapping[str, Column]) -> Column:
 
 
 def measures(*headers: str) -> Column:
-    """Mean, minimum and maximum of a measurement."""
+    """Return mean, minimum and maximum of a measurement."""
     names = ("mean", "min", "max")
     return group(map(Column, headers), lambda row: [measured(row[name]) for name in names])
 
 
 def per_call(total: str, *drops: int) -> Column:
-    """Average, minimum and maximum of one call, in one unit; `drops`: of the three columns."""
+    """Return average, minimum and maximum of one call, in one unit; `drops`: of the three columns."""
 
     def cells(row: Row) -> list[str]:
         whole, calls = row[total], row["calls"]
@@ -401,7 +407,7 @@ def per_call(total: str, *drops: int) -> Column:
 
 
 def group_words(row: Row) -> str:
-    """The key of a communication row behind its kind: group, data type, size class.
+    """Return the key of a communication row behind its kind: group, data type, size class.
 
     >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
     'dp x8, bfloat16, size class 1.00 MiB'
@@ -414,7 +420,7 @@ def group_words(row: Row) -> str:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """The course of `values` as bars from the smallest to the largest; None is a gap.
+    """Draw the course of `values` as bars from the smallest to the largest; None is a gap.
 
     >>> sparkline([1.0, 1.0, None, 2.0, 1.5]), sparkline([3.0, 3.0])
     ('▁▁·█▄', '▁▁')
@@ -426,13 +432,15 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def trend_point(row: Row, runs: Iterable[float] = ()) -> tuple[str, float | None, tuple[float, ...], str, str]:
-    """A version of a series as a chart draws it: label, value, the values of its runs, and a word where it changed."""
+    """Return a version of a series as a chart draws it: label, value, the values of its runs, and a word where it
+    changed.
+    """
     word = row["verdict"] if row["verdict"] in CHANGED else ""
     return str(row["version"]), row["value"], tuple(runs), word, TONES.get(word, "")
 
 
 def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:
-    """How many runs, and how far they lie from the middle of their range.
+    """Say how many runs, and how far they lie from the middle of their range.
 
     >>> spread(3, 100.0, 98.0, 102.0), spread(1, 100.0, 100.0, 100.0)
     ('3, ±2.0 %', '1')

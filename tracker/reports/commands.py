@@ -12,7 +12,7 @@ from tracker.units import NS_PER_US, printable
 
 
 def command(*words: str) -> str:
-    """A command line that a shell takes as these words.
+    """Write a command line that a shell takes as these words.
 
     >>> command("tracker", "diff", "v 1", "v2")
     "tracker diff 'v 1' v2"
@@ -21,7 +21,7 @@ def command(*words: str) -> str:
 
 
 def command_of(program: Sequence[str], names: Sequence[str], options: Sequence[str] = ()) -> str:
-    """A command line with its names, then its options; names that begin with - stand at the end, behind --.
+    """Write a command line with its names, then its options; names that begin with - stand at the end, behind --.
 
     >>> command_of(("tracker", "diff"), ["v1", "v2"], ["--top", "3"]), command_of(("tracker", "show"), ["-a"])
     ('tracker diff v1 v2 --top 3', 'tracker show -- -a')
@@ -32,7 +32,7 @@ def command_of(program: Sequence[str], names: Sequence[str], options: Sequence[s
 
 
 def exact_command(*words: str) -> str | None:
-    r"""A command line that a shell takes as exactly these words; None where one cannot be written as it is.
+    r"""Write a command line that a shell takes as exactly these words; None where one cannot be written as it is.
 
     >>> exact_command("tracker", "diff", "v 1", "v2"), exact_command("tracker", "diff", "v1\u200b")
     ("tracker diff 'v 1' v2", None)
@@ -41,7 +41,9 @@ def exact_command(*words: str) -> str | None:
 
 
 def options_of(chosen: Selection, *own: tuple[str, object]) -> list[str]:
-    """The options of a question, as on the command line: `own` first, then what every selection has; not the defaults.
+    """Return the options of a question, as on the command line: `own` first, then what every selection has.
+
+    What is as by default is left out.
 
     >>> from tracker.results import ShowOptions
     >>> options_of(ShowOptions(op="aten::mm", ranks=(0, 2), skip_bad_rows=True), ("--depth", 3), ("--by", None))
@@ -58,8 +60,8 @@ def options_of(chosen: Selection, *own: tuple[str, object]) -> list[str]:
 
 
 def words_of(*options: tuple[str, object]) -> list[str]:
-    """Options of a command line with their values: once per value of a tuple, once per key of a mapping, none for None
-    and empty texts.
+    """Return options of a command line with their values: once per value of a tuple, once per key of a mapping, none
+    for None and empty texts.
 
     >>> words_of(("--device", "H100"), ("--last", None), ("--rank", (0, 2)), ("--config", {"batch": "8"}))
     ['--device', 'H100', '--rank', '0', '--rank', '2', '--config', 'batch=8']
@@ -75,5 +77,5 @@ def words_of(*options: tuple[str, object]) -> list[str]:
 
 
 def option_words(options: Struct, *names: str) -> list[str]:
-    """The options of a command line for the fields `names`."""
+    """Return the options of a command line for the fields `names`."""
     return words_of(*((f"--{name}", getattr(options, name)) for name in names))

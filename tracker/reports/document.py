@@ -54,17 +54,17 @@ class Look(Struct, frozen=True):
     tell: Callable[[str], None] = print
 
     def sections(self) -> tuple[str, ...]:
-        """The sections to show, in reading order."""
+        """Return the sections to show, in reading order."""
         return tuple(section for section in SECTIONS if section in (self.only or SECTIONS))
 
     def rows(self, default: int | None) -> int | None:
-        """How many rows a table may have, None for all."""
+        """Return how many rows a table may have, None for all."""
         limit = default if self.limit is None else self.limit
         return limit or None
 
 
 def empty(row: Any) -> str:
-    """No cell."""
+    """Return no cell."""
     return ""
 
 
@@ -105,7 +105,7 @@ class Group(Column, frozen=True, kw_only=True):
 
 
 def group(columns: Iterable[Column], cells: Callable[[Any], Sequence[str]]) -> Column:
-    """Columns whose `cells` of a row are made together."""
+    """Return columns whose `cells` of a row are made together."""
     return Group(columns=tuple(columns), cells=cells)
 
 
@@ -317,7 +317,10 @@ class Document(Struct, frozen=True, kw_only=True):
     next_commands: tuple[str, ...] = ()
 
     def chosen(self, only: Sequence[str], *, details: bool) -> list[Block]:
-        """The blocks to show: of the sections `only`, and a tree; without any all, or those of the first screen."""
+        """Return the blocks to show: of the sections `only`, and a tree.
+
+        Where no section was chosen, these are all blocks, or those of the first screen.
+        """
         if only:
             return [block for block in self.blocks if block.section in (*only, "tree")]
         return [block for block in self.blocks if details or block.is_first]
@@ -354,21 +357,23 @@ class Checks(Struct, frozen=True):
 
 
 def table(title: str, columns: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], **parts: Any) -> Table:
-    """A table from (tone, cells) pairs. `parts`: other fields of it."""
+    """Return a table from (tone, cells) pairs. `parts`: other fields of it."""
     return Table(
         title, tuple(columns), tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows), **parts
     )
 
 
 def level(columns: Sequence[Column]) -> list[Column]:
-    """`columns` with headers of equally many lines, empty ones on top."""
+    """Return `columns` with headers of equally many lines, empty ones on top."""
     height = max(column.header.count("\n") for column in columns)
     return [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]
 
 
 def few(notes: Sequence[str], look: Look) -> tuple[str, ...]:
-    """Notes of a result, each once; of a first screen the first one, up to three as far as they are short, how to see
-    more, and none on blocks of memory unless their section was asked for.
+    """Return the notes of a result, each once.
+
+    A first screen has the first one, up to three as far as they are short, and how to see more; and none on blocks of
+    memory unless their section was chosen.
     """
     is_asked = "memory_block" in look.only
     lines = tuple(f"Note: {note}" for note in dict.fromkeys(notes) if is_asked or ONE_BY_ONE not in note)

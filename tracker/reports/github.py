@@ -16,7 +16,10 @@ _KINDS: Final = {EXIT_OK: "notice", EXIT_FINDINGS: "error"}
 
 
 def render(checks: Checks) -> str:
-    """The headline, then what fails as errors and what may fail as warnings; of too many the last one says how many."""
+    """Write the headline, then what fails as errors and what may fail as warnings.
+
+    Where they are too many, the last one says how many more there are.
+    """
     kind = _KINDS.get(checks.gate.code, "warning")
     message = f"{checks.headline}\n--fail-on {checks.gate.word}: exit {checks.gate.code}, {checks.gate.because}"
     lines = [_annotation(kind, checks.title, message)]
@@ -37,12 +40,12 @@ def _annotation(kind: str, title: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """A line of a message, as the runner reads it: what is printable stays on this line, and `%` is no escape."""
+    """Write a line of a message, as the runner reads it: what is printable stays on this line, and `%` is no escape."""
     return printable(text).replace("%", "%25")
 
 
 def _property(text: str) -> str:
-    """A property of a command; commas and colons would end it.
+    """Write a property of a command; commas and colons would end it.
 
     >>> _property("aten::mul, 5 %")
     'aten%3A%3Amul%2C 5 %25'

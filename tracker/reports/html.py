@@ -50,7 +50,7 @@ _START, _END = "<article>", "</article>"
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
-    """The page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
+    """Write the page with all that the document has. `make`: the document with at most `look.limit` rows per table."""
     css, article = text_of("page.css"), _article(make, look, None)
     # the last parts are for pages of a server alone
     script = text_of("page.js").partition('for (const button of document.querySelectorAll("[data-perfetto')[0]
@@ -145,7 +145,10 @@ class Around(Struct, frozen=True, kw_only=True):
 
 
 def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Around) -> str:
-    """The page of a server with these documents, whose rows are links. It loads the files of `around`, nothing else."""
+    """Write the page of a server with these documents, whose rows are links.
+
+    It loads the files of `around`, nothing else.
+    """
     articles = [_article(make, look, around.link, around.chooser) for make in makes]
     return _template("server.html").render(articles=articles, around=around)
 
@@ -163,7 +166,10 @@ class _Article(Struct, frozen=True):
 def _article(
     make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: Form | None = None
 ) -> _Article:
-    """`link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows."""
+    """Make an article of a document.
+
+    `link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows.
+    """
     document = make(
         replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
     )
@@ -186,7 +192,7 @@ def _article(
 
 
 def joined(pages: Sequence[str]) -> str:
-    """Several pages as one: their articles, in the page whose style and script can show all of them."""
+    """Join several pages to one: their articles, in the page whose style and script can show all of them."""
     articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
     frames = [page.replace(article, "") for page, article in zip(pages, articles, strict=True)]
     at = max(range(len(pages)), key=lambda place: len(frames[place]))
@@ -264,13 +270,13 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | N
 
 
 def _spans(table: Table) -> list[tuple[float, float] | None]:
-    """Where the bars of the rows begin and end; none where the chart above shows the same."""
+    """Return where the bars of the rows begin and end; none where the chart above shows the same."""
     is_shown = isinstance(table.chart, Bars) and len(table.chart.sides) == 1
     return svg.spans(table.adds, table.bars) if table.adds or (any(table.bars) and not is_shown) else []
 
 
 def _without_empty_columns(table: Table) -> Table:
-    """`table` without the columns that say nothing in any row, such as verdicts where none was found."""
+    """Return `table` without the columns that say nothing in any row, such as verdicts where none was found."""
     kept = [at for at in range(len(table.columns)) if at == 0 or any(row[at] for row in table.rows)]
     if len(kept) == len(table.columns) or not table.rows:
         return table
@@ -284,25 +290,41 @@ def _without_empty_columns(table: Table) -> Table:
 
 
 def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlRow]:
-    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
-    addresses = [link(one) if one and link else "" for one in table.links]
+    """Yield the rows of a table. Those that the script of the page writes have no drawing, and no links in cells."""
     spans = _spans(table)
     parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
+    parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
     for place, (cells, tone, tones, below) in enumerate(parts):
+        is_plain = place < PLAIN_ROWS
         letter = _TONES.get(str(tone), "")
         letters = [_TONES.get(str(one), "") for one in tones or [""] * len(cells)]
-        drawn: list[tuple[str, Markup]] = []
-        if place < PLAIN_ROWS:
-            drawn += [("r", svg.strip(table.strips[place]))] if table.strips and (spans or table.strips[place]) else []
-            drawn += [("p", svg.spark(table.sparks[place]))] if table.sparks else []
-            drawn += [("x", svg.span(spans[place], spans, letter))] if spans else []
-        swatch = svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup("")
-        cells_of_row = tuple(zip(map(_with_indent, cells), letters, strict=True))
-        address = addresses[place] if place < len(addresses) else ""
-        others = table.cell_links[place] if table.cell_links and link and place < PLAIN_ROWS else ()
-        of_cells = tuple(link(one) if one and link else "" for one in others)
-        check = table.checks[place] if place < len(table.checks) else ""
-        yield _HtmlRow(letter, cells_of_row, str(below or ""), tuple(drawn), swatch, address, of_cells, check)
+        targets = table.cell_links[place] if table.cell_links and link and is_plain else ()
+        yield _HtmlRow(
+            tone=letter,
+            cells=tuple(zip(map(_with_indent, cells), letters, strict=True)),
+            below=str(below or ""),
+            drawn=tuple(_drawings(table, place, spans, letter)) if is_plain else (),
+            swatch=svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup(""),
+            address=_address_of(table.links[place], link) if place < len(table.links) else "",
+            addresses=tuple(_address_of(target, link) for target in targets),
+            check=table.checks[place] if place < len(table.checks) else "",
+        )
+
+
+def _drawings(
+    table: Table, place: int, spans: Sequence[tuple[float, float] | None], letter: str
+) -> Iterator[tuple[str, Markup]]:
+    """Yield the drawings of a row, each with the class of its cell: runs, course, bar."""
+    if table.strips and (spans or table.strips[place]):
+        yield "r", svg.strip(table.strips[place])
+    if table.sparks:
+        yield "p", svg.spark(table.sparks[place])
+    if spans:
+        yield "x", svg.span(spans[place], spans, letter)
+
+
+def _address_of(target: Target | None, link: Callable[[Target], str] | None) -> str:
+    return link(target) if target and link else ""
 
 
 def _has_place(row: _HtmlRow) -> bool:
@@ -318,7 +340,9 @@ def _with_indent(cell: Any) -> str:
 
 
 def _classes(columns: Sequence[Column], *, has_courses: bool) -> Iterator[str]:
-    """`l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
+    """Yield the classes of a table, each with the number of a column.
+
+    `l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
     `n1`: a narrow screen leaves it out.
     """
     has_changes = any(column.header.strip() in ("change", "change %") for column in columns)
@@ -338,8 +362,8 @@ def _gives_way(column: Column, place: int) -> bool:
 
 
 def _packed(rows: Sequence[_HtmlRow]) -> str:
-    """Rows for the script of the page, as gzip of JSON in base64: their tones, sentences, addresses, the tones of their
-    cells (`-` for none), then each column. Like stands beside like, so that it is small.
+    """Write rows for the script of the page, as gzip of JSON in base64: their tones, sentences, addresses, the tones of
+    their cells (`-` for none), then each column. Like stands beside like, so that it is small.
     """
     found = [
         [row.tone for row in rows],
@@ -358,14 +382,14 @@ def _hash(text: str) -> str:
 
 @cache
 def text_of(name: str) -> str:
-    """A file of the page, without its indents and comment lines, and a style sheet without spaces at its signs."""
+    """Return a file of the page without its indents and comment lines, of a style sheet without spaces at signs too."""
     lines = map(str.strip, (_PAGE / name).read_text(encoding="utf-8").splitlines())
     text = "\n".join(line for line in lines if not line.startswith(("//", "/**")))
     return re.sub(r"\s*([{};,])\s*|(?<=\w:) ", r"\1", text) if name.endswith(".css") else text
 
 
 def _shown(value: Any) -> Any:
-    """A text as the page shows it; what is markup stays as it is. No line breaks inside of an arrow."""
+    """Return a text as the page shows it; what is markup stays as it is. No line breaks inside of an arrow."""
     return printable(value).replace(" -> ", " → ") if type(value) is str else value
 
 

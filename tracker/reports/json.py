@@ -26,13 +26,13 @@ def render(result: Result, view: View, look: Look) -> str:
 
 
 def joined(pages: Sequence[str]) -> str:
-    """Several documents as the list `diffs` of one."""
+    """Write several documents as the list `diffs` of one."""
     documents = ",\n".join(page.rstrip() for page in pages)
     return f'{{"schema": {SCHEMA}, "diffs": [\n{documents}\n]}}\n'
 
 
 def _dump(document: dict[str, Any]) -> str:
-    """Valid JSON in ASCII, a line per row, so that two documents can be compared with a line diff."""
+    """Write valid JSON in ASCII, a line per row, so that two documents can be compared with a line diff."""
     lines = []
     for key, value in document.items():
         text = json.dumps(value, allow_nan=False)

@@ -18,7 +18,10 @@ _KINDS: Final = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 
 def render(checks: Checks) -> str:
-    """One failure per thing that the gate counts: what else fails in its group (shapes of an op) is in its text."""
+    """Write one failure per thing that the gate counts.
+
+    What else fails in its group (shapes of an op) is in its text.
+    """
     suite = ElementTree.Element("testsuite", name=checks.title)
     counted = {one.group: one for one in checks.failed}
     failing: dict[str, list[str]] = {}
@@ -48,7 +51,7 @@ def render(checks: Checks) -> str:
 
 
 def joined(pages: Sequence[str]) -> str:
-    """The test suites of several documents in one."""
+    """Join the test suites of several documents in one."""
     root = ElementTree.Element("testsuites")
     for page in pages:
         root.extend(ElementTree.fromstring(page))

@@ -26,8 +26,9 @@ _PARAGRAPH: Final = 1_000
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
-    """The page with as many rows per table as the limit asks for and the length allows. `make`: the document with at
-    most `look.limit` rows per table.
+    """Write the page with as many rows per table as the limit asks for and the length allows.
+
+    `make`: the document with at most `look.limit` rows per table.
     """
     wanted = look.rows(ROWS)
     for rows in (wanted, *(fewer for fewer in _FEWER_ROWS if wanted is None or fewer < wanted)):
@@ -114,7 +115,8 @@ def _paragraph(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """`text` as itself on one line, in any Markdown: no HTML, no table bar, no emphasis, link, mention or issue number.
+    """Write `text` as itself on one line, in any Markdown: no HTML, no table bar, no emphasis, link, mention or issue
+    number.
 
     Entities, since a backslash before a bar means one thing in a table and another in a code span; an empty comment
     where GitHub would make a link of a reference (`GH-1`) or an address.

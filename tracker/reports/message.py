@@ -82,7 +82,7 @@ class Line(Struct, frozen=True):
 
 
 def write(message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None) -> Written:
-    """`message` in one of the forms long, short, json."""
+    """Write `message` in one of the forms long, short, json."""
     limits = limits or Limits()
     if form == "json":
         return Written(cut(title_of(message), limits.title), json_of(message).decode())
@@ -107,12 +107,12 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
 
 
 def json_of(message: Message) -> bytes:
-    """The message for machines; `results.Message` says what its fields mean."""
+    """Return the message for machines; `results.Message` says what its fields mean."""
     return msgspec.json.encode(message)
 
 
 def of_json(content: str) -> Message:
-    """The message that `json_of` wrote; ValueError where it is none."""
+    """Return the message that `json_of` wrote; ValueError where it is none."""
     try:
         return msgspec.json.decode(content, type=Message)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -120,7 +120,7 @@ def of_json(content: str) -> Message:
 
 
 def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST_NAME) -> str:
-    """The first line: what, how much, since when, where; names of at most `longest` characters."""
+    """Return the first line: what, how much, since when, where; names of at most `longest` characters."""
 
     def named(text: str) -> str:
         return said(text, markdown=markdown, longest=longest)
@@ -145,7 +145,7 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
 
 
 def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
-    """The step where it is what got worse, else the largest finding and the step beside it."""
+    """Name the step where it is what got worse, else the largest finding and the step beside it."""
     step = _step(incident)
     largest = incident.shown[:1]
     if (incident.by_step and step) or not largest:
@@ -168,8 +168,8 @@ def _step(incident: ToldIncident) -> str:
 
 
 def _lines(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
-    """What happened or why it was held back, what to do about it (in the short form the first of these), and by what a
-    message that comes twice is recognised.
+    """Yield what happened or why it was held back, what to do about it (in the short form the first of these), and by
+    what a message that comes twice is recognised.
     """
     if message.incidents and not message.held_back:
         yield from _of_incidents(message, short=short, named=partial(said, markdown=markdown))
@@ -236,7 +236,7 @@ def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -
 
 
 def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) -> str:
-    """One finding: what, from where to where, its part in the change, and why."""
+    """Say of one finding: what, from where to where, its part in the change, and why."""
     shown = form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
     longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
     name = named(readable(finding.name), longest=longest)
@@ -261,7 +261,7 @@ def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) ->
 
 
 def changes(incident: ToldIncident, named: Callable[[str], str] | None = None) -> str:
-    """What else changed with the version."""
+    """Say what else changed with the version."""
     named = named or partial(said, markdown=False)
     return "; ".join(
         f"{named(key)} {named(before or MISSING_TEXT)} -> {named(after or MISSING_TEXT)}"
@@ -270,7 +270,8 @@ def changes(incident: ToldIncident, named: Callable[[str], str] | None = None) -
 
 
 def harmless(text: str) -> str:
-    r"""`text` from outside, on one line, such that no messenger takes a part of it for a mention, a tag or a link.
+    r"""Return `text` from outside, on one line, such that no messenger takes a part of it for a mention, a tag or a
+    link.
 
     >>> harmless("@here\nsee http://x <at user_id='all'> f<int>")
     "\uff20here\\nsee http\uff1a//x \u2039at user_id='all'> f<int>"
@@ -281,7 +282,9 @@ def harmless(text: str) -> str:
 
 
 def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> str:
-    """`text` from outside as a message can hold it: harmless, not too long; in Markdown as code, unless it is plain.
+    """Return `text` from outside as a message can hold it: harmless, not too long.
+
+    In Markdown it is code, unless it is plain.
 
     >>> said("aten::mul_", markdown=True), said("a`b*", markdown=True), said("cpu", markdown=True)
     ('`aten::mul_`', '``a`b*``', 'cpu')
@@ -295,7 +298,8 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
 
 
 def as_code(text: str) -> str:
-    """`text` in Markdown, taken as it stands: between more backticks than stand anywhere in it, as CommonMark has it.
+    """Write `text` in Markdown, taken as it stands: between more backticks than stand anywhere in it, as CommonMark has
+    it.
 
     >>> as_code("cpu"), as_code("a`b"), as_code("`a``")
     ('`cpu`', '``a`b``', '``` `a`` ```')
@@ -309,7 +313,8 @@ def as_code(text: str) -> str:
 
 
 def is_pasteable(command: str) -> bool:
-    r"""Whether a command can be shown letter by letter: what a shell would get from what people see is the command.
+    r"""Return whether a command can be shown letter by letter: what a shell would get from what people see is the
+    command.
 
     Not so with what no messenger shows as it is (control characters, several spaces), nor with what calls people even
     there where nothing is marked up. A command is never shown changed: it would do something else.
@@ -321,7 +326,8 @@ def is_pasteable(command: str) -> bool:
 
 
 def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) -> str:
-    """The lines as one text that is not larger than `limit`: the least important ones go, whole, the last ones first.
+    """Join the lines to one text that is not larger than `limit`: the least important ones go, whole, the last ones
+    first.
 
     Lines that must stay and are too long all together end at a word.
 
@@ -341,7 +347,7 @@ def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) 
 
 
 def cut(text: str, limit: int, size: Callable[[str], int] = len) -> str:
-    """`text` if it is not larger than `limit`, else as many whole words of it as fit.
+    """Return `text` if it is not larger than `limit`, else as many whole words of it as fit.
 
     >>> cut("412.00 ms -> 442.10 ms", 16), cut("412.00", 6), cut("412.00 ms", 5)
     ('412.00 ms ...', '412.00', '...')

@@ -268,7 +268,7 @@ def line_path(places: Sequence[tuple[float, float | None]], y_of: Callable[[floa
 def _thinned(
     places: Sequence[tuple[float, float | None]], parts: int = _BUCKETS
 ) -> Iterator[tuple[float, float | None]]:
-    """Return the places of a course; of a long one the smallest and the largest value of each part, and its gaps."""
+    """Yield the places of a course; of a long one the smallest and the largest value of each part, and its gaps."""
     if len(places) <= 2 * parts:
         yield from places
         return
@@ -311,7 +311,7 @@ def _level_bands(series: PlotSeries, x_of: Sequence[float], y_of: Callable[[floa
 
 
 def _rules(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
-    """Return a line over the whole height where something came with a version."""
+    """Yield a line over the whole height where something came with a version."""
     for kind in _MARKS:
         marked = [x for x, own in zip(x_of, drawn.markers, strict=False) if any(one.kind == kind for one in own)]
         lines = "".join(f"M{x:.2f} {_TOP - 8}V{floor}" for x in _spaced(sorted(marked)))
@@ -320,7 +320,7 @@ def _rules(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
 
 
 def _markers(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
-    """Return the signs of what came with each version, several ones of a version beside each other."""
+    """Yield the signs of what came with each version, several ones of a version beside each other."""
     marked = {x: own for x, own in zip(x_of, drawn.markers, strict=False) if own}
     for x in _spaced(sorted(marked)):
         kinds = [kind for kind in _MARKS if any(one.kind == kind for one in marked[x])]
@@ -352,7 +352,7 @@ def _points(
     y_of: Callable[[float], float],
     addresses: Sequence[str],
 ) -> Iterator[str]:
-    """Return a dot per value, a shape where it changed; of a long course only the shapes, of curves the largest."""
+    """Yield a dot per value, a shape where it changed; of a long course only the shapes, of curves the largest."""
     is_curve = bool(drawn.places) and not drawn.is_dated
     for at, (series, own) in enumerate(zip(drawn.series, values, strict=True)):
         text = _written_as(series)
@@ -385,7 +385,7 @@ def _points(
 def _words(
     drawn: Plot, values: Sequence[list[float | None]], x_of: Sequence[float], y_of: Callable[[float], float]
 ) -> Iterator[str]:
-    """Return the verdicts that have room, the newest first; words must not meet, and the table has them all."""
+    """Yield the verdicts that have room, the newest first; words must not meet, and the table has them all."""
     if len(drawn.series) > 1 or not drawn.series[0].words:
         return
     series, own = drawn.series[0], values[0]
@@ -422,7 +422,7 @@ def _apart(labels: Iterable[_Label], pixels: float) -> list[_Label]:
 
 
 def _labels_below(drawn: Plot, x_of: Sequence[float]) -> Iterator[str]:
-    """Return the labels below the axis that have room, the last one in any case."""
+    """Yield the labels below the axis that have room, the last one in any case."""
     labels = [_Label(x, text, _CELL * cell_len(text), _HEIGHT - 6) for x, text in _named_places(drawn, x_of)]
     wide = _without_meeting(sorted(labels, key=lambda label: -label.x), _WIDE)
     narrow = set(_without_meeting(wide, _NARROW))
@@ -431,7 +431,7 @@ def _labels_below(drawn: Plot, x_of: Sequence[float]) -> Iterator[str]:
 
 
 def _named_places(drawn: Plot, x_of: Sequence[float]) -> Iterator[tuple[float, str]]:
-    """Return what is written below the axis: names of versions, round dates, or round times since the start."""
+    """Yield what is written below the axis: names of versions, round dates, or round times since the start."""
     if not drawn.places:
         for x, name in zip(x_of, drawn.names, strict=True):
             yield x, shorten(printable(name), _LABEL_CELLS)
@@ -450,7 +450,7 @@ def _named_places(drawn: Plot, x_of: Sequence[float]) -> Iterator[tuple[float, s
 
 
 def _dates(first: float, last: float) -> Iterator[tuple[float, str]]:
-    """Return round moments between two, in seconds since 1970, and how they are written, in UTC.
+    """Yield round moments between two, in seconds since 1970, and how they are written, in UTC.
 
     >>> [text for _, text in _dates(1_772_000_000, 1_774_000_000)]
     ['2026-02-26', '2026-03-05', '2026-03-12', '2026-03-19']
@@ -663,7 +663,7 @@ def _peaks(points: Sequence[tuple[float, float]], parts: int) -> list[tuple[floa
 
 
 def _held(points: Sequence[tuple[float, float]], moments: Sequence[float]) -> Iterator[float | None]:
-    """Return the value of a curve at each moment: that of its last point before, None outside of it."""
+    """Yield the value of a curve at each moment: that of its last point before, None outside of it."""
     at = -1
     for moment in moments:
         while at + 1 < len(points) and points[at + 1][0] <= moment:

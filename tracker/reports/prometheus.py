@@ -40,8 +40,9 @@ _UNITS: Final = {
 
 
 def render(result: Result, look: Look) -> str:
-    """The file: all gauges, each declared once before its samples; `look.limit` regressions have one of their own. The
-    same labels twice: the first one counts.
+    """Write the file: all gauges, each declared once before its samples.
+
+    `look.limit` regressions have one of their own. Of samples with the same labels the first one counts.
     """
     metrics = OF[result.word](result, look)
     found: dict[str, tuple[str, dict[str, float]]] = {}
@@ -57,7 +58,7 @@ def render(result: Result, look: Look) -> str:
 
 
 def _list_metrics_of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
-    """The times of both sides, the change of each, how many things were judged how, and what fails or may fail."""
+    """List the times of both sides, the change of each, how many things were judged how, and what fails or may fail."""
     gate = look.gate or gate_of_diff(diff)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
     own: dict[str, Any] = {name: getattr(diff.candidate, name) for name in _TRACK}
@@ -84,7 +85,7 @@ def _list_metrics_of_diff(diff: Diff, look: Look) -> Iterator[_Metric]:
 
 
 def _list_metrics_of_findings(found: Findings, look: Look) -> Iterator[_Metric]:
-    """The newest version of every track, and its open findings by severity and state."""
+    """List the newest version of every track, and its open findings by severity and state."""
     rows = records(found.tables["findings"])
     severity = {row["incident_id"]: row["severity"] for row in records(found.tables["incidents"])}
     for row in rows:
@@ -131,14 +132,14 @@ def _findings(rows: Sequence[Row], where: Row, look: Look) -> Iterator[_Metric]:
 
 
 def _warn(look: Look, count: int) -> None:
-    """Says how many regressions have no metric of their own: each is a time series of the monitoring system."""
+    """Say how many regressions have no metric of their own: each is a time series of the monitoring system."""
     most = look.rows(_MOST)
     if most is not None and count > most:
         look.tell(f"{most} of {count} regressions have a metric of their own, the others are counted; --top 0: all")
 
 
 def _measured(name: str, unit: str, labels: Row, value: float | None) -> _Metric:
-    """A value in the base unit of its own."""
+    """Return a value in the base unit of its own."""
     ending, factor = _UNITS.get(unit, ("count", 1.0))
     what = "Change of what regressed" if name != "tracker_diff" else "A part of a step of either side"
     return f"{name}_{ending}", f"{what}, per step.", labels, None if value is None else value * factor
@@ -149,7 +150,7 @@ def _number(value: float) -> str:
 
 
 def _label(text: Any) -> str:
-    """A value between quotation marks.
+    """Write a value between quotation marks.
 
     >>> _label('a"b')
     'a\\\\"b'

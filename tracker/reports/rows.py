@@ -27,8 +27,8 @@ _UNITS: Final[Mapping[str, str]] = {
 
 
 def unit_of(name: str) -> str:
-    """What a column of a result holds, by the last word of its name: ns, bytes, count, ratio, change (a ratio with a
-    sign), number (of any size), rate (per second); "" for text.
+    """Return what a column of a result holds, by the last word of its name: ns, bytes, count, ratio, change (a ratio
+    with a sign), number (of any size), rate (per second); "" for text.
 
     >>> unit_of("baseline_ns"), unit_of("bandwidth_gb_per_s"), unit_of("name")
     ('ns', 'rate', '')
@@ -37,7 +37,8 @@ def unit_of(name: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON knows it: None for what is missing or not finite, exact ints, text, lists, dicts (Structs, too).
+    """Return `value` as JSON knows it: None for what is missing or not finite, exact ints, text, lists, dicts (Structs,
+    too).
 
     >>> plain(float("nan")), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
     (None, 1736413971558972912, {'a': ['01', 2.5]})
@@ -66,12 +67,12 @@ def _no_surrogates(text: str) -> str:
 
 
 def names(rows: Columns | list[Row]) -> list[str]:
-    """The names of the columns, in order; those of the first of dicts."""
+    """Return the names of the columns, in order; those of the first of dicts."""
     return [*rows.arrays] if isinstance(rows, Columns) else [*rows[0]] if rows else []
 
 
 def records(rows: Columns | list[Row]) -> list[Row]:
-    """The rows as dicts of plain values, keys in column order."""
+    """Return the rows as dicts of plain values, keys in column order."""
     return [*map(plain, rows.records() if isinstance(rows, Columns) else rows)]
 
 
@@ -84,8 +85,10 @@ def table_of(
     tone: Callable[[Any], str] = lambda row: "",
     **parts: Any,
 ) -> Table:
-    """A table of the first rows of a result, or of anything that `columns` make cells of; it says how many are left
-    out. `tone`: of a row; `parts`: other fields of the table, functions of a row where they have a value for each.
+    """Return a table of the first rows of a result, or of anything that `columns` make cells of.
+
+    It says how many are left out. `tone`: of a row; `parts`: other fields of the table, functions of a row where they
+    have a value for each.
     """
     kept: Sequence[Any] = records(rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
     heads = [head for one in columns for head in (one.columns if isinstance(one, Group) else (one,))]
@@ -106,8 +109,8 @@ def table_of(
 
 
 def no_formula(text: str) -> str:
-    """`text` such that no spreadsheet takes it for a formula: a leading `= + - @`, tab or line end gets a `'` before
-    it.
+    """Return `text` such that no spreadsheet takes it for a formula: a leading `= + - @`, tab or line end gets a `'`
+    before it.
 
     >>> no_formula("=1+1"), no_formula("aten::mm"), no_formula("")
     ("'=1+1", 'aten::mm', '')

@@ -39,7 +39,7 @@ def _write_run(shown: Shown) -> str:
 
 
 def _write_diff(diff: Diff) -> str:
-    """In ns per step."""
+    """Write both sides of a diff, in ns per step."""
     rows = _rows(diff)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
     return _file(diff.headline, [(f"{name} {side.label}", rows, f"{name}_ns") for name, side in sides])
@@ -54,7 +54,7 @@ def _rows(result: Shown | Diff) -> list[Row]:
 
 
 def _file(title: str, columns: Sequence[tuple[str, list[Row], str]]) -> str:
-    """`columns`: name of a profile, rows, and the column with their time."""
+    """Write the file of profiles. `columns`: name of a profile, rows, and the column with their time."""
     frames: dict[str, int] = {}
     profiles = []
     for name, rows, column in columns:
@@ -76,7 +76,7 @@ def _file(title: str, columns: Sequence[tuple[str, list[Row], str]]) -> str:
 
 
 def _samples(rows: Sequence[Row], totals: Sequence[int]) -> Iterator[tuple[list[Row], int]]:
-    """The rows down to each row that has time of its own, and that time. `totals`: of each row, in whole ns."""
+    """Yield the rows down to each row that has time of its own, and that time. `totals`: of each row, in whole ns."""
     below: list[list[int]] = [[] for _ in rows]
     paths: list[list[int]] = []
     for place, row in enumerate(rows):

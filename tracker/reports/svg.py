@@ -42,7 +42,7 @@ _SHADES: Final = (0.02, 0.10, 0.30)
 
 
 def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
-    """The drawing of `drawn`. `link`: the address of a point, None for a file."""
+    """Draw `drawn`. `link`: the address of a point, None for a file."""
     if isinstance(drawn, Trend | Curves | Courses | Plot):
         found = plot.drawn_as_plot(drawn)
         return Markup(plot.draw(found, link) if found else "")
@@ -52,7 +52,7 @@ def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
 
 
 def spark(drawn: Trend | None) -> Markup:
-    """A course of _SPARK pixels in a row of a table: a line, and a dot where a version has a verdict."""
+    """Draw a course of _SPARK pixels in a row of a table: a line, and a dot where a version has a verdict."""
     points = drawn.points if drawn is not None else ()
     values = [value for _, value, *_ in points if value is not None]
     if drawn is None or not values:
@@ -109,8 +109,8 @@ def _levels_of_course(drawn: Trend) -> Iterator[tuple[int, int, float, float]]:
 
 
 def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tuple[float, float] | None]:
-    """From where to where the bar of each row goes: of `adds` each starts where the one above ends, and None starts at
-    0; of `bars` all start at 0.
+    """Return where the bar of each row begins and ends: of `adds` each starts where the one above ends, and None starts
+    at 0; of `bars` all start at 0.
     """
     if not adds:
         return [None if part is None else (0.0, part) for part in bars]
@@ -119,7 +119,7 @@ def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tu
 
 
 def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] | None], tone: str) -> Markup:
-    """The bar of a row, on an axis that has room for `every` bar of the table, from 0."""
+    """Draw the bar of a row, on an axis that has room for `every` bar of the table, from 0."""
     if ends is None:
         return Markup("")
     low = min(0.0, *(min(own) for own in every if own))
@@ -133,7 +133,7 @@ def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] |
 
 
 def strip(runs: Strip | None) -> Markup:
-    """The runs of both sides on one axis of _STRIP pixels, a dot each: the baseline above the candidate."""
+    """Draw the runs of both sides on one axis of _STRIP pixels, a dot each: the baseline above the candidate."""
     known = [value for side in runs or () for value in side]
     if not known:
         return Markup("")
@@ -147,7 +147,7 @@ def strip(runs: Strip | None) -> Markup:
 
 
 def _bars(drawn: Bars) -> str:
-    """A bar per side on one axis, with the parts one after the other; what is below 0 has no length."""
+    """Draw a bar per side on one axis, with the parts one after the other; what is below 0 has no length."""
     longest = max((sum(max(part, 0.0) for part in values) for _, _, values in drawn.sides), default=0.0) or 1.0
     found = []
     for label, whole, values in drawn.sides:
@@ -171,7 +171,7 @@ def _bars(drawn: Bars) -> str:
 
 
 def swatch(name: str) -> Markup:
-    """The colour of a part of bars."""
+    """Draw the colour of a part of bars."""
     place = _COLOURS.get(name, 5)
     return Markup(
         f"<svg class=swatch width=10 height=10 aria-hidden=true><rect class=c{place} width=10 height=10 /></svg>"
@@ -179,7 +179,7 @@ def swatch(name: str) -> Markup:
 
 
 def _flame(drawn: Flame) -> str:
-    """The tree from above: as wide as the longer side, red where it got slower and blue where it got faster."""
+    """Draw the tree from above: as wide as the longer side, red where it got slower and blue where it got faster."""
     widths = _widths(drawn.rows)
     whole = sum(width for (level, *_), width in zip(drawn.rows, widths, strict=True) if level == 0) or 1.0
     starts: dict[int, float] = {0: 0.0}
@@ -215,8 +215,8 @@ def _flame(drawn: Flame) -> str:
 
 
 def _heat_map(drawn: HeatMap, link: Callable[[Target], str] | None) -> str:
-    """A row of boxes per label, red where a value is above that of its peers and blue below, on a scale that is the
-    same for all maps: it stands below the rows. Boxes with room have their number, else signs where much differs.
+    """Draw a row of boxes per label, red where a value is above that of its peers and blue below, on a scale that is
+    the same for all maps: it stands below the rows. Boxes with room have their number, else signs where much differs.
     """
     if not drawn.rows or not drawn.columns:
         return ""
@@ -252,7 +252,7 @@ def _heat_map(drawn: HeatMap, link: Callable[[Target], str] | None) -> str:
 
 
 def _heat_box(x: float, y: int, width: float, cell: HeatCell, words: tuple[str, str]) -> str:
-    """A box with its words, in the class of their width."""
+    """Draw a box with its words, in the class of their width."""
     shade = "gone" if cell.ratio is None else _shade(1.0, cell.ratio, 2)
     text, kind = words
     written = f'<text class="{kind}" x="{x + width / 2:.2f}%" y={y + 14}>{_text(text)}</text>' if text else ""
@@ -263,7 +263,7 @@ def _heat_box(x: float, y: int, width: float, cell: HeatCell, words: tuple[str, 
 
 
 def _heat_words(ratio: float | None, count: int) -> tuple[str, str]:
-    """What stands in a box of so many in a row, and its class: `odd` where only a wide screen has room for it."""
+    """Return the words of a box of so many in a row, and their class: `odd` where only a wide screen has room."""
     if ratio is None:
         return "", ""
     if count <= _WITH_NUMBERS:
@@ -275,7 +275,7 @@ def _heat_words(ratio: float | None, count: int) -> tuple[str, str]:
 
 
 def _column_names(names: Sequence[str]) -> Iterator[str]:
-    """The names of columns that have room, the first one and then as many apart as all need."""
+    """Draw the names of columns that have room, the first one and then as many apart as all need."""
     longest = max(map(cell_len, names)) + 1
     step = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH))
     step_narrow = max(1, -(-len(names) * longest * _LETTER // _HEAT_WIDTH_NARROW))
@@ -286,7 +286,7 @@ def _column_names(names: Sequence[str]) -> Iterator[str]:
 
 
 def _widths(rows: Sequence[tuple[int, str, float | None, float | None]]) -> list[float]:
-    """The width of each row: of its longer side, and at least of all that is below it."""
+    """Return the width of each row: of its longer side, and at least of all that is below it."""
     found, below = [0.0] * len(rows), dict[int, float]()
     for place in range(len(rows) - 1, -1, -1):
         level, _, before, after = rows[place]
@@ -296,7 +296,7 @@ def _widths(rows: Sequence[tuple[int, str, float | None, float | None]]) -> list
 
 
 def _shade(before: float | None, after: float | None, sides: int) -> str:
-    """The class of a box by its relative change: n, r1 to r3, b1 to b3, new or gone."""
+    """Return the class of a box by its relative change: n, r1 to r3, b1 to b3, new or gone."""
     if sides < 2:
         return "n"
     if not before or not after:

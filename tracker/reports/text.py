@@ -41,8 +41,9 @@ _CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
 
 
 def render(document: Document, look: Look) -> str:
-    """The document as lines of at most `look.width` characters, where no number would be cut; what there was no room
-    for, and the next commands, a line each, unwrapped.
+    """Write the document as lines of at most `look.width` characters, where no number would be cut.
+
+    Below it stand what there was no room for, and the next commands, a line each, unwrapped.
     """
     page = _Page(look.color, max(look.width or _WIDTH, _LEAST_WIDTH))
     page.text(document.title)
@@ -90,11 +91,11 @@ class _Page:
         self.left_out: dict[str, None] = {}
 
     def text(self, line: str, style: str = "") -> None:
-        """A paragraph, wrapped at the width."""
+        """Write a paragraph, wrapped at the width."""
         self.lines += (self.styled(part, style) for part in wrapped(printable(line), self.width))
 
     def table(self, table: Table) -> None:
-        """The table below its title, fitted into the width."""
+        """Write the table below its title, fitted into the width."""
         if table.lead:
             self.indented(table.lead)
         if table.rows:
@@ -107,13 +108,15 @@ class _Page:
             self.indented(table.note)
 
     def indented(self, line: str, indent: int = _INDENT, style: str = "dim") -> None:
-        """A paragraph below a title, or below a row."""
+        """Write a paragraph below a title, or below a row."""
         for part in wrapped(printable(line), self.width - indent):
             self.lines.append(f"{' ' * indent}{self.styled(part.rstrip(), style)}")
 
     def _rows(self, table: Table) -> None:
-        """The header and the rows, with the sentences under them. A number is never cut: it would read as another one;
-        where the columns that stay need more than the width, lines are longer.
+        """Write the header and the rows, with the sentences under them.
+
+        A number is never cut: it would read as another one; where the columns that stay need more than the width, lines
+        are longer.
         """
         fitted = fit(table, self.width - _INDENT)
         self.left_out.update(dict.fromkeys(fitted.left_out))
@@ -139,7 +142,7 @@ class _Page:
                 self.indented(str(sentence), 2 * _INDENT)
 
     def _cell(self, lines: Sequence[str], column: Column, width: int, tone: str) -> list[str]:
-        """The lines of a cell, each as wide as its column; those behind the first are of columns that folded."""
+        """Return the lines of a cell, each as wide as its column; those behind the first are of columns that folded."""
         first, *folded = lines
         space = " " * (width - cell_len(first))
         drawn = [self.styled(set_cell_size(first, width) if column.left else space + first, tone)]
@@ -148,13 +151,13 @@ class _Page:
         return drawn
 
     def styled(self, text: str, style: str) -> str:
-        """`text` in this style, as far as the page has colours."""
+        """Return `text` in this style, as far as the page has colours."""
         codes = ";".join(sorted(_CODES[word] for word in style.split() if word in _CODES))
         return f"\x1b[{codes}m{text}\x1b[0m" if self._has_color and codes and text else text
 
 
 def bar(part: float, width: int) -> str:
-    """A bar whose length is the size of `part` of `width`, to an eighth of a character; none for nan, not known.
+    """Draw a bar whose length is the size of `part` of `width`, to an eighth of a character; none for nan, not known.
 
     >>> bar(0.5, 8), bar(-1.0, 4), bar(0.01, 8), bar(math.nan, 8), bar(1e5, 4)
     ('████', '████', '▏', '', '████')
@@ -179,7 +182,7 @@ class Fitted(Struct, frozen=True):
 
 
 def fit(table: Table, width: int) -> Fitted:
-    """`table` in at most `width` terminal cells, as far as its fixed columns allow: columns fold under the first
+    """Fit `table` into at most `width` terminal cells, as far as its fixed columns allow: columns fold under the first
     elastic one, then they are left out.
     """
     columns, cells = table.columns, [[printable(cell) for cell in row] for row in table.rows]
@@ -222,7 +225,7 @@ def fit(table: Table, width: int) -> Fitted:
 
 
 def fits(table: Table, width: int) -> bool:
-    """Whether `table`, which stands below a title, needs at most `width` terminal cells."""
+    """Return whether `table`, which stands below a title, needs at most `width` terminal cells."""
     widths = fit(table, width - GAP).widths
     return sum(widths) + GAP * len(widths) <= width
 
@@ -231,8 +234,8 @@ def _widths(
     columns: Sequence[Column], natural: Sequence[int], beside: Sequence[int], folded: Mapping[int, Sequence[int]],
     least: int, width: int,
 ) -> tuple[int, ...] | None:  # fmt: skip
-    """The width of each column that stands `beside` the others, None where an elastic one would get less than `least`;
-    with 0 they always fit. `folded`: column -> those that stand under it.
+    """Return the width of each column that stands `beside` the others, None where an elastic one would get less than
+    `least`; with 0 they always fit. `folded`: column -> those that stand under it.
     """
     wanted = {at: max([natural[at], *(natural[one] + GAP for one in folded.get(at, ()))]) for at in beside}
     elastic = [at for at in beside if columns[at].elastic]
@@ -248,7 +251,7 @@ def _widths(
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` in at most `width` terminal cells, cut in the middle: names differ at both ends.
+    """Shorten `text` to at most `width` terminal cells, cut in the middle: names differ at both ends.
 
     >>> shorten("void at::native::vectorized_kernel<4>", 16), shorten("relu", 16)
     ('void at:…rnel<4>', 'relu')
@@ -304,8 +307,8 @@ def shorten_around(text: str, start: int, end: int, width: int) -> str:
 
 
 def _shorten_place(text: str, width: int) -> str:
-    """`text` of code lines and modules in at most `width` terminal cells: folders go first, the longest first; file
-    names, lines and functions stay as long as they can.
+    """Shorten `text` of code lines and modules to at most `width` terminal cells: folders go first, the longest first;
+    file names, lines and functions stay as long as they can.
 
     >>> _shorten_place("/home/me/project/main.py(366): train", 24)
     '…/main.py(366): train'
@@ -322,7 +325,7 @@ def _shorten_place(text: str, width: int) -> str:
 
 
 def _sentence(text: str, width: int) -> list[str]:
-    """`text` in a few lines of at most `width` terminal cells; what is left out goes at its end, by whole words.
+    """Return `text` in a few lines of at most `width` terminal cells; what is left out goes at its end, by whole words.
 
     >>> _sentence("slower: 6.29 -> 28.14 ms, at 12 calls more each", 12)
     ['slower: 6.29', '-> 28.14 ms,', 'at 12 …']
@@ -339,7 +342,7 @@ def _sentence(text: str, width: int) -> list[str]:
 
 
 def _end(text: str, width: int) -> str:
-    """As much of the end of `text` as takes at most `width` terminal cells."""
+    """Return as much of the end of `text` as takes at most `width` terminal cells."""
     end = ""
     for char in reversed(text):
         if cell_len(char + end) > width:
@@ -349,14 +352,16 @@ def _end(text: str, width: int) -> str:
 
 
 def shortened(text: str, column: Column, width: int) -> str:
-    """`text` of a cell under `column` in at most `width` terminal cells."""
+    """Return `text` of a cell under `column` in at most `width` terminal cells."""
     if column.tail and cell_len(text) > width:
         return f"…{_end(text, width - 1)}"
     return _shorten_place(text, width) if column.place else shorten(text, width)
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` terminal cells, broken before words; a word that is longer than a line is cut.
+    """Return `text` in lines of at most `width` terminal cells, broken before words.
+
+    A word that is longer than a line is cut.
 
     >>> wrapped("all of it was wrapped", 8)
     ['all of ', 'it was ', 'wrapped']

@@ -80,8 +80,9 @@ class Title(Struct, frozen=True):
 
 
 def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: str = "") -> Field:
-    """A column that takes `value`: a key of the row, or a function of the row. `kind`: by default what the key ends
-    with, and then the unit of us and kb stands in the header.
+    """Return a column that takes `value`: a key of the row, or a function of the row.
+
+    `kind`: by default what the key ends with, and then the unit of us and kb stands in the header.
     """
     take = (lambda row: row.get(value)) if isinstance(value, str) else value
     if not kind:
@@ -91,7 +92,7 @@ def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: 
 
 
 def both(header: str, name: str) -> list[Field]:
-    """A column for each side, of what the row has behind `baseline_` and `candidate_`."""
+    """Return a column for each side, of what the row has behind `baseline_` and `candidate_`."""
     return [field(f"{side} {header}", f"{prefix}_{name}") for side, prefix in SIDES]
 
 
@@ -119,7 +120,7 @@ class Book:
         above: Sequence[Title] = (),
         fixed: int = 0,
     ) -> Any:
-        """A sheet with a frozen header, an autofilter and one line per row.
+        """Add a sheet with a frozen header, an autofilter and one line per row.
 
         `tone` of a row: `summary` and `main` give the light blue background, "" none. `above`: a line over the header;
         `fixed`: so many columns stay when one scrolls to the right. What exceeds Excel's row limit is left out; the
@@ -153,13 +154,13 @@ class Book:
         return sheet
 
     def table(self, title: str, table: Columns) -> None:
-        """A plain sheet of a table of a result, with all its rows and columns."""
+        """Add a plain sheet of a table of a result, with all its rows and columns."""
         self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
 
     def blocks(
         self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]
     ) -> tuple[Any, dict[str, tuple[int, int]]]:
-        """A sheet of small tables below each other, each with its heading; for reading, not for filtering.
+        """Add a sheet of small tables below each other, each with its heading; for reading, not for filtering.
 
         Returns the sheet, and where the rows of each heading stand: the number of its header line, and of the last one.
         """
@@ -187,7 +188,7 @@ class Book:
         sheet.append(cells)
 
     def _new(self, title: str) -> Any:
-        """An empty sheet that prints in landscape, as wide as the paper."""
+        """Add an empty sheet that prints in landscape, as wide as the paper."""
         sheet = self._book.create_sheet(title)
         sheet.page_setup.orientation = "landscape"
         sheet.page_setup.fitToHeight = 0
@@ -195,7 +196,7 @@ class Book:
         return sheet
 
     def save(self) -> bytes:
-        """The finished file."""
+        """Return the finished file."""
         if self._cut_texts:
             texts = counted(self._cut_texts, "text")
             self._tell(f"{texts} cut in the middle: a cell holds {MAX_TEXT:,} characters; --format csv has them whole")
@@ -205,7 +206,7 @@ class Book:
 
 
 def cell_text(text: str) -> str:
-    """`text` as a cell may hold it: printable, no formula, cut in the middle at Excel's limit.
+    """Return `text` as a cell may hold it: printable, no formula, cut in the middle at Excel's limit.
 
     >>> cell_text("+3.5 %"), cell_text("- / -"), cell_text("+1+1"), cell_text("-cmd|x")
     ('+3.5 %', '- / -', "'+1+1", "'-cmd|x")
@@ -285,8 +286,9 @@ _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_
 
 
 def _field_of(name: str, values: list[Any]) -> Field:
-    """The column of a plain sheet: what its name says, times and sizes with the unit in the header; of other columns
-    what is in them.
+    """Return the column of a plain sheet: what its name says, times and sizes with the unit in the header.
+
+    The kind of other columns is that of what is in them.
     """
     title, unit, known = name.replace("_", " ").title(), unit_of(name), {type(plain(value)) for value in values}
     known.discard(type(None))

@@ -14,12 +14,12 @@ from tracker.timeline.contexts import ContextWork, Slots, slots_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.stacks import OpStacks, most_frequent_stacks
 
-_FRACTIONS: Final = (0.25, 0.5)
-"""Of the calls, for BY_CALLS."""
+_QUANTILES: Final = (0.25, 0.5)
+"""The quantile of the calls that each column of BY_CALLS takes."""
 
 
 def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
-    """Per step and op key: calls, host and device time, spread per call, device events launched by the op itself.
+    """Return a row per step and op key: calls, host and device time, spread per call, device events that it launched.
 
     Totals, min, max and squares count the outermost of nested instances of one key; calls and self count all. Host time
     counts in the step in which the op starts, device time in that of the device event, so that it agrees with the
@@ -73,7 +73,7 @@ def _host_columns(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np
 
 
 def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I64) -> dict[str, I64]:
-    """`counted`: the slots of `work` that count to the totals of their op key."""
+    """Return times and counts of the device per slot. `counted`: those of `work` that count to totals of an op key."""
     device = joined.events.device
     own = slots.at(joined.step, joined.op_key)
     slot = slots.at(work.slots.step[counted], work.contexts.op_key[work.slots.code[counted]])
@@ -108,20 +108,24 @@ def _spread(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np.bool_
 def _times_by_calls(joined: Joined, slots: Slots, slot: I64) -> dict[str, I64]:
     """Return the own time of the host per slot, had each call taken the lower quartile, or the median, of its calls.
 
-    What a few calls lose to the machine is not in them. slot: that of each op. MISSING beside a device.
+    Time that a few calls lose to the machine is in neither. slot: that of each op. MISSING beside a device, and where
+    a slot has no call.
     """
-    found = {name: np.full(len(slots), MISSING, dtype=np.int64) for name in BY_CALLS}
+    times = {name: np.full(len(slots), MISSING, dtype=np.int64) for name in BY_CALLS}
     if joined.on_device:
-        return found
+        return times
     calls = slots.counts(slot)
-    starts = np.cumsum(calls) - calls
-    own = sort_within(slot, joined.tree.self_ns())
+    # the calls of a slot lie side by side, the shortest first
+    self_ns = sort_within(slot, joined.tree.self_ns())
+    first = np.cumsum(calls) - calls
     called = np.flatnonzero(calls)
-    calls, starts = calls[called], starts[called]
-    for name, fraction in zip(BY_CALLS, _FRACTIONS, strict=True):
+    calls, first = calls[called], first[called]
+    for name, quantile in zip(BY_CALLS, _QUANTILES, strict=True):
         # linear between neighbours, as everywhere
-        place = fraction * (calls - 1)
-        low = np.floor(place).astype(np.int64)
-        below, above = own[starts + low], own[starts + np.minimum(low + 1, calls - 1)]
-        found[name][called] = np.rint(calls * (below + (above - below) * (place - low)))
-    return found
+        position = quantile * (calls - 1)
+        low = np.floor(position).astype(np.int64)
+        high = np.minimum(low + 1, calls - 1)
+        below, above = self_ns[first + low], self_ns[first + high]
+        time_per_call = below + (above - below) * (position - low)
+        times[name][called] = np.rint(calls * time_per_call)
+    return times

@@ -29,7 +29,7 @@ _TYPES: Final = {"half": "16 bit", "byte": "8 bit", "fp32": "32 bit", "fp64": "6
 
 
 def document(found: Advised, look: Look) -> Document:
-    """The report of `tracker advise`."""
+    """Return the report of `tracker advise`."""
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     label = short_labels([run["reference"]])[0]
@@ -67,7 +67,7 @@ def document(found: Advised, look: Look) -> Document:
 
 
 def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table:
-    """A row per piece of advice, and under it its evidence, what to do, and the lines of code."""
+    """Return a row per piece of advice, and under it its evidence, what to do, and the lines of code."""
 
     def text(item: Advice) -> str:
         status = f"{item.status}: " if item.status else ""
@@ -95,7 +95,7 @@ def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table
 
 
 def below(item: Advice) -> str:
-    """Evidence, remedies and code of a piece of advice, in sentences."""
+    """Return evidence, remedies and code of a piece of advice, in sentences."""
     evidence = "; ".join(one.words for one in item.numbers)
     parts = [f"{evidence[:1].upper()}{evidence[1:]}{' (a hint)' if item.confidence == 'hint' else ''}."]
     parts += [f"Do: {'; '.join(item.remedies[:_FEW])}." if item.remedies and item.status != GONE else ""]
@@ -108,7 +108,10 @@ def _tflops(row: Row) -> str:
 
 
 def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
-    """How near each operator with FLOPs comes to what the device can do; without rows where that was not asked."""
+    """Return how near each operator with FLOPs comes to what the device can do.
+
+    It has no rows where that was not chosen.
+    """
     rows = [] if efficiency is None else records(efficiency)
     columns = [
         OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),

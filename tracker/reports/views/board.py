@@ -25,7 +25,7 @@ _LEAST_AXIS = 0.05
 
 
 def document(board: Board, look: Look) -> Document:
-    """The report of `tracker board`."""
+    """Return the report of `tracker board`."""
     lines = records(board.tables["lines"])
     return Document(
         title=_title(board),
@@ -38,7 +38,7 @@ def document(board: Board, look: Look) -> Document:
 
 
 def _title(board: Board) -> str:
-    """What the board is of: its workload, or all, and its other filters."""
+    """Say what the board is of: its workload, or all, and its other filters."""
     chosen = board.options
     parts = [chosen.workload or "all workloads"]
     parts += [f"on {chosen.device}"] if chosen.device else []
@@ -59,7 +59,7 @@ def _late_words(late: Sequence[Row]) -> Iterator[str]:
 
 
 def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
-    """A row per track; where charts are drawn each has its course, and every cell leads to what it says."""
+    """Return a row per track; where charts are drawn each has its course, and every cell leads to what it says."""
     courses: dict[int, list[Row]] = {}
     for point in records(board.tables["points"]):
         courses.setdefault(point["line"], []).append(point)
@@ -119,7 +119,7 @@ def _tone(header: str, line: Row) -> str:
 
 
 def _verdict(line: Row) -> str:
-    """The verdict of the newest version, where there is something to say, and whether a user accepted it."""
+    """Return the verdict of the newest version, where there is something to say, and whether a user accepted it."""
     if not line["step_verdict"]:
         return ""
     verdict = verdict_or_why(line["step_verdict"], line["previous_change"])
@@ -127,14 +127,14 @@ def _verdict(line: Row) -> str:
 
 
 def _last_run_words(line: Row) -> str:
-    """When the newest run began, else its number: profiles without a clock have no date."""
+    """Return when the newest run began, else its number: profiles without a clock have no date."""
     if line["last_run_ns"]:
         return format_moment(line["last_run_ns"])
     return MISSING_TEXT if line["last_run_id"] is None else f"run:{line['last_run_id']}"
 
 
 def _point(point: Row) -> tuple[str, float | None, tuple[float, ...], str, str]:
-    """A version in the course of a track: its step, and the tone of its verdict where it is a change."""
+    """Return a version in the course of a track: its step, and the tone of its verdict where it is a change."""
     verdict = point["verdict"] or ""
     return point["version"], point["step_ns"], (), verdict, TONES.get(verdict, "")
 
@@ -192,7 +192,7 @@ def _last_run(line: Row) -> Target | None:
 
 
 def _link(line: Row) -> Target:
-    """The worst incident of a track, else the history of its step."""
+    """Return the worst incident of a track, else the history of its step."""
     if line["incident_id"] is not None:
         return Target("incident", (("ID", f"I-{line['incident_id']}"),))
     return _step_history(line)
@@ -203,7 +203,7 @@ def _change(value: float | None) -> str:
 
 
 def _course(points: Sequence[Row]) -> str:
-    """The step over the versions; changes below a twentieth are drawn as none."""
+    """Return the step over the versions; changes below a twentieth are drawn as none."""
     values = [point["step_ns"] for point in points]
     known = [value for value in values if value is not None]
     if known and max(known) - min(known) < _LEAST_AXIS * max(known):

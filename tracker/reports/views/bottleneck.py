@@ -23,14 +23,14 @@ _WORTH_SAYING: Final = 0.05
 
 
 def short(found: Bottleneck) -> str:
-    """The class in words; what can still be said where it is not known."""
+    """Return the class in words; what can still be said where it is not known."""
     if found.bound is not None:
         return _CLASSES[found.bound]
     return "not classified" if found.data_loading_share is None else "not input bound"
 
 
 def changed(diff: Diff) -> bool | None:
-    """Whether the class differs; None where it is not known on both sides."""
+    """Return whether the class differs; None where it is not known on both sides."""
     if diff.bottlenecks is None:
         return None
     before, after = diff.bottlenecks
@@ -38,7 +38,7 @@ def changed(diff: Diff) -> bool | None:
 
 
 def sentence(found: Bottleneck) -> str:
-    """The class with its numbers, and what is missing."""
+    """Say the class with its numbers, and what is missing."""
     parts = _parts(found)
     text = short(found) + (f": {'; '.join(parts)}" if parts else "")
     outside = found.outside_steps_share
@@ -90,7 +90,7 @@ def _parts(found: Bottleneck) -> list[str]:
 
 
 def record(found: Bottleneck | None) -> dict[str, Any] | None:
-    """A bottleneck by name: its class, quotients, what is missing, the thresholds."""
+    """Return a bottleneck by name: its class, quotients, what is missing, the thresholds."""
     if found is None:
         return None
     numbers = (
@@ -102,7 +102,7 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
 
 
 def rows(*found: Bottleneck) -> list[Row]:
-    """The same for tables of values: a row per side, each with its name where there are two."""
+    """Return the same for tables of values: a row per side, each with its name where there are two."""
     made = []
     for side, one in zip(("baseline", "candidate"), found, strict=False):
         limits = [f"{name.replace('_', ' ')} {percent(value)}" for name, value in one.thresholds.items()]

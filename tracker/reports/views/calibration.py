@@ -22,7 +22,7 @@ _ROWS: Final = 5
 
 
 def document(calibration: Calibration, look: Look) -> Document:
-    """What is found with how many runs, and whether the thresholds give few false verdicts."""
+    """Return what is found with how many runs, and whether the thresholds give few false verdicts."""
     where = ", ".join(filter(None, (calibration.workload, calibration.device, calibration.configuration)))
     splits = f"{counted(calibration.windows, 'window')} of neighbours, {counted(calibration.splits, 'split')}"
     counts = f"{counted(len(calibration.run_ids), 'run')} of {', '.join(calibration.versions)}"
@@ -92,7 +92,7 @@ def _cut(made: Table) -> Table:
 
 
 def _power(calibration: Calibration) -> Table:
-    """A row per series, a column per number of runs."""
+    """Return a row per series, a column per number of runs."""
     found: dict[int, list[Row]] = {}
     for row in records(calibration.tables["power"]):
         found.setdefault(row["series_id"], []).append(row)
@@ -113,7 +113,7 @@ def _power(calibration: Calibration) -> Table:
 
 
 def _false(calibration: Calibration, look: Look) -> Table:
-    """False verdicts of a comparison at the threshold in use; with details at every smallest change that was tried."""
+    """Return the false verdicts of a comparison at the threshold in use, with details at every one that was tried."""
     tried = records(calibration.tables["ratios"])
     ratios = list(dict.fromkeys(row["min_ratio"] for row in tried))
     found = {(row["kind"], row["min_ratio"]): f"{row['mean_false']:.2f}" for row in tried}
@@ -145,7 +145,7 @@ def _false(calibration: Calibration, look: Look) -> Table:
 
 
 def _is_loud(row: Row) -> bool:
-    """Whether the threshold in use lets too many false verdicts through for a kind of series."""
+    """Return whether the threshold in use lets too many false verdicts through for a kind of series."""
     return row["proposed_ratio"] is None or row["proposed_ratio"] > row["used_ratio"]
 
 

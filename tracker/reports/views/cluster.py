@@ -177,7 +177,7 @@ def _value(row: Row, name: str) -> str:
 
 
 def document(found: Cluster, look: Look) -> Document:
-    """The report of `tracker cluster`."""
+    """Return the report of `tracker cluster`."""
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     hosts = len({host for host in found.tables["ranks"].listed("host") if host})
@@ -221,8 +221,8 @@ def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
 
 
 def _links(found: Cluster, section: str, rows: list[Row]) -> Iterator[Target | None]:
-    """Where the numbers of each row lead: a step or stage of the run, the history of an operator, or the rank that it
-    names beside its nearest peer.
+    """Yield where the numbers of each row lead: a step or stage of the run, the history of an operator, or the rank
+    that it names beside a peer.
     """
     number, workload = found.run.get("run_id"), found.run.get("workload")
     ranks = records(found.tables["ranks"])
@@ -243,17 +243,24 @@ def _links(found: Cluster, section: str, rows: list[Row]) -> Iterator[Target | N
 
 
 def _peer(ranks: list[Row], rank: int | None) -> int | None:
-    """The rank of the same stage whose own time is nearest to that of all peers, without a verdict; None for none."""
+    """Return the rank without a verdict, of the stage of `rank`, that is most like all peers by its own time, or None.
+
+    Such a rank is what `rank` is best compared with.
+    """
+    if rank is None:
+        return None
     stage = next((row["stage"] for row in ranks if row["rank"] == rank), None)
-    able = [row for row in ranks if row["rank"] != rank and row["stage"] == stage and row["own_ratio"]]
-    peers = [row for row in able if not row["verdict"]] if rank is not None else []
-    return min(peers, key=lambda row: abs(row["own_ratio"] - 1.0))["rank"] if peers else None
+    peers = []
+    for row in ranks:
+        is_usual = row["own_ratio"] and not row["verdict"]
+        if is_usual and row["rank"] != rank and row["stage"] == stage:
+            peers.append(row)
+    nearest = min(peers, key=lambda row: abs(row["own_ratio"] - 1.0), default=None)
+    return None if nearest is None else nearest["rank"]
 
 
 def _matters(section: str, rows: Columns) -> bool:
-    """Whether a section says something that the headline does not: stages where there are several, links with a
-    verdict.
-    """
+    """Return whether a section says something that the headline does not: several stages, links with a verdict."""
     if section == "links":
         return any(rows.listed("verdict"))
     if section == "pipeline":
@@ -262,7 +269,7 @@ def _matters(section: str, rows: Columns) -> bool:
 
 
 def _table(section: str, rows: Columns, limit: int | None) -> Table:
-    """The columns that say something."""
+    """Return the rows of a section, with the columns that say something in any."""
     kept = records(rows.head(limit))
     known = [
         one for one in _SHAPES[section] if not kept or any(one.cell(row) not in ("", MISSING_TEXT) for row in kept)
@@ -272,7 +279,7 @@ def _table(section: str, rows: Columns, limit: int | None) -> Table:
 
 
 def _map(found: Cluster, look: Look) -> Lines:
-    """A character per rank: the darker, the longer its own time beside that of its peers."""
+    """Draw a character per rank: the darker, the longer its own time beside that of its peers."""
     rows = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
     lines = []
     for stage in dict.fromkeys(row["stage"] for row in rows):
@@ -290,7 +297,7 @@ def _map(found: Cluster, look: Look) -> Lines:
 
 
 def _heat_map(found: Cluster) -> HeatMap | None:
-    """Each rank in each step, of many steps the median of some; of many ranks each by the median over its steps."""
+    """Draw each rank in each step, of many steps the median of some; of many ranks each by the median of its steps."""
     ranks = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
     number = found.run.get("run_id")
     if len(ranks) < 2:
@@ -317,7 +324,7 @@ def _heat_map(found: Cluster) -> HeatMap | None:
 
 
 def _step_cell(rank: int, steps: list[int], own: Mapping[tuple[int, int], Row], number: int | None) -> HeatCell:
-    """The cell of a rank in one step, or in several by their median."""
+    """Return the cell of a rank in one step, or in several by their median."""
     rows = [own[rank, step] for step in steps if (rank, step) in own]
     ratios = [row["own_ratio"] for row in rows if row["own_ratio"] is not None]
     ratio = median(ratios) if ratios else None

@@ -59,7 +59,7 @@ _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at th
 
 
 def document(diff: Diff, look: Look) -> Document:
-    """The first screen has the step, the causes and what else changed; a tree that was chosen takes their place."""
+    """Return the step, the causes and what else changed, or the tree that was chosen in place of these."""
     found = diff.explanation
     total = found.delta_ns or 0.0
     tone = cells.TONES.get(found.verdict or "", "") or ("" if found.verdict else "worse" if total > 0 else "better")
@@ -92,8 +92,8 @@ def document(diff: Diff, look: Look) -> Document:
 
 
 def _verdict_beside(headline: str, verdict: str | None) -> str:
-    """The verdict of the step as it stands beside a headline: none that is no change where the headline also names
-    other operators, for they changed.
+    """Return the verdict of the step as it stands beside a headline: none that is no change where the headline also
+    names other operators, for they changed.
     """
     is_of_step = verdict in CHANGED or FACTS not in headline
     return verdict or "" if is_of_step else ""
@@ -151,8 +151,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
 
 
 def heads(labels: list[str]) -> list[Column]:
-    """The columns of two sides: their labels, of paths the folder that differs; `baseline` and `candidate` where these
-    do not differ, or in short where they are too long to.
+    """Return the columns of two sides: their labels, of paths the folder that differs.
+
+    They are `baseline` and `candidate` where these do not differ, and in short where they are too long to differ.
 
     >>> [column.header for column in heads(["h100/a.json.gz", "mi300/a.json.gz"])]
     ['h100', 'mi300']
@@ -169,7 +170,7 @@ def heads(labels: list[str]) -> list[Column]:
 
 
 def _step(diff: Diff) -> Table:
-    """The parts of a step on both sides, which add up to it; below, what is no part of it."""
+    """Return the parts of a step on both sides, which add up to it; below, what is no part of it."""
     found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
     sides = (found.baseline_ns, found.candidate_ns)
     unit = time_unit(*sides, found.delta_ns, *(part.delta_ns for part in found.parts))
@@ -224,18 +225,20 @@ def _step(diff: Diff) -> Table:
 
 
 def _differs(mean: Row, median: Row) -> bool:
-    """Whether the mean step says something else than the median: slow steps among others."""
+    """Return whether the mean step says something else than the median: slow steps among others."""
     pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in SIDES]
     return any(one and other and abs(one / other - 1.0) > 0.05 for one, other in pairs)
 
 
 def _has_causes(diff: Diff) -> bool:
-    """Whether something carries the change other than the step that no source splits, which stands there already."""
+    """Return whether something carries the change other than the step that no source splits, which stands there
+    already.
+    """
     return any(row.metric != "whole_ns" for row in diff.explanation.contributions)
 
 
 def _causes(diff: Diff) -> Table:
-    """What carries the change, each cause once; the rows add up to the change of the step."""
+    """Return what carries the change, each cause once; the rows add up to the change of the step."""
     found = diff.explanation
     rows = found.contributions
     # parts of next to nothing, and of what cancels, are larger than the whole
@@ -275,7 +278,7 @@ def _causes(diff: Diff) -> Table:
 
 
 def _of_change(share: float | None) -> str:
-    """A part of the change; below 1 % with a decimal.
+    """Return a part of the change; below 1 % with a decimal.
 
     >>> _of_change(0.713), _of_change(0.0045), _of_change(-0.0001), _of_change(25.0)
     ('71 %', '0.4 %', '0.0 %', '')
@@ -304,7 +307,7 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
 
 
 def _why(row: Contribution) -> str:
-    """Slower or more often, with the numbers that show it."""
+    """Say slower or more often, with the numbers that show it."""
     if row.kind in ("others", "rest", "whole") or row.why in ("new", "gone"):
         return row.why
     if row.why in ("more calls", "fewer calls"):
@@ -318,7 +321,7 @@ def _why(row: Contribution) -> str:
 
 
 def _environment(diff: Diff, look: Look) -> Table:
-    """What else differs between the two sides."""
+    """Return what else differs between the two sides."""
     rows = records(diff.tables["environment"])
     if not rows:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
@@ -331,7 +334,7 @@ def _environment(diff: Diff, look: Look) -> Table:
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:
-    """What was found, what users accepted, and what else to know."""
+    """Yield what was found, what users accepted, and what else to know."""
     judgement = diff.judgement
     if judgement is not None and judgement.judged:
         counts = Counter(dict(judgement.counts))
@@ -363,7 +366,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
 
 
 def _too_small(diff: Diff) -> Iterator[str]:
-    """How many operators came or went without a verdict, so that the counts are those of the rows."""
+    """Say how many operators came or went without a verdict, so that the counts are those of the rows."""
     rows = diff.tables["ops"].rows("status", "verdict")
     left = Counter(status for status, verdict in rows if verdict not in CHANGED)
     found = [f"{left[status]} {word}" for status, word in ((ADDED, "new"), (REMOVED, "gone")) if left[status]]
@@ -372,7 +375,7 @@ def _too_small(diff: Diff) -> Iterator[str]:
 
 
 def _replaced(diff: Diff) -> Iterator[str]:
-    """A sentence per replacement: what went, what came, and the net."""
+    """Yield a sentence per replacement: what went, what came, and the net."""
     for rename in diff.explanation.renames:
         unit = time_unit(rename.removed_ns, rename.added_ns)
         times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
@@ -385,7 +388,7 @@ def _replaced(diff: Diff) -> Iterator[str]:
 
 
 def question(diff: Diff) -> list[str]:
-    """The options of the question, as on the command line."""
+    """Return the options of the question, as on the command line."""
     chosen = diff.options
     words = options_of(
         chosen, ("--only", ",".join(chosen.only)), ("--by", chosen.tree), ("--depth", chosen.depth),

@@ -36,7 +36,7 @@ _RANGES: Final = 10
 
 
 def document(findings: Findings, look: Look) -> Document:
-    """Whether this can be ingested, as what, and what would be missing; then the captures and runs, and why."""
+    """Say whether this can be ingested, as what, and what would be missing; then the captures and runs, and why."""
     captures = findings.captures
     files = sum(kind.count for kind in findings.unclaimed)
     passed = findings.passed_over
@@ -100,7 +100,7 @@ def _blocks(findings: Findings, look: Look) -> list[Block]:
 
 
 def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
-    """A row per capture; what all share stands above, and counts that no capture has get no column."""
+    """Return a row per capture; what all share stands above, and counts that no capture has get no column."""
     counts = [word for word in _COUNTS if any(word in one.counts for one in captures)]
     shared = [title for title, text in _TRAITS.items() if len(captures) > 1 and len(set(map(text, captures))) == 1]
     differing = [text for title, text in _TRAITS.items() if title not in shared]
@@ -128,7 +128,7 @@ def _captures(captures: Sequence[CaptureFound], limit: int | None) -> Table:
 
 
 def _runs(runs: Sequence[RunFormed]) -> list[str]:
-    """A line per run that an ingest would form; runs of one file that are alike are one line."""
+    """Return a line per run that an ingest would form; runs of one file that are alike are one line."""
     home = _home([path for run in runs for path in run.paths])
     alike: dict[tuple[object, ...], list[RunFormed]] = {}
     for place, run in enumerate(runs):
@@ -149,7 +149,10 @@ def _runs(runs: Sequence[RunFormed]) -> list[str]:
 
 
 def _lacks(captures: Sequence[CaptureFound]) -> list[str]:
-    """What stays empty, why, and what to do; equal ones of several captures are one line, those without remedy last."""
+    """Return what stays empty, why, and what to do.
+
+    Equal ones of several captures are one line; those without a remedy are last.
+    """
     found = Counter(lack for one in captures for lack in one.lacks)
     alike: dict[tuple[str, str], dict[str, str]] = {}
     for lack, count in sorted(found.items(), key=lambda pair: not pair[0].remedy):
@@ -165,12 +168,12 @@ def _lacks(captures: Sequence[CaptureFound]) -> list[str]:
 
 
 def _home(paths: Sequence[str]) -> Path:
-    """The folder that all of `paths` lie in."""
+    """Return the folder that all of `paths` lie in."""
     return Path(os.path.commonpath([str(Path(path).parent) for path in paths])) if paths else Path()
 
 
 def _name(paths: Sequence[str], home: Path, most: int = 1) -> str:
-    """The files of a capture in a few words, below `home`: up to `most` of them, else those of a folder."""
+    """Return the files of a capture in a few words, below `home`: up to `most` of them, else those of a folder."""
     if len(paths) <= most:
         return ", ".join(str(Path(path).relative_to(home)) for path in paths)
     folder = _home(paths)

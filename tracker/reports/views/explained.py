@@ -121,18 +121,24 @@ def describe_event(one: Row) -> str:
 
 
 def what_to_do(advice: Iterable[Advice], finding: Row) -> Lines:
-    """What could undo the regression `finding`, each piece once."""
+    """List what could undo the regression `finding`, each piece once."""
     sides = [("side", str(finding[name])) for name in ("good_version", "version") if finding[name]]
     link = Target("advice", (*sides, ("--workload", str(finding["workload"]))))
     return Lines("What to do", tuple(dict.fromkeys(item.sentence for item in advice)), is_wrapped=True, link=link)
 
 
 def _sentence(test: Row) -> str:
-    """What a test measured, and its limit."""
-    set_by = f" ({test['limit_from']})" if test["limit_from"] not in (None, "default") else ""
+    """Say what a test measured, its limit, and who set that."""
+    sentence = str(test["meaning"])
     value, limit = (format_value(test["test"], test[name]) for name in ("value", "limit"))
-    bound = "at most" if test["test"] == "q" else "at least"
-    return f"{test['meaning']}{f': {value}' if value else ''}{f', {bound} {limit}' if limit else ''}{set_by}"
+    if value:
+        sentence += f": {value}"
+    if limit:
+        bound = "at most" if test["test"] == "q" else "at least"
+        sentence += f", {bound} {limit}"
+    if test["limit_from"] not in (None, "default"):
+        sentence += f" ({test['limit_from']})"
+    return sentence
 
 
 def format_value(test: str, value: float | None) -> str:
@@ -145,7 +151,7 @@ def format_value(test: str, value: float | None) -> str:
 
 
 def _runs(found: ExplainedFinding, finding: Row, look: Look) -> Table:
-    """The runs from old to new; of a first screen the newest of the baseline, and those that showed the change."""
+    """Return the runs from old to new; on a first screen the newest of the baseline, and those that show the change."""
     rows = records(found.tables["runs"])
     text = form(finding["unit"], [row["value"] for row in rows])
     sides = [[row for row in rows if row["side"] == side] for side in ("baseline", "candidate")]

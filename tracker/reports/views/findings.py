@@ -59,7 +59,10 @@ _SCREEN_INCIDENTS: Final = 3
 
 
 def document(found: Findings, look: Look) -> Document:
-    """The track, if all are of one; a table per incident with what adds up to its change of the step, then suspects."""
+    """Return a table per incident with what adds up to its change of the step, then suspects.
+
+    The title names the track, if all are of one.
+    """
     incidents, rows = records(found.tables["incidents"]), records(found.tables["findings"])
     suspects = [row for row in rows if row["incident_id"] is None]
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
@@ -96,7 +99,7 @@ def document(found: Findings, look: Look) -> Document:
 
 
 def _more(count: int) -> tuple[str, ...]:
-    """How many tracks wait for runs beside those that are named."""
+    """Say how many tracks wait for runs beside those that are named."""
     return (
         (f"{counted(count, 'more track')} wait{'s' if count == 1 else ''} for runs: tracker board.",)
         if count > 0
@@ -105,13 +108,13 @@ def _more(count: int) -> tuple[str, ...]:
 
 
 def to_settle(name: str, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The commands that settle an incident or a finding, where one of `rows` is open."""
+    """Return the commands that settle an incident or a finding, where one of `rows` is open."""
     is_open = any(row["state"] in ("new", "persisting") for row in rows)
     return [f'tracker {word} {name} --reason "..."' for word in ("ack", "expect")] if is_open else []
 
 
 def where_of(row: Mapping[str, Any]) -> str:
-    """The track of a row, in words."""
+    """Return the track of a row, in words."""
     return ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
 
 
@@ -125,7 +128,7 @@ def _narrowed(found: Findings) -> bool:
 
 
 def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], suspects: Sequence[Row]) -> str:
-    """What matters most."""
+    """Say what matters most."""
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
     if new:
         own = [row for row in rows if row["incident_id"] == new[0]["incident_id"]]
@@ -156,7 +159,7 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
 
 
 def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
-    """What an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
+    """Say what an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
 
     The step goes first where it moved, whatever its verdict, for that is what people notice.
     """
@@ -188,7 +191,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 
 
 def name_of(row: Mapping[str, Any]) -> str:
-    """The name of a finding; what replaced what, in short."""
+    """Return the name of a finding; what replaced what, in short."""
     return shorten(replaced_name(row["name"]) if REPLACED_BY in str(row["name"]) else readable(row["name"]), _NAME)
 
 
@@ -202,19 +205,19 @@ def series_words(row: Mapping[str, Any]) -> str:
 
 
 def verdict_of(row: Mapping[str, Any]) -> str:
-    """The verdict of a finding in a word."""
+    """Return the verdict of a finding in a word."""
     if row["change"] == MACHINE:
         return "DRIFT"
     return CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
-    """The change of a finding, or that it came or went."""
+    """Return the change of a finding, or that it came or went."""
     return CHANGES.get((row["direction"], row["change"])) or format_diff(row["ratio"])
 
 
 def state_text(row: Mapping[str, Any]) -> str:
-    """The state of a finding: until when it is muted, or since when it is over."""
+    """Return the state of a finding: until when it is muted, or since when it is over."""
     if row["state"] == "muted":
         end = row["until_version"] or (format_moment(row["until_ns"])[:10] if row["until_ns"] else "")
         return f"muted until {end}" if end else "muted"
@@ -222,7 +225,7 @@ def state_text(row: Mapping[str, Any]) -> str:
 
 
 def explanation(incident: Row, own: Sequence[Row] = ()) -> str:
-    """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
+    """Say how the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out.
 
     `own`: the findings beside the sentence.
     """
@@ -290,7 +293,7 @@ def _blocks(
 
 
 def changed_with(environment: Sequence[Row], most: int | None = None) -> tuple[str, ...]:
-    """A sentence on what else changed: `most` of it, None for all; none where nothing did."""
+    """Say what else changed: `most` of it, None for all; none where nothing did."""
     changed = [f"{row['key']} {row['before'] or MISSING_TEXT} -> {row['after'] or MISSING_TEXT}" for row in environment]
     hidden = 0 if most is None else len(changed) - most
     more = [f"{hidden} more: --details"] if hidden > 0 else []
@@ -298,7 +301,7 @@ def changed_with(environment: Sequence[Row], most: int | None = None) -> tuple[s
 
 
 def _word(incident: Row, own: Sequence[Row]) -> str:
-    """What an incident is in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter; renamed
+    """Name an incident in a word: ADDED or REMOVED where it is nothing else, and costs too little to matter; renamed
     where it is names alone.
     """
     if own and all(row["change"] == MACHINE for row in own):
@@ -311,7 +314,7 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
 
 
 def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool = False) -> Table:
-    """A line per finding, the step first, then by their part in its change; `below` of a row stands under it."""
+    """Return a line per finding, the step first, then by their part in its change; `below` of a row stands under it."""
     ranked = sorted(_once(rows), key=lambda row: (row["kind"] != "run", -abs(row["share_of_change"] or 0.0)))
     shown = ranked if limit is None else ranked[:limit]
     state = of("version", str) if suspects else state_text
@@ -348,14 +351,16 @@ def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: boo
 
 
 def _link(row: Row) -> Target:
-    """The finding, or the series of a suspect, which is none yet."""
+    """Return the finding, or the series of a suspect, which is none yet."""
     if row["finding_id"] is None:
         return Target("history", (("KEY", str(row["series_id"])),))
     return Target("finding", (("ID", str(row["finding_id"])),))
 
 
 def _once(rows: Sequence[Row]) -> list[Row]:
-    """The rows with one for all that are the step under another name: its mean, and E2E where all of it is captured."""
+    """Return the rows with one for all that are the step under another name: its mean, and E2E where all of it is
+    captured.
+    """
     wholes = {row["name"]: row for row in rows if row["kind"] == "run"}
     step, ends = wholes.get("step"), ("baseline_value", "candidate_value")
     if step is None:

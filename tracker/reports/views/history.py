@@ -54,7 +54,7 @@ _LAST: Final = (30, 100)
 
 
 def document(history: History, look: Look) -> Document:
-    """Where the newest version stands, then a line per version, or a line per series where there are several."""
+    """Return where the newest version stands, then a line per version, or a line per series where there are several."""
     series, points = records(history.tables["series"]), points_of(history)
     if len(series) != 1:
         return _of_several(history, series, points, look)
@@ -82,10 +82,12 @@ def document(history: History, look: Look) -> Document:
 
 
 def points_of(history: History) -> dict[int, list[Row]]:
-    """The points of each series in the order of versions; each also with `previous`, the last version before it that
-    has a value, `vs_previous`, the change against that, `calls_before`, its calls, `commit_before`, the last commit
-    that was named before, and `left`, of a point that is back at an older level, the version that had left it. No
-    version of a branch follows another one: `vs_previous` is the change against the main line there.
+    """Return the points of each series in the order of versions.
+
+    Each also has `previous`, the last version before it that has a value, `vs_previous`, the change against that,
+    `calls_before`, its calls, `commit_before`, the last commit that was named before, and `left`, of a point that is
+    back at an older level, the version that had left it. No version of a branch follows another one: `vs_previous` is
+    the change against the main line there.
     """
     branches = {row["series_id"] for row in records(history.tables["series"]) if branch_of(str(row["workload"]))}
     found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.tables["series"])}
@@ -111,7 +113,7 @@ def points_of(history: History) -> dict[int, list[Row]]:
 
 
 def series_title(series: Row) -> str:
-    """The name of a series, with its shapes or the like, and what it measures."""
+    """Return the name of a series, with its shapes or the like, and what it measures."""
     if series["kind"] == "run":
         name = "step time" if series["name"] == "step" else cells.readable(series["name"])
         return " ".join(filter(None, (name, cells.part_of(series))))
@@ -121,8 +123,8 @@ def series_title(series: Row) -> str:
 
 
 def _place(series: Row) -> dict[str, str]:
-    """Where a series was measured: workload, device, each key of its configuration with its value, and of whole runs
-    how, where it was not in a profiler's trace.
+    """Return where a series was measured: workload, device, each key of its configuration with its value, and of whole
+    runs how, where it was not in a profiler's trace.
     """
     place = {"workload": str(series["workload"]), "device": str(series["device"])}
     place |= dict(cells.pairs(str(series["configuration"])))
@@ -135,7 +137,7 @@ def _where(place: dict[str, str]) -> str:
 
 
 def _headline(series: Row, points: Sequence[Row]) -> str:
-    """Where the newest version stands, and with which versions lasting changes came."""
+    """Say where the newest version stands, and with which versions lasting changes came."""
     text = cells.form(series["unit"], [point["value"] for point in points])
     newest = points[-1]
     if newest["value"] is None:
@@ -178,7 +180,7 @@ def _why_nothing_lasts(points: Sequence[Row]) -> str:
 
 
 def _versions(history: History, series: Row, points: Sequence[Row], look: Look) -> Table:
-    """A line per version; with details also what its verdict rests on."""
+    """Return a line per version; with details also what its verdict rests on."""
     shown = points if look.details else points[-_ROWS:]
     values = [point["value"] for point in points]
     text = cells.form(series["unit"], values)
@@ -249,7 +251,7 @@ def _word(point: Row) -> str:
 
 
 def _verdict(point: Row) -> str:
-    """The verdict where there is something to say, and which older level a version came back to."""
+    """Return the verdict where there is something to say, and which older level a version came back to."""
     word = _word(point)
     if word and point["since"]:
         return f"{word} (since {point['since']})"
@@ -261,13 +263,13 @@ def _verdict(point: Row) -> str:
 
 
 def _corrected(point: Row) -> str:
-    """The change without machine-wide drift, where that differs from the raw one by more than rounding; else ""."""
+    """Return the change without machine-wide drift; "" where it is the raw one but for rounding."""
     corrected = _change(point, "judged_change")
     return corrected if corrected not in (MISSING_TEXT, format_diff(point["change"])) else ""
 
 
 def _what_else(point: Row) -> str:
-    """Exact facts of a version, what else changed with it, and that it slowed down gradually."""
+    """Return exact facts of a version, what else changed with it, and that it slowed down gradually."""
     calls, gradual = "", ""
     ends = [cells.number(point[name]) for name in ("calls_before", "calls")]
     if MISSING_TEXT not in ends and ends[0] != ends[1] and "calls" not in point["facts"]:
@@ -414,7 +416,7 @@ def _head(point: Row, start_ns: int | None) -> str:
 
 
 def _markers_of(point: Row, *, is_single: bool) -> Iterator[Marker]:
-    """Return what came with a version; where a level begins is said of a single series."""
+    """Yield what came with a version; where a level begins is said of a single series."""
     if is_single and point["change_point"]:
         yield Marker("level", f"{point['version']}: a level begins")
     if point["environment"]:
@@ -436,7 +438,7 @@ def _diff_with_previous(series: Row) -> Callable[[Row], Target | None]:
 
 
 def _choices(history: History, *, is_mixed: bool) -> Iterator[Choices]:
-    """Return the other ways to see a chart: how many versions, where they stand, and how the axis goes."""
+    """Yield the other ways to see a chart: how many versions, where they stand, and how the axis goes."""
     chosen = history.options
     has_ends = chosen.from_version is not None or chosen.to_version is not None
     ranges = []
@@ -531,8 +533,10 @@ def _overview(
     *,
     is_joined: bool = False,
 ) -> Table:
-    """A line per series; `differing`: keys of the configuration in which they differ, `is_joined`: in one column,
-    for a narrow terminal.
+    """Return a line per series.
+
+    `differing`: keys of the configuration in which they differ; `is_joined`: these stand in one column, for a narrow
+    terminal.
     """
     pinned = printable(history.pinned) if history.pinned else None
     rows = []

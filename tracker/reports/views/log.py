@@ -45,7 +45,7 @@ class Part(Struct, frozen=True):
 
 
 def document(log: Log, look: Look) -> Document:
-    """The newest version against the baseline, then the log."""
+    """Return the newest version against the baseline, then the log."""
     columns = records(log.tables["columns"])
     if not columns:
         headline = f"No active run of {log.workload} has a number to show"
@@ -80,7 +80,7 @@ def document(log: Log, look: Look) -> Document:
 
 
 def cell_tone(diff: float | None, higher_is_better: bool) -> str:
-    """Whether a change is `better` or `worse`, as far as it shows.
+    """Return whether a change is `better` or `worse`, as far as it shows.
 
     >>> cell_tone(0.1, True), cell_tone(0.1, False), cell_tone(0.0001, True), cell_tone(None, True)
     ('better', 'worse', '', '')
@@ -91,7 +91,7 @@ def cell_tone(diff: float | None, higher_is_better: bool) -> str:
 
 
 def short_names(columns: Sequence[Row]) -> list[str]:
-    """What differs between the columns, but for the unit; "" where there is only one."""
+    """Return what differs between the columns, but for the unit; "" where there is only one."""
     _, differing = _parts(columns)
     return [
         " ".join(MEASURES[column["measure"]] if part.key == "unit" else part.words for part in parts if part.words)
@@ -100,8 +100,9 @@ def short_names(columns: Sequence[Row]) -> list[str]:
 
 
 def _parts(columns: Sequence[Row]) -> tuple[list[Part], list[list[Part]]]:
-    """What makes all `columns`, then what else makes each: its configuration, device, measure, profiler and scope. What
-    is counted of a job of one process is per rank and total alike, so that it goes with the others.
+    """Return what makes all `columns`, then what else makes each: configuration, device, measure, profiler and scope.
+
+    What is counted of a job of one process is per rank and total alike, so that it goes with the others.
     """
     scopes = {str(column["scope"]) for column in columns if column["scope"]}
     only = scopes.pop() if len(scopes) == 1 else ""
@@ -122,7 +123,7 @@ def _parts(columns: Sequence[Row]) -> tuple[list[Part], list[list[Part]]]:
 
 
 def _sentence(parts: Sequence[Part]) -> str:
-    """Parts in words, as the title of a column has them."""
+    """Return parts in words, as the title of a column has them."""
     text = ""
     for part, before in zip(parts, [None, *parts], strict=False):
         glue = " " if part.key == "profiler" and before is not None and before.key == "unit" else ", "
@@ -131,47 +132,60 @@ def _sentence(parts: Sequence[Part]) -> str:
 
 
 def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
-    """The newest version of each column against the baseline: a sentence, a verdict, a tone."""
-    better = {column["column"]: bool(column["higher_is_better"]) for column in columns}
+    """Compare the newest version of each column with the baseline: a sentence, a verdict, a tone."""
     newest = {cell["column"]: cell for cell in records(log.tables["cells"])}
-    first = {cell["column"]: cell["version"] for cell in reversed(records(log.tables["cells"]))}
+    first_version = {cell["column"]: cell["version"] for cell in reversed(records(log.tables["cells"]))}
     if len(columns) == 1:
         (cell,) = newest.values()
-        unit = "" if columns[0]["unit"] in ("ns", "bytes") else f" {columns[0]['unit']}"
-        baseline = log.baseline or first[cell["column"]]
-        ends = {baseline: cell["baseline_diff"], cell["previous_version"]: cell["previous_diff"]}
-        changes = [f"{format_diff(diff)} against {name}" for name, diff in ends.items()
-                   if diff is not None and name not in (None, cell["version"])]  # fmt: skip
-        verdict = str(cell["verdict"]) if cell["verdict"] in CHANGED else ""
-        text = f"{cell['version']} is at {_text(columns[0], [cell])(cell['value'])}{unit}"
-        tone = cells.TONES.get(verdict) or cell_tone(cell["baseline_diff"], better[cell["column"]])
-        return f"{text}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+        return _answer_of_one(columns[0], cell, log.baseline or first_version[cell["column"]])
     alone = "without another version"
-    without = {number for number, cell in newest.items()
-               if cell["baseline_diff"] is None or cell["version"] == (log.baseline or first[number])}  # fmt: skip
-    sides = Counter(
-        alone if number in without
-        else "within 1 %" if cells.is_small(cell["baseline_diff"])
-        else cell_tone(cell["baseline_diff"], better[number])
-        for number, cell in newest.items()
-    )  # fmt: skip
-    counts = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    of = f" of each of {len(columns)} columns"
+    is_alone = {}
+    sides: Counter[str] = Counter()
+    for column in columns:
+        number = column["column"]
+        cell = newest[number]
+        is_alone[number] = cell["baseline_diff"] is None or cell["version"] == (log.baseline or first_version[number])
+        if is_alone[number]:
+            sides[alone] += 1
+        elif cells.is_small(cell["baseline_diff"]):
+            sides["within 1 %"] += 1
+        else:
+            sides[cell_tone(cell["baseline_diff"], bool(column["higher_is_better"]))] += 1
+    of_each = ""
     if len(columns) <= _NAMED:
-        of, named = "", zip(short_names(columns), (column["column"] for column in columns), strict=True)
-        counts = [
-            f"{name} {alone if at in without else format_diff(newest[at]['baseline_diff'])}" for name, at in named
-        ]
-    found = Counter(cell["verdict"] for cell in newest.values())
-    verdicts = ", ".join(f"{found[word]} {word}" for word in CHANGED if found[word])
+        changes = []
+        for name, column in zip(short_names(columns), columns, strict=True):
+            number = column["column"]
+            change = alone if is_alone[number] else format_diff(newest[number]["baseline_diff"])
+            changes.append(f"{name} {change}")
+    else:
+        of_each = f" of each of {len(columns)} columns"
+        changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
+    verdicts = Counter(cell["verdict"] for cell in newest.values())
+    named = ", ".join(f"{verdicts[word]} {word}" for word in CHANGED if verdicts[word])
+    judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
-    judged = f"; of these {verdicts}" if verdicts else ""
-    return f"The newest version{of} against {baseline}: {', '.join(counts)}{judged}", "", ""
+    return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
 
 
-def _text(column: Row, found: Sequence[Row]) -> Callable[[float | None], str]:
-    """How the values of a column are written: in one unit."""
-    values = [cell["value"] for cell in found]
+def _answer_of_one(column: Row, newest: Row, baseline: str) -> tuple[str, str, str]:
+    """Return what `_answer` does, of a log with one column; `newest`: its newest cell."""
+    unit = "" if column["unit"] in ("ns", "bytes") else f" {column['unit']}"
+    # the version before can be the baseline, too
+    diffs = {baseline: newest["baseline_diff"], newest["previous_version"]: newest["previous_diff"]}
+    changes = []
+    for version, diff in diffs.items():
+        if diff is not None and version not in (None, newest["version"]):
+            changes.append(f"{format_diff(diff)} against {version}")
+    format_value = _value_format(column, [newest["value"]])
+    sentence = f"{newest['version']} is at {format_value(newest['value'])}{unit}"
+    verdict = str(newest["verdict"]) if newest["verdict"] in CHANGED else ""
+    tone = cells.TONES.get(verdict) or cell_tone(newest["baseline_diff"], bool(column["higher_is_better"]))
+    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+
+
+def _value_format(column: Row, values: Sequence[float]) -> Callable[[float | None], str]:
+    """Return a function that writes values of a column in one unit, the one that fits `values`."""
     if column["unit"] in ("ns", "bytes"):
         return cells.form(column["unit"], values)
     places = 1 if max(values) >= 1000 else 2
@@ -183,7 +197,7 @@ def _verdict(cell: Row) -> str:
 
 
 def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
-    """A row per version; of each column its value, changes, and what is known of them."""
+    """Return a row per version; of each column its value, changes, and what is known of them."""
     found: dict[int, dict[str, Row]] = {column["column"]: {} for column in columns}
     for cell in records(log.tables["cells"]):
         if cell["column"] in found:
@@ -225,12 +239,13 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
 
 
 def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], look: Look) -> list[tuple[Column, str]]:
-    """The columns of a table for one column of the log, each with the change that colours it."""
+    """Return the columns of a table for one column of the log, each with the change that colours it."""
     name = str(column["unit"] if column["measure"] == "throughput" else MEASURES[column["measure"]])
     against = "first" if log.baseline is None else log.baseline if len(log.baseline) <= _LABEL else "baseline"
-    gap, text, against = "\n" if head else " ", _text(column, found), printable(against)
+    gap, against = "\n" if head else " ", printable(against)
+    format_value = _value_format(column, [cell["value"] for cell in found])
     made = [
-        (Column("\n".join([*map(printable, head), name]), lambda cell: text(cell["value"])), ""),
+        (Column("\n".join([*map(printable, head), name]), lambda cell: format_value(cell["value"])), ""),
         (col(f"vs{gap}{against}", "baseline_diff", drop=1), "baseline_diff"),
         (col(f"vs{gap}previous", "previous_diff"), "previous_diff"),
     ]
@@ -252,34 +267,41 @@ def _gain(cell: Row) -> str:
 
 
 def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
-    """A line per column: what makes it, and its newest version against the baseline and the version before."""
-    found: dict[int, list[Row]] = {column["column"]: [] for column in columns}
+    """Return a line per column: what makes it, and its newest version against the baseline and the version before."""
+    cells_of_column: dict[int, list[Row]] = {column["column"]: [] for column in columns}
     for cell in records(log.tables["cells"]):
-        found[cell["column"]].append(cell)
-    made = [{part.key: part.value for part in parts} for parts in _parts(columns)[1]]
-    keys = list(dict.fromkeys(key for parts in made for key in parts))
+        cells_of_column[cell["column"]].append(cell)
+    parts_of_columns = [{part.key: part.value for part in parts} for parts in _parts(columns)[1]]
+    keys = list(dict.fromkeys(key for parts in parts_of_columns for key in parts))
     rows = []
-    for column, parts in list(zip(columns, made, strict=True))[: None if look.details else look.rows(_OPEN)]:
-        own = found[column["column"]]
-        name = " ".join(parts.get(key, MISSING_TEXT) for key in keys)
-        rows.append(own[-1] | {"name": name, "of": column, "values": [cell["value"] for cell in own]})
+    for column, parts in zip(columns, parts_of_columns, strict=True):
+        of_versions = cells_of_column[column["column"]]
+        newest = of_versions[-1]
+        rows.append(newest | {
+            "name": " ".join(parts.get(key, MISSING_TEXT) for key in keys),
+            "value_text": _value_format(column, [newest["value"]])(newest["value"]),
+            "values": [cell["value"] for cell in of_versions],
+            "higher_is_better": bool(column["higher_is_better"]),
+        })  # fmt: skip
     heads = [
         col("column", "name", str, **WORDS),
         Column("versions", lambda row: cells.sparkline(row["values"][-_VERSIONS:]), left=True, drop=2),
-        col("newest", "version", drop=1), Column("value", lambda row: _text(row["of"], [row])(row["value"])),
+        col("newest", "version", drop=1), Column("value", lambda row: row["value_text"]),
         col("vs baseline" if log.baseline else "vs first", "baseline_diff"), col("vs previous", "previous_diff"),
-        *([Column("verdict", _verdict, left=True)] if any(_verdict(own[-1]) for own in found.values()) else []),
     ]  # fmt: skip
+    if any(map(_verdict, rows)):
+        heads.append(Column("verdict", _verdict, left=True))
     hidden = "" if look.details else "--details has all versions of each column"
-    note = "; ".join(filter(None, (cells.glosses(_verdict(own[-1]) for own in found.values()), hidden)))
+    note = "; ".join(filter(None, (cells.glosses(map(_verdict, rows)), hidden)))
+    limit = None if look.details else look.rows(_OPEN)
     return table_of(
-        "", heads, rows, more=len(columns) - len(rows), note=note, is_first=True, lead=f"column: {' '.join(keys)}",
-        tone=lambda row: cell_tone(row["baseline_diff"], bool(row["of"]["higher_is_better"])),
+        "", heads, rows, limit, note=note, is_first=True, lead=f"column: {' '.join(keys)}",
+        tone=lambda row: cell_tone(row["baseline_diff"], row["higher_is_better"]),
     )  # fmt: skip
 
 
 def _directions(log: Log, look: Look) -> Table:
-    """What the versions of a direction gained together."""
+    """Return what the versions of a direction gained together."""
     names = {row["column"]: row["title"] for row in records(log.tables["columns"])}
     found = [row for row in records(log.tables["directions"]) if row["column"] in names]
     heads = [
@@ -293,7 +315,7 @@ def _directions(log: Log, look: Look) -> Table:
 
 
 def _advice(log: Log, look: Look) -> Table:
-    """Advice that came and was taken, with what it promised at most and what the step won."""
+    """Return advice that came and was taken, with what it promised at most and what the step won."""
     found = records(log.tables["advice"])
     limit = None if look.details else look.rows(ROWS)
     shown = found if limit is None else found[-limit:]

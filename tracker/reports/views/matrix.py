@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.compare.references import short_labels
@@ -29,7 +30,7 @@ _NAME: Final = 26
 
 
 def document(matrix: Matrix, look: Look) -> Document:
-    """The total of the last side against the first; all sides beside each other; what came with which side."""
+    """Return the total of the last side against the first, all sides beside each other, and what came with which."""
     rows, heads = rows_of(matrix, None), labels(matrix)
     total = _total(rows)
     last = total["cells"][-1] if total else {}
@@ -64,7 +65,7 @@ def document(matrix: Matrix, look: Look) -> Document:
 
 
 def headline(matrix: Matrix) -> str:
-    """The total of the last side against that of the first."""
+    """Say how the total of the last side compares with that of the first."""
     total, heads = _total(rows_of(matrix, None)), labels(matrix)
     ends = [total["cells"][at]["value"] for at in (0, -1)] if total else [None]
     if total is None or None in ends or not ends[0]:
@@ -79,7 +80,7 @@ def headline(matrix: Matrix) -> str:
 
 
 def verdict_lines(matrix: Matrix) -> tuple[str, ...]:
-    """What was judged of each side against the one before."""
+    """Return what was judged of each side against the one before."""
     pairs = pairwise(numbered([side.label for side in matrix.sides]))
     return tuple(f"{b} against {a}: {text}" for (a, b), text in zip(pairs, matrix.judged, strict=True))
 
@@ -89,7 +90,7 @@ def _total(rows: Sequence[Row]) -> Row | None:
 
 
 def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
-    """The name of each side as it stands over its column, shortened to `width`; no two are equal.
+    """Return the name of each side as it stands over its column, shortened to `width`; no two are equal.
 
     Paths by their last part, those of one name by as many parts as they differ in; what stands twice is numbered.
     """
@@ -101,7 +102,7 @@ def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """Whole labels; equal ones with their place.
+    """Return whole labels, equal ones with their place.
 
     >>> numbered(["v1", "v2", "v1"])
     ['v1 (1)', 'v2', 'v1 (3)']
@@ -110,54 +111,75 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 
 def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
-    """Overall rows, then at most `limit` of the others; each with its `cells`, a list by side."""
-    found: dict[int, list[Row]] = {}
+    """Return overall rows, then at most `limit` of the others; each with its `cells`, a list by side."""
+    cells_of_row: dict[int, list[Row]] = {}
     for cell in records(matrix.tables["cells"]):
-        found.setdefault(cell["row"], []).append(cell)
-    rows = [{**row, "cells": found[row["row"]]} for row in records(matrix.tables["rows"])]
-    listed = [row for row in rows if row["section"] != "overall"]
-    return [row for row in rows if row["section"] == "overall"] + (listed if limit is None else listed[:limit])
+        cells_of_row.setdefault(cell["row"], []).append(cell)
+    overall: list[Row] = []
+    others: list[Row] = []
+    for row in records(matrix.tables["rows"]):
+        rows = overall if row["section"] == "overall" else others
+        rows.append({**row, "cells": cells_of_row[row["row"]]})
+    return overall + others[:limit]
 
 
 def _tables(matrix: Matrix, look: Look) -> list[Table]:
-    """The numbers of the whole, and the rows that moved most; columns in the middle give way where it is narrow."""
-    rows, heads, whole = rows_of(matrix, look.rows(ROWS)), labels(matrix), labels(matrix, None)
+    """Return the numbers of the whole, and the rows that moved most, with as many sides as the width has room for."""
+    rows, heads = rows_of(matrix, look.rows(ROWS)), labels(matrix)
     texts = {row["row"]: [_text(row, cell) for cell in row["cells"]] for row in rows}
     widths = [max(cell_len(head), *(cell_len(texts[row["row"]][at]) for row in rows)) for at, head in enumerate(heads)]
-    shown = list(range(len(heads)))
-    if look.width is not None:
-        room, shown = look.width - GAP - _NAME, []
-        for place in range(len(heads)):
-            # from both ends to the middle: the first and the last are always there
-            at = place // 2 if place % 2 == 0 else len(heads) - 1 - place // 2
-            room -= widths[at] + GAP
-            if room < 0 and place > 1:
-                break
-            shown = sorted([*shown, at])
+    shown = _sides_that_fit(widths, look.width)
     # E2E is the step where all of a step is in the capture
     of_step = texts[rows[0]["row"]] if rows and rows[0]["part"] == "step_ns" else None
     rows = [row for row in rows if row["part"] != "e2e_ns" or texts[row["row"]] != of_step]
-    lost = [head for at, head in enumerate(heads) if at not in shown]
-    made = []
-    for is_overall in (True, False):
-        own = [row for row in rows if (row["section"] == "overall") is is_overall]
-        title = "Per step" if is_overall else f"{_TITLES[matrix.by]} by their largest movement"
-        columns = (
-            Column("metric" if is_overall else "name", **NAME), *(Column(whole[at], short=heads[at]) for at in shown),
-        )  # fmt: skip
-        lines = [("", [_name(row), *(texts[row["row"]][at] for at in shown)]) for row in own]
-        tones = tuple(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)) for row in own)
-        more = 0 if is_overall else int((matrix.tables["rows"]["section"] != "overall").sum()) - len(own)
-        hints = ["--top 0 has all rows"] if more else []
-        hints += [f"{counted(len(lost), 'side')} left out: {', '.join(lost)}; use a wider terminal"] if lost else []
-        note = "" if is_overall else "; ".join(hints)
-        kind = "run" if is_overall else matrix.by
-        chosen = [] if kind == "op" else [("--kind", kind)]
-        named = ((SERIES_OF_RUN.get(row["part"]) if is_overall else row["name"]) for row in own)
-        links = tuple(history_of(matrix.sides[-1].workload, name, *chosen) for name in named)
-        drawn = {"cell_tones": tones, "below": tuple(_unlike(row, heads) for row in own), "links": links}
-        made.append(table(title, columns, lines, more=more, note=note, is_first=True, **drawn))
-    return made
+    overall = [row for row in rows if row["section"] == "overall"]
+    others = [row for row in rows if row["section"] != "overall"]
+    # the hints stand once, below the last table
+    more = int((matrix.tables["rows"]["section"] != "overall").sum()) - len(others)
+    hints = ["--top 0 has all rows"] if more else []
+    hidden = [head for at, head in enumerate(heads) if at not in shown]
+    if hidden:
+        hints.append(f"{counted(len(hidden), 'side')} left out: {', '.join(hidden)}; use a wider terminal")
+    first = _table(matrix, "run", overall, texts, shown)
+    second = _table(matrix, matrix.by, others, texts, shown)
+    return [first, replace(second, more=more, note="; ".join(hints))]
+
+
+def _sides_that_fit(widths: Sequence[int], width: int | None) -> list[int]:
+    """Return the places of the sides that a table of `width` has room for, columns of `widths`; None: all of them."""
+    if width is None:
+        return list(range(len(widths)))
+    room, shown = width - GAP - _NAME, []
+    for place in range(len(widths)):
+        # from both ends to the middle: the first and the last are always there
+        at = place // 2 if place % 2 == 0 else len(widths) - 1 - place // 2
+        room -= widths[at] + GAP
+        if room < 0 and place > 1:
+            break
+        shown.append(at)
+    return sorted(shown)
+
+
+def _table(
+    matrix: Matrix, kind: str, rows: Sequence[Row], texts: Mapping[int, Sequence[str]], shown: Sequence[int]
+) -> Table:
+    """Return the table of rows of one kind of series. `texts`: of the cells of a row, by its number; `shown`: which
+    sides.
+    """
+    title, name_head = "Per step", "metric"
+    if kind != "run":
+        title, name_head = f"{_TITLES[kind]} by their largest movement", "name"
+    heads, whole_heads = labels(matrix), labels(matrix, None)
+    columns = [Column(name_head, **NAME), *(Column(whole_heads[at], short=heads[at]) for at in shown)]
+    option = [] if kind == "op" else [("--kind", kind)]
+    lines, tones, links = [], [], []
+    for row in rows:
+        lines.append(("", [_name(row), *(texts[row["row"]][at] for at in shown)]))
+        tones.append(("", *(cells.TONES.get(row["cells"][at]["verdict"] or "", "") for at in shown)))
+        name = SERIES_OF_RUN.get(row["part"]) if kind == "run" else row["name"]
+        links.append(history_of(matrix.sides[-1].workload, name, *option))
+    below = tuple(_unlike(row, heads) for row in rows)
+    return table(title, columns, lines, cell_tones=tuple(tones), below=below, links=tuple(links), is_first=True)
 
 
 def _name(row: Row) -> str:
@@ -167,7 +189,7 @@ def _name(row: Row) -> str:
 
 
 def _text(row: Row, cell: Row) -> str:
-    """The cell of a side: its value in the unit of the row, its change against the first side, a mark."""
+    """Return the cell of a side: its value in the unit of the row, its change against the first side, a mark."""
     mark = cells.MARKS.get(cell["verdict"] or "", "")
     if cell["value"] is None:
         return " ".join(filter(None, (MISSING_TEXT, mark)))
@@ -181,7 +203,7 @@ def _is_bare(row: Row, cell: Row) -> bool:
 
 
 def _unlike(row: Row, heads: Sequence[str]) -> str:
-    """What the marks of a row rest on whose direction is not that of the change beside them."""
+    """Say what the marks of a row rest on whose direction is not that of the change beside them."""
     found = []
     for cell in row["cells"]:
         mark, change = cells.MARKS.get(cell["verdict"] or "", ""), cell["previous_diff"]
@@ -195,7 +217,7 @@ def _unlike(row: Row, heads: Sequence[str]) -> str:
 
 
 def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
-    """Per side what was found against the one before, the largest changes first; sides with nothing have no line."""
+    """Say per side what was found against the one before, the largest changes first; nothing has no line."""
     total, lines = _total(rows), []
     listed = [row for row in rows if row["section"] != "overall"]
     for at in range(1, len(heads)):

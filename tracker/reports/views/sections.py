@@ -33,7 +33,7 @@ SERIES_OF_RUN: Final[Mapping[str, str]] = {
 
 
 def _through(row: Row) -> str:
-    """The helper that allocated, where it is not the op itself."""
+    """Return the helper that allocated, where it is not the op itself."""
     own, others = row.get("allocator"), row.get("more_allocators")
     more = f" and {number(others)} more" if others else ""
     return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
@@ -52,19 +52,19 @@ COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", group
 
 
 def history_of(workload: Any, name: str | None, *options: tuple[str, str]) -> Target | None:
-    """The history of what has this name in a workload; none for stand-ins, and for files."""
+    """Return the history of what has this name in a workload; none for stand-ins, and for files."""
     if name is None or name in READABLE or workload in (None, *UNSAID):
         return None
     return Target("history", (("KEY", name), *options, ("--workload", workload)))
 
 
 def series_of(workload: Any, name: str, *options: tuple[str, str]) -> Callable[[Row], Target | None]:
-    """The history of what the column `name` of a row names."""
+    """Return the history of what the column `name` of a row names."""
     return lambda row: history_of(workload, str(row[name]), *options)
 
 
 def with_sums(found: Table, sums: Sequence[Sequence[str]]) -> Table:
-    """The table with the first cells of lines that add up; as it is where it has no rows."""
+    """Return the table with the first cells of lines that add up; as it is where it has no rows."""
     if not found.rows:
         return found
     lines = ((*line, *[""] * (len(found.columns) - len(line))) for line in sums)
@@ -77,13 +77,15 @@ _FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_n
 
 
 def names_modules(modules: Columns) -> bool:
-    """Whether a row of the table of modules has a name: others hold what a phase does outside of modules."""
+    """Return whether a row of the table of modules has a name: others hold what a phase does outside of modules."""
     return any(modules.listed("module"))
 
 
 def in_section(found: list[Table], section: str, only: tuple[str, ...], chosen: Selection, pruned: bool) -> list[Table]:
-    """The tables of a section that have rows; where a reader chose the section, all of them, with a note on why one has
-    no rows: filters can be a reason too, and that the details of the run were deleted (`pruned`).
+    """Return the tables of a section that have rows.
+
+    Where a reader chose the section, these are all of its tables, with a note on why one has no rows: filters can be a
+    reason too, and that the details of the run were deleted (`pruned`).
     """
     kept = []
     for one in found:

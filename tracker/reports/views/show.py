@@ -668,7 +668,7 @@ def memory(shown: Shown, limit: int | None) -> list[Table]:
 
 
 def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
-    """Return the curve of memory with its numbers, of the rank and the component that held most."""
+    """Yield the curve of memory with its numbers, of the rank and the component that held most."""
     course = find_memory_course(shown)
     if course is None:
         return

@@ -20,7 +20,7 @@ _NAMED: Final = 5
 
 
 def document(status: Status, look: Look) -> Document:
-    """Problems first; lists are cut, and say how many they leave out."""
+    """Return the status, problems first; lists are cut, and say how many they leave out."""
     problems, now = _problems(status), status.now_ns
     alive = sum(one.state == "alive" for one in status.watchers)
     queue = [one for state in ("working", "ready", "waiting") for one in status.profiles if one.state == state]
@@ -69,7 +69,7 @@ def document(status: Status, look: Look) -> Document:
 
 
 def _problems(status: Status) -> list[tuple[int, str, str]]:
-    """How many of what have which problem."""
+    """Say how many of what have which problem."""
     states = [one.state for one in status.watchers]
     missing = sum(one.is_missing for folder in status.folders for one in folder.expected)
     gone = states.count("killed") + states.count("lost") if "alive" not in states else 0
@@ -110,7 +110,10 @@ def _watcher(one: WatcherStatus, now_ns: int) -> str:
 
 
 def _folder(one: FolderStatus, now_ns: int) -> list[str]:
-    """A line for a folder; below, its error, files that no reader takes, and each workload that is expected there."""
+    """Return a line for a folder.
+
+    Below, its error, files that no reader takes, and each workload that is expected there.
+    """
     where = f" on {one.host}" if one.host else ", the same for all machines"
     held = ", ".join(
         f"{one.profiles[state]:,} {_WORDS.get(state, state)}" for state in _STATES if state in one.profiles

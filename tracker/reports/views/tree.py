@@ -37,7 +37,7 @@ _FLAT: Final = "An op stands with its own time, its kernels below: with a filter
 
 
 def of_run(shown: Shown, look: Look) -> Table:
-    """The tree of a run: calls, device and host time with and without the rows below, share."""
+    """Return the tree of a run: calls, device and host time with and without the rows below, share."""
     assert shown.tree_table is not None
     tree, word = shown.tree_table, shown.options.tree
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
@@ -61,7 +61,7 @@ def of_run(shown: Shown, look: Look) -> Table:
 
 
 def of_diff(diff: Diff, look: Look) -> Table:
-    """The tree of two sides: calls, time on both, change; the largest change first."""
+    """Return the tree of two sides: calls, time on both, change; the largest change first."""
     assert diff.tree_table is not None
     tree, word = diff.tree_table, diff.options.tree
     rows = records(tree)
@@ -86,7 +86,7 @@ def of_diff(diff: Diff, look: Look) -> Table:
 
 
 def flame_of_diff(diff: Diff) -> Table:
-    """The drawing of the tree of two sides, for a document whose tables are others."""
+    """Draw the tree of two sides, for a document whose tables are others."""
     word, words = diff.samples.word, diff_tables.metric_words(diff).replace(" self", "")
     title = f"{_TITLES[word]}, {words} per step"
     return table_of(title, [], [], chart=Flame(SIDES, diff.samples.tree), is_first=True, section="tree", note=" ")
@@ -109,8 +109,10 @@ def _note(word: str, tree: Columns) -> str:
 def _cut(
     rows: list[Row], grains: list[str], limit: int | None, is_small: Callable[[Row], bool], sums: tuple[str, ...]
 ) -> Iterator[Row]:
-    """The rows in their order; behind the last row that is kept under a row (or of a tree) one for all that are not,
-    with the sums of `sums`, and `node` None. Phases are few: none is small.
+    """Yield the rows in their order.
+
+    Behind the last row that is kept under a row (or of a tree) stands one for all that are not, with the sums of
+    `sums`, and `node` None. Phases are few: none is small.
     """
     below: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:

@@ -66,8 +66,8 @@ class Family(Struct, frozen=True):
     """Rows of one table under the series that they belong to: `series` indexes `keys`, -1 for none.
 
     `step`, `values`, `calls`: per row; MISSING where the source does not say. `calls` None: the series counts none.
-    `by_calls`: what the values would be, had each call taken what is usual for the calls of its row, as
-    `series.Metric.by_calls` names them; empty where nothing says so.
+    `by_calls`: what the values would be, had each call taken what is usual for the calls of its row, one array per
+    column of `series.Metric.by_calls`; empty for a metric without such columns.
     """
 
     keys: Sequence[SeriesKey]
@@ -102,6 +102,7 @@ def _followed_metrics(rows: RankRows, kind: SeriesKind) -> tuple[Metric, ...]:
 
 
 def _make_family(rows: RankRows, table: Table, kind: SeriesKind, metric: Metric) -> Family:
+    """Return the rows of a level as one metric of its series."""
     texts = rows.tables[kind.texts] if kind.texts else table
     key_values = list(zip(*(_plain_values(texts[column]) for column in kind.key_columns), strict=True))
     # a profile repeats its names in every step: a key is made once for each

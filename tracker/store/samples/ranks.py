@@ -1,4 +1,4 @@
-"""What a rank says of each of its series, and one number of all ranks per run and series."""
+"""The statistics of each series of a rank, and one number of all ranks per run and series."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 STATISTICS: Final = ("value", "mean", "sd", "min", "p10", "p90", "max", "calls", "by_quartile", "by_median")
-"""The columns of `Measured.numbers`; the last ones in the order of `Family.by_calls`."""
+"""The columns of `Measured.numbers`."""
 
 VALUE, MEAN, SD, MIN, P10, P90, MAX, CALLS, BY_QUARTILE, BY_MEDIAN = range(len(STATISTICS))
 BY_CALLS_COLUMNS: Final = (BY_QUARTILE, BY_MEDIAN)
+"""The columns of the entries of `Family.by_calls`."""
 _FRACTIONS: Final = ((MIN, 0.0), (P10, 0.1), (P90, 0.9), (MAX, 1.0))
 _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
@@ -96,22 +97,26 @@ def _measure_run_level(rows: RankRows) -> Measured:
 
 
 def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
-    """Yield a family, its series in blocks that fit into memory."""
+    """Yield the series of a family, in blocks that fit into memory."""
     ordered = sorted(steps, key=lambda row: row.step)
     numbers = np.array([row.step for row in ordered], dtype=np.int64)
     weights = np.array([row.steps for row in ordered], dtype=np.float64)
     place = np.minimum(np.searchsorted(numbers, family.step), len(numbers) - 1)
     inside = (numbers[place] == family.step) & (family.series >= 0)
     series, place, values = family.series[inside], place[inside], _nan_if_missing(family.values[inside])
-    beside = {} if family.calls is None else {CALLS: _nan_if_missing(family.calls[inside])}
+    others: dict[int, F64] = {}
+    if family.calls is not None:
+        others[CALLS] = _nan_if_missing(family.calls[inside])
+    # most families have no times by calls
     for column, times in zip(BY_CALLS_COLUMNS, family.by_calls, strict=False):
+        # a capture of sums alone, or of an earlier program, has no number in these columns
         if (times != MISSING).any():
-            beside[column] = _nan_if_missing(times[inside])
+            others[column] = _nan_if_missing(times[inside])
     shape = (len(family.keys), len(numbers))
     if is_sparse(len(values), shape):
         cell = series * len(numbers) + place
-        others = {column: sparse_steps(cell, known, shape, weights) for column, known in beside.items()}
-        yield _summarize_sparse(family.keys, sparse_steps(cell, values, shape, weights), others)
+        others_sparse = {column: sparse_steps(cell, rows, shape, weights) for column, rows in others.items()}
+        yield _summarize_sparse(family.keys, sparse_steps(cell, values, shape, weights), others_sparse)
         return
     size = max(1, _CELLS // len(numbers))
     for start in range(0, len(family.keys), size):
@@ -120,18 +125,18 @@ def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measur
         cell = (series[block] - start) * len(numbers) + place[block]
         shape = (len(keys), len(numbers))
         sums = sums_per_step(cell, values[block], shape) / weights
-        tables = {column: sums_per_step(cell, known[block], shape) / weights for column, known in beside.items()}
-        yield _summarize(keys, sums, tables, weights)
+        others_dense = {column: sums_per_step(cell, rows[block], shape) / weights for column, rows in others.items()}
+        yield _summarize(keys, sums, others_dense, weights)
 
 
 def _nan_if_missing(values: I64) -> F64:
     return np.where(values == MISSING, np.nan, values)
 
 
-def _summarize(keys: Sequence[SeriesKey], sums: F64, beside: Mapping[int, F64], weights: F64) -> Measured:
+def _summarize(keys: Sequence[SeriesKey], sums: F64, others: Mapping[int, F64], weights: F64) -> Measured:
     """Return the statistics over the steps of the series that are above 0 in any.
 
-    `beside`: column of STATISTICS -> its numbers per step, of which only the median is kept. `weights`: as in
+    `others`: column of STATISTICS -> other numbers per step, summarized as `value` is. `weights`: as in
     `statistics.over_steps`.
     """
     numbers = np.full((len(keys), len(STATISTICS)), np.nan)
@@ -148,13 +153,13 @@ def _summarize(keys: Sequence[SeriesKey], sums: F64, beside: Mapping[int, F64], 
     away = np.nan_to_num(sums - numbers[:, MEAN, None])
     spare = np.where(known > 1, known - 1, np.nan)
     numbers[:, SD] = np.sqrt((away * away).sum(axis=1) / spare)
-    for column, table in beside.items():
+    for column, table in others.items():
         numbers[:, column] = over_steps(table[above], weights)
     return Measured(keys, numbers, intermittent, 0)
 
 
-def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, beside: Mapping[int, SparseSteps]) -> Measured:
-    """Return the same of series that have nothing in most steps."""
+def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, others: Mapping[int, SparseSteps]) -> Measured:
+    """Return what `_summarize` does, of series that have nothing in most steps."""
     above = np.nan_to_num(sums.mean()) > 0
     chosen = sums.take(above)
     numbers = np.full((len(chosen), len(STATISTICS)), np.nan)
@@ -163,7 +168,7 @@ def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, beside: Mapp
         numbers[:, column] = chosen.quantile(fraction)
     numbers[:, VALUE] = chosen.over_steps()
     numbers[:, SD] = chosen.deviation()
-    for column, steps in beside.items():
+    for column, steps in others.items():
         numbers[:, column] = steps.take(above).over_steps()
     kept_keys = [key for key, is_kept in zip(keys, above.tolist(), strict=True) if is_kept]
     return Measured(kept_keys, numbers, chosen.are_intermittent(), 0)
@@ -220,7 +225,7 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     for column in range(len(STATISTICS)):
         numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
     for column in BY_CALLS_COLUMNS:
-        # the calls of some ranks say nothing of the others
+        # a number of some ranks says nothing of a run in which others have the series, too
         is_partial = ((table[:, :, VALUE] > 0) & np.isnan(table[:, :, column])).any(axis=1)
         numbers[is_partial, column] = np.nan
     numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)

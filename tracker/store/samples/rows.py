@@ -53,9 +53,9 @@ _DELETE_ARRAY: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
 _REPLACE_ARRAY: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
 HOW_TO_REPAIR: Final = "tracker db check --repair makes them again"
 _WITH_BY_CALLS: Final = b"\x02"
-"""The first byte of an array that holds times by calls: the length of one without is a multiple of 8."""
+"""The first byte of an array that holds times by calls. One without has no such byte."""
 _WITH_LOWS: Final = b"\x01"
-"""The same of an earlier program, which kept the 10th percentiles over the steps there."""
+"""The first byte of one of an earlier program, which kept the 10th percentiles over the steps. Nothing reads them."""
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
@@ -70,7 +70,7 @@ _SERIES_KEYS: Final = text(
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
 _ROUNDED_FROM: Final = 1_000.0
 _EXACT: Final = frozenset({"value", "calls", "by_quartile", "by_median"})
-"""What is judged."""
+"""Columns that are never rounded: they are judged."""
 
 
 def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset()) -> list[RankRows]:
@@ -145,7 +145,7 @@ def _by_rank(
 
 
 def _numbers(values: Sequence[Any], places: Mapping[int, int] | None) -> Any:
-    """Whole numbers with MISSING for None; ids as places in their dimension table."""
+    """Return whole numbers with MISSING for None, and ids as places in their dimension table."""
     if places is not None:
         return np.array([places[number] for number in values], dtype=np.int64)
     return np.array([MISSING if number is None else number for number in values], dtype=np.int64)
@@ -177,14 +177,15 @@ def write_array(connection: Connection, run_id: int) -> None:
 
 
 def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, SampleArray]:
-    """Return the samples of each of these runs; empty arrays for one without any. Damaged where the bytes of
-    one are.
+    """Return the samples of each of these runs; empty arrays for one without any.
+
+    Raises Damaged where the bytes of one are.
     """
     wanted = sorted(set(run_ids))
     found: dict[int, SampleArray] = {}
     for start in range(0, len(wanted), _RUNS_PER_QUESTION):
-        asked = {"run_ids": wanted[start : start + _RUNS_PER_QUESTION]}
-        for run_id, numbers in bulk.fetch(connection.execute(statement("sample_arrays"), asked)):
+        some = {"run_ids": wanted[start : start + _RUNS_PER_QUESTION]}
+        for run_id, numbers in bulk.fetch(connection.execute(statement("sample_arrays"), some)):
             try:
                 found[run_id] = unpack_samples(bytes(numbers))
             except ValueError as error:
@@ -216,21 +217,25 @@ def repair_array(connection: Connection, run_id: int) -> bool:
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
     """Return the samples of a run, from its rows in `sample`."""
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
-    series_ids, values, calls, *by_calls = zip(*rows, strict=True) if rows else ((), (), (), (), ())
-    columns = np.array([_reals(times) for times in by_calls])
-    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), columns)
+    columns = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+    series_ids, values, calls, by_quartile, by_median = columns
+    by_calls = np.array([_reals(by_quartile), _reals(by_median)])
+    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls), by_calls)
 
 
 def pack_samples(array: SampleArray) -> bytes:
     """Return zlib of a mark, then the steps from one series to the next, values, calls, and the times by calls.
 
-    8 bytes each, the lowest first. Where no time by calls is known, mark and times are left out.
+    The mark is a byte, each number has 8, the lowest first. Where no time by calls is known, mark and times are left
+    out.
     """
     steps = np.diff(array.series_ids, prepend=0).astype("<i8")
-    has_by_calls = not np.isnan(array.by_calls).all()
-    columns = [array.values, array.calls, *(array.by_calls if has_by_calls else ())]
-    parts = (steps, *(numbers.astype("<f8") for numbers in columns))
-    return zlib.compress((_WITH_BY_CALLS if has_by_calls else b"") + b"".join(part.tobytes() for part in parts))
+    mark, columns = b"", [array.values, array.calls]
+    if not np.isnan(array.by_calls).all():
+        mark = _WITH_BY_CALLS
+        columns += [*array.by_calls]
+    numbers = [column.astype("<f8").tobytes() for column in columns]
+    return zlib.compress(b"".join([mark, steps.tobytes(), *numbers]))
 
 
 def unpack_samples(numbers: bytes) -> SampleArray:
@@ -239,6 +244,7 @@ def unpack_samples(numbers: bytes) -> SampleArray:
         plain = zlib.decompress(numbers)
     except zlib.error as error:
         raise ValueError("these bytes are no samples") from error
+    # a number has 8 bytes, so that what is over is the mark
     mark = plain[: len(plain) % 8]
     columns = {b"": 2, _WITH_LOWS: 3, _WITH_BY_CALLS: 4}.get(mark)
     if columns is None:
