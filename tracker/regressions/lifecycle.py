@@ -488,9 +488,8 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     Looked for in times and rates that are `settled`, without a fall of what has an open regression. It divides its
     level, and moves none.
     """
-    # versions of several runs have a test of their own, which leaves less to find: ten times as sure
-    most_p = now.limits.late if now.is_single else now.limits.late / 10
     limits, series = now.limits, now.series
+    most_p = limits.late_of(is_single=now.is_single)
     counts = (now.level(now.current) | now.new) & now.window.recorded
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)
