@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from tests.factories import EPOCH_NS, capture, record
 from tests.regressions.made import runs
 from tests.regressions.test_judgement import judge
 from tracker.regressions.explain import explain
 from tracker.regressions.inbox import findings
+from tracker.store import save_run
 
 
 def number_of(store, name):
@@ -111,3 +114,26 @@ def test_run_after_a_change_is_not_of_its_baseline(store):
     runs(store, "v4", {"op07": 4.0}, count=1, start=9)
     judge(store)
     assert not any("left out" in note for note in explain(store, number_of(store, "op07")).notes)
+
+
+@pytest.mark.slow  # 30 runs in a database
+def test_late_finding_names_the_statistic_of_its_decision(memory_store):
+    """Of the times by calls the median is the steadier one before v16, and the quartile from then on, which decides."""
+    pattern = (0.0, 0.0, 1.0, -1.0)
+    for at in range(30):
+        is_after = at >= 16
+        level_ns = 4_000_000 * (1.04 if is_after else 1.0)
+        spreads = (0.04, 0.02, 0.03) if is_after else (0.04, 0.022, 0.02)
+        own, by_quartile, by_median = (int(level_ns * (1 + spread * pattern[at % 4])) for spread in spreads)
+        times = {"host_self_ns": own, "self_by_quartile_ns": by_quartile, "self_by_median_ns": by_median}
+        others = [(f"op{row:02}", 500_000 + 3_000 * ((7 * at + 5 * row) % 11 - 5)) for row in range(1, 40)]
+        made = capture(ops=[("op00", own, times), *others], kernels=[], steps=3, step_ns=60_000_000)
+        on_host = replace(made.rows.overall, timeline="host")
+        steps = tuple(replace(step, breakdown=on_host) for step in made.rows.steps)
+        made = replace(made, rows=replace(made.rows, overall=on_host, steps=steps))
+        started = record(f"v{at:02}", started_at_ns=EPOCH_NS + at * 10**12)
+        save_run(memory_store, started, [made], formats=["torch_profiler"])
+    judge(memory_store)
+    found = explain(memory_store, number_of(memory_store, "op00"))
+    assert (found.finding["change"], found.finding["version"]) == ("late", "v16")
+    assert "by the lower quartile of the calls" in conditions_of(found)["change"]["meaning"]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.advice.versions import on_findings
-from tracker.columns import F64, Columns, Flags
+from tracker.columns import F64, I64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.late import lie_beyond
@@ -81,11 +82,16 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
     base, new = (np.isin(data.run_ids, side) for side in sides)
-    window = _deciding_window(data, place, track.thresholds)
+    deciding_window = window = _deciding_window(data, place, track.thresholds)
+    statistic = None
+    if finding["change"] == LATE:
+        window, statistic = _with_late_statistic(window, data, base | new, data.versions == place, track.thresholds)
     bases, outlier = _judged_base(window, data, row, base, new, track.thresholds)
     beside = _noise_beside(window, row, bases, track.thresholds)
     own = judge_version(window, data.series, bases, new, beside=beside, limits=track.thresholds)
-    centred, shift = own.logs[row], _judged_shift(window, own, row)
+    if statistic is not None:
+        own = replace(own, statistic=statistic)
+    centred, shift = own.logs[row], _judged_shift(deciding_window, own, row)
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, outlier, base)
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, sentence, note_of(host),
@@ -111,6 +117,19 @@ def _deciding_window(data: Track, version: int, limits: Thresholds) -> Window:
     """Return all runs as a window, with the common-mode shift that `version` was judged with, which decided."""
     before = newest((data.versions < version)[None], limits.window)[0]
     return data.part(np.arange(len(data.versions)), before, data.versions == version, limits)
+
+
+def _with_late_statistic(
+    window: Window, data: Track, level: Flags, decided: Flags, limits: Thresholds
+) -> tuple[Window, I64]:
+    """Return the window with the statistics that a late change was found by as its logs, and which these are.
+
+    They were chosen for the version that decided, by the newest runs of the level (runs,) before it.
+    """
+    base = newest((level & ~decided)[None], limits.window) & window.recorded
+    own = judge_version(window, data.series, base, decided, limits=limits)
+    # their common-mode shifts are taken out
+    return Window(own.logs, window.recorded, np.zeros_like(window.shift), window.step), own.statistic
 
 
 def _judged_shift(window: Window, own: JudgedSeries, row: int) -> F64:
