@@ -92,9 +92,10 @@ def ingest(
         bool,
         Option(
             "Read the files of stored runs again where an earlier version of tracker measured steps or named kernels "
-            "otherwise, so that old and new runs are compared again; --version and --workload choose runs. With "
-            "--spooled: also profiles that failed recently or were given up. Default: read PATH; retry a queued "
-            "profile after 1 minute, then after twice as long each time, at most a day, 20 times."
+            "otherwise, or kept no times by calls, so that old and new runs are compared again; --version and "
+            "--workload choose runs. With --spooled: also profiles that failed recently or were given up. Default: "
+            "read PATH; retry a queued profile after 1 minute, then after twice as long each time, at most a day, 20 "
+            "times."
         ),
     ] = False,
     db: Database = None,

@@ -74,6 +74,10 @@ class Thresholds(Struct, frozen=True):
     unchanged_errors: float = 1.9
     """Standard errors that a change stays away from its limit to be called UNCHANGED."""
 
+    def late_of(self, *, is_single: bool) -> float:
+        """`late`, of a version of one run or of several: these have a test of their own, which leaves less to find."""
+        return self.late if is_single else self.late / 10
+
     def runs_needed(self, base_runs: int, new_runs: int) -> str:
         """Say what a verdict lacks, in words; "" where both sides have enough runs.
 

@@ -34,7 +34,8 @@ class Reread(Struct, frozen=True):
 def ingest_again(
     store: Store, *, version: str | None = None, workload: str | None = None, options: IngestOptions | None = None
 ) -> Reread:
-    """Read the files of stored runs again where the run was read by an earlier step definition or naming rules.
+    """Read the files of stored runs again where the run was read by an earlier step definition or naming rules, or by a
+    program that did not keep times by calls.
 
     version, workload: only runs of these. A run keeps its number, labels, notes and findings; its rows and samples are
     made again, in a transaction of its own, and then the versions are judged again. A run whose files are gone, changed
@@ -79,15 +80,18 @@ def _is_file(path: Path) -> bool:
 
 
 def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
-    """Return the runs that were read by earlier rules, in order. rules: run -> version of its naming rules."""
+    """Return the runs that were read by an earlier program, in order. rules: run -> version of its naming rules."""
+    from tracker.store import queries
     from tracker.store.recordings import recorded
 
+    lack_call_times = set(queries.runs_without_call_times(store, sorted(rules)))
     with store.connect() as connection:
         recordings = recorded(connection, rules)
     found = []
     for run_id in sorted(rules):
         recording = recordings[run_id].recording
         has_steps_of_device = recording.timeline == "device" and recording.steps == "marked"
-        if rules[run_id] != RULES_VERSION or (has_steps_of_device and recording.windows == HOST_MARKERS):
+        has_old_steps = has_steps_of_device and recording.windows == HOST_MARKERS
+        if rules[run_id] != RULES_VERSION or has_old_steps or run_id in lack_call_times:
             found.append(run_id)
     return found

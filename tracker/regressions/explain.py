@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.advice.versions import on_findings
-from tracker.columns import F64, Columns, Flags
+from tracker.columns import F64, I64, Columns, Flags
 from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import Statistic
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
-from tracker.detect.track import LEAST_BESIDE, Track
+from tracker.detect.track import LEAST_BESIDE, Track, newest
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host
@@ -69,9 +70,13 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         note_on_settings, known, own_track = settings_note(connection, track), None, track
         if track.main is not None:
             track, known = join_main(connection, track, finding["decided_version_id"])
-        # those that decided, and the newest ones, of those recorded alike
-        newest = {run.run_id for run in track.runs[-_MOST_RUNS:]}
-        runs = [run for run in track.runs if run.run_id in {*newest, *sides[0], *sides[1]}]
+        # those that decided, with those before them that the common-mode shift rested on, and the newest ones, of those
+        # recorded alike
+        place = track.place[finding["decided_version_id"]]
+        before = [run.run_id for run in track.runs if track.place[run.version_id] < place]
+        newest_runs = [run.run_id for run in track.runs[-_MOST_RUNS:]]
+        chosen = {*newest_runs, *before[-track.thresholds.window :], *sides[0], *sides[1]}
+        runs = [run for run in track.runs if run.run_id in chosen]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
         data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known)
@@ -79,22 +84,24 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
     base, new = (np.isin(data.run_ids, side) for side in sides)
-    first = int(data.versions[new].min(initial=1))
-    window, order = data.window(first, np.flatnonzero(~new), np.flatnonzero(new), track.thresholds)
-    bases, outlier = _judged_base(window, data, row, base[order], new[order], track.thresholds)
+    deciding_window = window = _deciding_window(data, place, track.thresholds)
+    statistic = None
+    if finding["change"] == LATE:
+        window, statistic = _with_late_statistic(window, data, base | new, data.versions == place, track.thresholds)
+    bases, outlier = _judged_base(window, data, row, base, new, track.thresholds)
     beside = _noise_beside(window, row, bases, track.thresholds)
-    judged = judge_version(window, data.series, bases, new[order], beside=beside, limits=track.thresholds)
-    # the window has the runs before first
-    back = np.argsort(order)
-    centred, shift = judged.logs[row][back], window.shift[back]
-    outlier_note = "" if outlier is None else _outlier_words(track, data, row, int(order[outlier]), base)
+    judged = judge_version(window, data.series, bases, new, beside=beside, limits=track.thresholds)
+    if statistic is not None:
+        judged = replace(judged, statistic=statistic)
+    centred, shift = judged.logs[row], _judged_shift(deciding_window, judged, row)
+    outlier_note = "" if outlier is None else _outlier_words(track, data, row, outlier, base)
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, note_on_settings, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {
-        "tests": tests_of(finding, judged, row, data, track, window, new[order]),
+        "tests": tests_of(finding, judged, row, data, track, window, new),
         "runs": _runs(track, data, row, sides, centred, shift),
         "events": events_of(store, finding, own_track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
@@ -106,6 +113,34 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
     )
+
+
+def _deciding_window(data: Track, version: int, limits: Thresholds) -> Window:
+    """Return all runs as a window, with the common-mode shift that `version` was judged with, which decided."""
+    before = newest((data.versions < version)[None], limits.window)[0]
+    return data.part(np.arange(len(data.versions)), before, data.versions == version, limits)
+
+
+def _with_late_statistic(
+    window: Window, data: Track, level: Flags, decided: Flags, limits: Thresholds
+) -> tuple[Window, I64]:
+    """Return the window with the statistics that a late change was found by as its logs, and which these are.
+
+    They were chosen for the version that decided, by the newest runs of the level (runs,) before it.
+    """
+    base = newest((level & ~decided)[None], limits.window) & window.recorded
+    own = judge_version(window, data.series, base, decided, limits=limits)
+    # their common-mode shifts are taken out
+    return Window(own.logs, window.recorded, np.zeros_like(window.shift), window.step), own.statistic
+
+
+def _judged_shift(window: Window, own: JudgedSeries, row: int) -> F64:
+    """Return the common-mode shift (runs,) of the statistic that was judged of a series."""
+    statistic = Statistic(int(own.statistic[row]))
+    if statistic is Statistic.PRINTED or window.by_calls_shift is None:
+        return window.shift
+    shift: F64 = window.by_calls_shift[statistic - Statistic.CALL_QUARTILE]
+    return shift
 
 
 def _judged_base(
@@ -249,7 +284,9 @@ def tests_of(
     if not is_presence:
         q = finding["q"]
         if is_late:
-            add("q", q, limits.late, q is None or q <= limits.late, "chance (p), times the places of the split", "")
+            decided = data.versions == track.place[finding["decided_version_id"]]
+            most_p = limits.late_of(is_single=int(decided.sum()) == 1)
+            add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
         else:
             alpha = limits.alpha_gradual if is_gradual else limits.alpha
             add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")

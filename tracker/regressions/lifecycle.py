@@ -23,8 +23,6 @@ UNDECIDED: Final = -1
 """The level of a version that waits for further runs."""
 DRIFTS: Final = 2
 """What waits in a series that moved with the machine, by the sign of the move; a suspect waits by its sign alone."""
-_SURER_OF_SEVERAL_RUNS: Final = 10
-"""How many times smaller the p of a late finding must be where versions have several runs."""
 LATE: Final = "late"
 """How a finding came about that only many runs show together."""
 MACHINE: Final = "machine"
@@ -494,8 +492,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     finding divides its level, and begins no other one.
     """
     limits, series = now.limits, now.series
-    # a version of several runs has a test of its own, which leaves less to find: this one must be surer there
-    most_p = limits.late if now.is_single else limits.late / _SURER_OF_SEVERAL_RUNS
+    most_p = limits.late_of(is_single=now.is_single)
     counts = (now.level(now.current) | now.new) & now.window.recorded
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)

@@ -21,6 +21,10 @@ from tracker.store.samples import refresh
 from tracker.store.sql import statement
 
 _NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
+_JUDGE_AGAIN = text(
+    "UPDATE judged_version SET rests_on = :nothing, basis = '' WHERE (configuration_id, device_id, version_id) = "
+    "(SELECT configuration_id, device_id, version_id FROM run WHERE id = :run_id)"
+)
 
 _NEW_WINDOW = text(
     "UPDATE run SET started_at_ns = (SELECT MIN(c.started_at_ns) FROM capture AS c WHERE c.run_id = :run_id), "
@@ -97,6 +101,8 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
             if incoming.again:
                 values = {"run_id": min(fresh.run_ids), "rules_version": incoming.record.rules_version}
                 connection.execute(_NEW_RULES, values)
+                # the same runs, recorded alike, and yet other numbers
+                connection.execute(_JUDGE_AGAIN, {"run_id": min(fresh.run_ids), "nothing": b""})
             continue
         home = place_run(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)

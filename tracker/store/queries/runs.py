@@ -219,6 +219,13 @@ def sources(store: Store, run_ids: Sequence[int]) -> Columns:
     return answer_of_runs(store, "sources", run_ids)
 
 
+def runs_without_call_times(store: Store, run_ids: Sequence[int]) -> list[int]:
+    """Return those of the runs whose operators lack times by calls (schema.series.BY_CALLS), though each call was known
+    when they were read: an earlier program did not keep them.
+    """
+    return answer_of_runs(store, "runs_without_call_times", run_ids).listed("run_id")
+
+
 def settings_of(text: str) -> dict[str, str]:
     """Return the profiler's settings that `captures` gives as JSON, without what tracker adds on its own rules.
 
