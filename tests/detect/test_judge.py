@@ -15,10 +15,11 @@ from tracker.detect.sides import Statistic, exact_changes
 STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
 
 
-def judged(rows, new, *, device_timed=False, step=1000.0, by_calls=None):
+def judged(rows, new, *, device_timed=False, step=1000.0, by_calls=None, shift_of_calls=0.0):
     """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level.
 
-    `by_calls`: of each row the same by the lower quartile and by the median of the calls.
+    `by_calls`: of each row the same by the lower quartile and by the median of the calls; `shift_of_calls`: their
+    common-mode shift in the new runs, a log.
     """
     keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
     values = np.array(list(rows.values()), dtype=float)
@@ -33,7 +34,7 @@ def judged(rows, new, *, device_timed=False, step=1000.0, by_calls=None):
     window = Window(logs, np.ones(values.shape, dtype=bool), shift, steps)
     if by_calls is not None:
         times = np.log(np.array(by_calls, dtype=float))
-        window = replace(window, by_calls=times, by_calls_shift=np.zeros((2, runs)))
+        window = replace(window, by_calls=times, by_calls_shift=np.tile(shift_of_calls * is_new, (2, 1)))
     found = judge_version(window, series, base, is_new)
     return [Verdict(code).name for code in found.verdict], [Reason(code).name for code in found.reason], found
 
@@ -120,6 +121,16 @@ def test_some_calls_slower_are_seen_in_the_sum():
     by_median = [[90.0, 90.1, 89.9, 90.0, 90.0, 90.0, 90.0, 90.0, 90.0, 90.1]]
     verdicts, _, found = judged({op("mm"): [*STEADY, 150.0, 151.0]}, 2, by_calls=[UNKNOWN, by_median])
     assert (verdicts, found.statistic.tolist()) == (["REGRESSED"], [Statistic.PRINTED])
+
+
+def test_machine_alone_makes_no_change_of_the_usual_call():
+    # the usual call takes 79.2 instead of 80 while the machine is 5 % slower: as measured that is 1 % less
+    by_median = [[80.0, 80.1, 79.9, 80.0, 80.0, 80.1, 79.9, 80.0, 79.2, 79.2]]
+    row = {op("mm"): [*NOISY, 99.0, 101.0]}
+    found = judged(row, 2, by_calls=[UNKNOWN, by_median], shift_of_calls=0.05)[2]
+    assert found.statistic.tolist() == [Statistic.PRINTED]
+    found = judged(row, 2, by_calls=[UNKNOWN, by_median], shift_of_calls=0.005)[2]
+    assert found.statistic.tolist() == [Statistic.CALL_MEDIAN]
 
 
 def test_sum_is_judged_where_a_run_lacks_calls_or_the_level_is_short():

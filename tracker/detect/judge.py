@@ -188,21 +188,27 @@ def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thre
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[I64, F64]:
     """Return for each series the `sides.Statistic` that is judged, and its logs: the one that varied least.
 
-    `medians`: the logs that are printed, medians over the steps. Where these differ between the sides and the one that
-    varied least moved by less than half as much, they are judged: some of the calls or steps got slower, and most calls
-    did not.
+    `medians`: the logs that are printed, medians over the steps. They are judged in its place where some of the calls
+    or steps got slower and most calls did not: the medians differ between the sides, and what varied least moved by
+    less than half as much. And where the machine makes more than half of its change: each statistic has a common-mode
+    shift of its own, and a series that does not share it would be found by that alone.
     """
     statistic, logs = choose_steadiest(window, medians, series.shares_shift, base, new)
     rows = np.flatnonzero(statistic != Statistic.PRINTED)
-    if not len(rows):
+    if not len(rows) or window.by_calls is None:
         return statistic, medians
-    printed_change = sides_of(medians[rows], base[rows], new).change
-    chosen_change = sides_of(logs[rows], base[rows], new).change
-    differs = mostly_beyond(medians[rows], base[rows], new) != 0
+    base, ratio = base[rows], series.ratio[rows]
+    printed_change = sides_of(medians[rows], base, new).change
+    chosen_change = sides_of(logs[rows], base, new).change
+    with_shift = np.choose(statistic[rows, None], [window.logs[rows], *window.by_calls[:, rows]])
+    measured_change = sides_of(with_shift, base, new).change
+    differs = mostly_beyond(medians[rows], base, new) != 0
     with np.errstate(invalid="ignore"):
-        is_large = np.abs(printed_change) >= series.ratio[rows]
         is_less_moved = chosen_change * np.sign(printed_change) < np.abs(printed_change) / 2
-    statistic[rows[differs & is_large & is_less_moved]] = Statistic.PRINTED
+        is_of_some_calls = differs & (np.abs(printed_change) >= ratio) & is_less_moved
+        is_less_measured = measured_change * np.sign(chosen_change) < np.abs(chosen_change) / 2
+        is_of_machine = (np.abs(chosen_change) >= ratio) & is_less_measured
+    statistic[rows[is_of_some_calls | is_of_machine]] = Statistic.PRINTED
     return statistic, np.where((statistic != Statistic.PRINTED)[:, None], logs, medians)
 
 

@@ -74,6 +74,10 @@ class Thresholds(Struct, frozen=True):
     unchanged_errors: float = 1.9
     """Standard errors that a change stays away from its limit to be called UNCHANGED."""
 
+    def alpha_gradual_of(self, *, is_single: bool) -> float:
+        """`alpha_gradual`, which is shared by as many looks at the newest runs as there are in versions of one run."""
+        return self.alpha_gradual / self.least_gradual if is_single else self.alpha_gradual
+
     def late_of(self, *, is_single: bool) -> float:
         """`late`, of a version of one run or of several: these have a test of their own, which leaves less to find."""
         return self.late if is_single else self.late / 10

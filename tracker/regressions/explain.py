@@ -283,12 +283,13 @@ def tests_of(
         add("contribution", share, floor, abs(share) >= floor - 1e-12, "change as a part of the step", MIN_CONTRIBUTION)
     if not is_presence:
         q = finding["q"]
+        decided = data.versions == track.place[finding["decided_version_id"]]
+        is_single = int(decided.sum()) == 1
         if is_late:
-            decided = data.versions == track.place[finding["decided_version_id"]]
-            most_p = limits.late_of(is_single=int(decided.sum()) == 1)
+            most_p = limits.late_of(is_single=is_single)
             add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
         else:
-            alpha = limits.alpha_gradual if is_gradual else limits.alpha
+            alpha = limits.alpha_gradual_of(is_single=is_single) if is_gradual else limits.alpha
             add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
         least_change = float(np.expm1(detectable_change(own, data.series.family, limits)[row]))
         if not math.isnan(least_change):

@@ -477,8 +477,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
         likely = rows[(sides.change >= least) & (sides.beyond > 0)]
     if not len(likely):
         return
-    # the newest runs are looked at once in each version: four times where versions have one run
-    alpha = limits.alpha_gradual / (limits.least_gradual if now.is_single else 1)
+    alpha = limits.alpha_gradual_of(is_single=now.is_single)
     own = judge_version(now.window, now.series, base, new, ratio=limits.gradual_ratio, alpha=alpha, limits=limits)
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
