@@ -8,7 +8,7 @@ their order, in the database they are ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -141,14 +141,14 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
 
 
 class TrackReader(Struct):
-    """Reads and judges the next version of a track. `known`: what was judged; `rests_on`: what there is to judge;
+    """Reads and judges the next version of a track. `known`: what was judged; `seen`: the track as it was read last;
     `left`: how many versions are out of date, of the last judgement those after it; `before`: what was read of them,
     once; `runs`: that the last judgement was made of.
     """
 
     key: TrackKey
     known: dict[int, bytes] = field(default_factory=dict)
-    rests_on: Mapping[int, bytes] = field(default_factory=dict)
+    seen: TrackRuns | None = None
     before: ReadBefore = field(default_factory=ReadBefore)
     left: int = 1
     runs: frozenset[TrackRun] = frozenset()
@@ -167,9 +167,9 @@ class TrackReader(Struct):
         """
         # in this order: what comes in between is judged again, and never taken for judged
         known = self.known = stored_findings.read_rests(connection, self.key)
-        track = unjudged_track(connection, self.key)
-        if track.rests_on != self.rests_on:
-            self.rests_on, self.before = track.rests_on, ReadBefore()
+        track = unjudged_track(connection, self.key, last=self.seen)
+        if track is not self.seen:
+            self.seen, self.before = track, ReadBefore()
         first = track.first_difference(known)
         if first is None:
             return None

@@ -145,19 +145,27 @@ class TrackRuns:
 
 
 def unjudged_track(
-    connection: Connection, track_key: TrackKey, mains: dict[TrackKey, MainTrack] | None = None
+    connection: Connection,
+    track_key: TrackKey,
+    mains: dict[TrackKey, MainTrack] | None = None,
+    last: TrackRuns | None = None,
 ) -> TrackRuns:
     """Return a track, and what the judgement of each version rests on now: its runs, the version before, and the
     limits.
 
-    `mains`: main lines of branches that were read before, to which those that are read are added.
+    `mains`: main lines of branches that were read before, to which those that are read are added. `last`: the same
+    track as it was read before, which is returned where nothing has changed: to word thousands of versions takes longer
+    than to judge one.
     """
     of_main = stored_tracks.main_track_of(connection, track_key)
     if of_main is not None:
         return _unjudged_branch(connection, track_key, _main_track(connection, of_main, mains))
     limits = stored_tracks.limits_of_track(connection, track_key)
+    runs = stored_tracks.list_track_runs(connection, track_key)
+    if last is not None and (last.runs, last.limits) == (runs, limits):
+        return last
     of_limits = _words_of_limits(limits)
-    runs, before, basis = stored_tracks.list_track_runs(connection, track_key), BEGINNING, {}
+    before, basis = BEGINNING, {}
     for version, own in groupby(runs, attrgetter("version_id")):
         basis[version] = f"{rules_of_judgement()} {of_limits}; after {before}; {_words_of_runs(list(own))}"
         before = version
