@@ -230,7 +230,17 @@ def nights(runs: Runs) -> None:
     false = [(version, one) for version in QUIET for one in found[version] if one[0] > 0 or version in UNCHANGED]
     false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in OPERATOR_KINDS]
     wrong = [f"{name} {code}" for name, code in gates.items() if name != "v01" and code != int(name in FAILING)]
-    print(f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}")
+    # a night that made operators slower made no other one faster
+    faster = {
+        (version, name)
+        for version in FAILING
+        for sign, kind, name, how in found[version]
+        if sign < 0 and kind in OPERATOR_KINDS and how == "level"
+    }
+    print(
+        f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}; "
+        f"faster beside the labels {sorted(faster)}"
+    )
 
 
 def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
