@@ -88,15 +88,19 @@ def test_only_the_named_version_is_read_again(older: Store):
     assert [one.run_id for one in intake.ingest_again(older, version="v1").results] == [1, 2]
 
 
-def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
-    """aten::mm is called twice, for 4 and 2 us: an earlier program did not keep that a usual call takes 3 us."""
+def calls(path: Path) -> Path:
+    """A step of 10 us on the host: aten::mm is called twice, for 4 and 2 us."""
     events = [{"ph": "X", "pid": 1, "tid": 1, "cat": "user_annotation", "name": "ProfilerStep#0", "ts": 0, "dur": 10}]
     for start_us, duration_us in ((1, 4), (6, 2)):
         own = {"ph": "X", "pid": 1, "tid": 1, "cat": "cpu_op", "name": "aten::mm"}
         events.append({**own, "ts": start_us, "dur": duration_us})
-    path = tmp_path / "cpu.pt.trace.json"
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    intake.ingest(store, [path], version="v1", workload="w")
+    path.write_text(json.dumps({"schemaVersion": 1, "name": path.name, "traceEvents": events}))
+    return path
+
+
+def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
+    """An earlier program did not keep that a usual call takes 3 us."""
+    intake.ingest(store, [calls(tmp_path / "cpu.pt.trace.json")], version="v1", workload="w")
     with store.begin() as connection:
         connection.execute(text("UPDATE op SET self_by_quartile_ns = NULL, self_by_median_ns = NULL"))
         connection.execute(text("UPDATE judged_version SET step_after_ns = NULL"))
@@ -106,3 +110,15 @@ def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
         # its version is judged again
         assert connection.execute(text("SELECT step_after_ns FROM judged_version")).scalar_one() == 10_000
     assert intake.ingest_again(store).up_to_date == 1
+
+
+def test_branch_is_judged_again_when_its_main_line_was_read_again(store: Store, tmp_path: Path):
+    intake.ingest(store, [calls(tmp_path / "main.pt.trace.json")], version="v1", workload="w")
+    of_branch = intake.IngestOptions(branch="pr7")
+    intake.ingest(store, [calls(tmp_path / "push.pt.trace.json")], version="p1", workload="w", options=of_branch)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE op SET self_by_quartile_ns = NULL, self_by_median_ns = NULL WHERE run_id = 1"))
+        connection.execute(text("UPDATE judged_version SET step_after_ns = NULL"))
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    with store.connect() as connection:
+        assert connection.execute(text("SELECT step_after_ns FROM judged_version")).scalars().all() == [10_000] * 2

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError, UsageError
-from tracker.intake.ingesting import IngestResult, ingest, judge_runs
+from tracker.intake.ingesting import IngestResult, ingest
 from tracker.intake.pieces import IngestOptions
 from tracker.limits.touch import touch
 from tracker.profile.branches import branch_of
@@ -70,8 +70,16 @@ def ingest_again(
                 left[run_id] = str(error)
     finally:
         # also where it is interrupted: what was read again is not outdated any more, and would stay unjudged
-        judge_runs(store, [one.run_id for one in results])
+        _judge_again(store, [one.run_id for one in results])
     return Reread(tuple(results), left, len(runs) - len(outdated))
+
+
+def _judge_again(store: Store, run_ids: list[int]) -> None:
+    """Judge the versions of these runs, and of the branches that are judged against them."""
+    from tracker.regressions import judgement
+
+    if run_ids:
+        judgement.update(store, judgement.with_branches(store, judgement.tracks_of(store, run_ids)))
 
 
 def _is_file(path: Path) -> bool:

@@ -23,8 +23,10 @@ from tracker.store.sql import statement
 _NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
 _JUDGE_AGAIN = text(
     "UPDATE judged_version SET rests_on = :nothing, basis = '' WHERE (configuration_id, device_id, version_id) = "
-    "(SELECT configuration_id, device_id, version_id FROM run WHERE id = :run_id)"
+    "(SELECT configuration_id, device_id, version_id FROM run WHERE id = :run_id) OR workload_id IN "
+    "(SELECT w.id FROM workload AS w INNER JOIN run AS r ON w.main_id = r.workload_id WHERE r.id = :run_id)"
 )
+"""The version of a run, and those of all branches, which are judged against the runs of their main line."""
 
 _NEW_WINDOW = text(
     "UPDATE run SET started_at_ns = (SELECT MIN(c.started_at_ns) FROM capture AS c WHERE c.run_id = :run_id), "
