@@ -60,7 +60,8 @@ def test_all_runs_of_two_versions_say_one_thing(nightly, pair):
     for word, change, status in rows:
         assert not (word == "UNCHANGED" and (status != "both" or abs(change) >= LEAST_OPERATOR))
     base = found.judgement.sentences[0]
-    history = [one for one in found.explanation.remarks if one.startswith(f"{sides[1]} in its history: ")]
+    words = (f"{sides[1]} in its history: ", f"{sides[1]} is the older side: ")
+    history = [one for one in found.explanation.remarks if one.startswith(words)]
     assert len(history) == (not base.startswith("Judged as in history"))
 
 
