@@ -64,7 +64,7 @@ def continue_in_copy(say: Callable[[LateError], None]) -> None:
 def keep_freed_memory() -> None:
     """Have this process use memory again that it has freed, in place of asking the system for more.
 
-    Reading makes and frees blocks and columns of some MB on several threads, each of which would have memory of its
+    Reading makes and frees blocks and columns of some MB on several threads, and each would have memory of its
     own. For processes of our own alone: what they do not need is given back when they end.
     """
     if sys.platform != "linux":

@@ -131,7 +131,7 @@ def mark_renamed(rows: Sequence[Row]) -> None:
 
 
 def mark_new_shapes(rows: Sequence[Row]) -> None:
-    """Mark operators of which most of the change is in shapes that came or went: no call of before became slower or
+    """Mark operators whose change is mostly in shapes that came or went: no call of before became slower or
     faster by it. `rows`: with what each is under.
     """
     of_shapes: dict[int, float] = {}
@@ -380,7 +380,7 @@ def _stated(
 def differing(
     before: Mapping[str, set[str]], after: Mapping[str, set[str]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Return the keys of which the two sides share no value, with what each says; None for nothing.
+    """Return the keys whose values the two sides do not share, with those of each; None for nothing.
 
     What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
     for a variable of a job that stated its variables.

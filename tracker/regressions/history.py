@@ -170,7 +170,7 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
 
 
 def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row]) -> list[Row]:
-    """Return one row per version of the track. `about`: what is said of versions."""
+    """Return one row per version of the track. `about`: notes on versions."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
     reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
     rows: list[Row] = []

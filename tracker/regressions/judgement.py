@@ -447,7 +447,7 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
 
 
 def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
-    """Return of which series something is to be said, and the reason of each verdict."""
+    """Return which series have a verdict to state, and the reason of each verdict."""
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
     settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)

@@ -104,9 +104,9 @@ class InHistory(Struct, frozen=True):
 
 
 class UserMark(Struct, frozen=True):
-    """What a user said of findings of one incident that a candidate has open.
+    """A mark that a user gave to findings of one incident that a candidate has open.
 
-    `names`: of those findings; `is_whole`: it is said of all that the incident has open; `leaves_step`: the step is one
+    `names`: of those findings; `is_whole`: it is on all that the incident has open; `leaves_step`: the step is one
     of the others.
     """
 
@@ -264,7 +264,7 @@ def _marks_on_sides(connection: Connection, track: TrackRuns, row: JudgedRow, ba
 
 
 def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...]:
-    """Return what users said of these findings: the last word on each that counts, those that are alike in one."""
+    """Return the marks that users gave to these findings: the last that counts on each, equal ones in one."""
     if not rows:
         return ()
     finding_of_id = {row.finding_id: row for row in rows}

@@ -416,7 +416,7 @@ def _head(point: Row, start_ns: int | None) -> str:
 
 
 def _markers_of(point: Row, *, is_single: bool) -> Iterator[Marker]:
-    """Yield what came with a version; where a level begins is said of a single series."""
+    """Yield what came with a version; where a level begins stands for a single series."""
     if is_single and point["change_point"]:
         yield Marker("level", f"{point['version']}: a level begins")
     if point["environment"]:
