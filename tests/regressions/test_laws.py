@@ -124,6 +124,20 @@ def test_a_series_has_no_two_equal_findings(track):
     assert all(one.first_version <= one.decided_version for one in state.findings)
 
 
+@given(tracks())
+def test_findings_have_the_sign_of_what_was_measured(track):
+    """Also those that several versions decide together, and those of series that returned."""
+    state = TrackState(OPERATORS + 1)
+    list(walk(track, state))
+    for one in state.findings:
+        if one.how == "presence":
+            continue
+        is_new = (track.versions >= one.first_version) & (track.versions <= one.decided_version)
+        is_base = np.isin(track.run_ids, one.reference)
+        after, before = (np.nanmean(track.logs[one.series, side]) for side in (is_new, is_base))
+        assert one.sign * (after - before) > 0
+
+
 def test_late_findings_come_and_go_with_their_runs():
     """A small change in the middle of 40 runs that only many runs show: run by run, and without one and with it."""
     levels = [1.0] * 16 + [1.04] * 14

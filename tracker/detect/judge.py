@@ -78,6 +78,8 @@ class Reason(IntEnum):
     """The runs before were recorded with other settings of the profiler."""
     INCOMPLETE = 10
     """The profiler lost records that the series rests on, so that a side has no run."""
+    CORRECTION = 11
+    """More than half of the change is the common-mode shift that was taken out."""
 
 
 class JudgedSeries(Struct, frozen=True):
@@ -164,6 +166,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
     own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
+    own = as_measured(own, window, base, new)
     own = without_drift(own, window, series, (base, beside), new, limits)
     return with_likely_suspects(own, series, limits)
 
@@ -344,6 +347,27 @@ def tested_change(
     group = series.family * 2 + (0 if opened is None else opened)
     q = np.where(t > 0, discovery_rates(rises, group), discovery_rates(1.0 - rises, group))
     return se, freedom, np.where(np.isnan(t), np.nan, one_sided), q
+
+
+def as_measured(found: JudgedSeries, window: Window, base: Flags, new: Flags) -> JudgedSeries:
+    """Turn changes that the measured numbers do not show into INCONCLUSIVE: docs/judging.md, step 3.
+
+    A change stays where the number that is printed moved in its direction, and the number that was judged moved by half
+    of it or more before the common-mode shift was taken out. Nobody believes "4 % slower: IMPROVED".
+    """
+    rows = np.flatnonzero(np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT)))
+    if not len(rows):
+        return found
+    change, sign = np.abs(found.change[rows]), np.sign(found.change[rows])
+    measured = window.logs[rows]
+    if window.by_calls is not None:
+        measured = np.choose(found.statistic[rows, None], [measured, *window.by_calls[:, rows]])
+    measured_change = sides_of(measured, base[rows], new).change
+    is_shown = (sign * found.raw_change[rows] > 0) & (sign * measured_change >= change / 2)
+    hidden = rows[~is_shown]
+    verdict, reason = found.verdict.copy(), found.reason.copy()
+    verdict[hidden], reason[hidden] = Verdict.INCONCLUSIVE, Reason.CORRECTION
+    return replace(found, verdict=verdict, reason=reason)
 
 
 def without_drift(

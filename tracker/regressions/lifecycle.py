@@ -533,7 +533,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
 
 
 def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64, after: I64) -> bool:
-    """Return whether a late change shows in the printed number, too, and of the step and its parts without the machine.
+    """Return whether a late change shows in the printed number, too, as it was measured and without the machine.
 
     `judged`: the logs that are judged. A series that was at the new level in two runs before jumps between both.
     """
@@ -543,7 +543,8 @@ def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64,
         return False
     if (np.abs(own[before] - np.nanmedian(own[after])) <= NEAR).sum() >= LEAST_JUMPS:
         return False
-    raw, moved = (np.nanmean(own[after]) - np.nanmean(own[before]) for own in (logs, shift))
+    measured, moved = (sign * (np.nanmean(own[after]) - np.nanmean(own[before])) for own in (logs, shift))
+    change = measured - moved
     if now.series.of_step[row]:
-        return bool(sign * (raw - moved) >= now.series.ratio[row])
-    return bool(sign * (raw - moved) >= now.series.ratio[row] / 2)
+        return bool(change >= now.series.ratio[row])
+    return bool(change >= now.series.ratio[row] / 2 and measured >= change / 2)

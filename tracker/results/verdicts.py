@@ -30,6 +30,7 @@ REASONS: Final[Mapping[str, str]] = {
     "MACHINE": "it moved with the machine",
     "PRESENCE": "only in some runs of a side",
     "SETTINGS": "the baseline runs were recorded with other settings",
+    "CORRECTION": "more than half of it is the correction for machine-wide drift, and was not measured",
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
 }
 """Code of a reason -> why a verdict is no change, in words."""
