@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"
 TWO_SIDES = {"with_flame", "baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
 READING = {"format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress"}
+OF_OUR_OWN = {"as_stored", "again", "read_all_with", "ranks_handed_over"}
+"""What our own callers of an ingest say."""
 FILLS = {
     tracker.diff: (results.DiffOptions, None),
     tracker.matrix: (results.DiffOptions, set(results.DiffOptions.__struct_fields__) - TWO_SIDES),
@@ -33,7 +35,7 @@ FILLS = {
     tracker.log: (results.LogOptions, None),
     tracker.findings: (results.FindingsOptions, None),
     tracker.calibrate: (results.CalibrateOptions, None),
-    tracker.ingest: (IngestOptions, set(IngestOptions.__struct_fields__) - {"as_stored", "again", "read_all_with"}),
+    tracker.ingest: (IngestOptions, set(IngestOptions.__struct_fields__) - OF_OUR_OWN),
     tracker.examine: (IngestOptions, READING),
 }
 WIDER = {  # one text, or one number, is taken where several may stand

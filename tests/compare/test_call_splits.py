@@ -65,7 +65,8 @@ def test_ranks_are_not_compared_with_a_profiler(store):
 
 def test_two_runs_of_a_side_that_were_split_otherwise_say_nothing_of_it(store):
     run(store, "v1", EARLY, LATE)
-    save(store, "v1", started_at_ns=10**18, communication=[("all_reduce", 50 * MS, {"transit_ns": MS, "wait_ns": MS})])
+    of_profiler = [("all_reduce", 50 * MS, {"transit_ns": MS, "wait_ns": MS})]
+    save(store, "v1", ranks=2, started_at_ns=10**18, communication=of_profiler)
     run(store, "v2", EARLY, LATE)
     row = diff(store, "v1", "v2").communication.set_index("kind").loc["all_reduce"]
     assert row[["baseline_split_by", "baseline_wait_ns"]].isna().all()

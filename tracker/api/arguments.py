@@ -87,7 +87,9 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
     name = settings.database
     LastOpened.names = tuple(dict.fromkeys((*LastOpened.names, name)))
     try:
-        return open_store(name, create=create, read_only=read_only, late=late)
+        store = open_store(name, create=create, read_only=read_only, late=late)
+        store.settled_ns = settings.watch.settled_ns
+        return store
     except (OSError, ValueError) as error:
         shown = urls.name_of(urls.parse_url(name)) if "://" in name else name
         problem = f"{shown}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"

@@ -64,6 +64,7 @@ def check(
       tracker db check
       tracker db check --repair
     """
+    from tracker.regressions import judgement
     from tracker.store import health
     from tracker.store.samples.rows import HOW_TO_REPAIR
 
@@ -71,6 +72,8 @@ def check(
     with opened(settings, read_only=not repair) as store:
         for made in health.repair(store) if repair else ():
             emit(made)
+        if repair and (count := judgement.update(store, judgement.tracks_that_waited(store))):
+            emit(f"{counted(count, 'version')} judged: no more ranks of their runs are waited for")
         problems = health.check(store)
         name = store.url
     for problem in problems:

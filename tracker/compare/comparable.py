@@ -28,7 +28,7 @@ from tracker.results.recording import (
     remedies,
     rests_on,
 )
-from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, SETTINGS, TOO_FEW
+from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, RANKS, SETTINGS, TOO_FEW
 from tracker.schema.series import ALLOCATIONS, MODULE_NAMES, NAMES, RATE, SHAPES_IN_KEY
 from tracker.store import queries
 from tracker.table import number_distinct_rows, number_tables
@@ -241,6 +241,7 @@ def find_refusal(
         (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_mixture(side), NEVER_JUDGED) for side in (baseline, candidate)),
         (other_track(baseline, candidate), NEVER_JUDGED),
+        *((_waits_for_ranks(side), RANKS) for side in (baseline, candidate)),
         _otherwise_recorded(recorded),
         (_timed_otherwise(baseline, candidate), SETTINGS),
         (_too_few(baseline, candidate), TOO_FEW),
@@ -252,6 +253,13 @@ def _timed_otherwise(baseline: LoadedSide, candidate: LoadedSide) -> str:
     if own_time(baseline) == own_time(candidate):
         return ""
     return "Not judged: one side was timed on the device, the other on the host."
+
+
+def _waits_for_ranks(side: LoadedSide) -> str:
+    for run_id, ranks, awaited in side.runs.rows("run_id", "ranks", "ranks_awaited"):
+        if awaited is not None:
+            return f"Not judged: run {run_id} has {ranks} of {awaited} ranks."
+    return ""
 
 
 def _too_few(baseline: LoadedSide, candidate: LoadedSide) -> str:

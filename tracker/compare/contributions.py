@@ -280,10 +280,6 @@ def _explain_sign(cause: Contribution, judged: Judged) -> Contribution:
         return cause
     if cause.delta_ns * sign >= 0:
         return cause
-    drift = judged.judgement.shared or 0.0
-    without_drift = (cause.candidate_ns or 0.0) / (1.0 + drift) - (cause.baseline_ns or 0.0)
-    if without_drift * sign > 0:
-        return replace(cause, why=f"{word} but for machine-wide drift")
     row = judged.find_shapes(cause.name, cause.input_shapes)
     if row is None or not judged.base_runs or np.isnan(row["judged_change"]):
         return cause

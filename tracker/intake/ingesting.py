@@ -216,6 +216,7 @@ def ingest_of_job(  # noqa: PLR0913 each is one thing that a job says, or its de
     judge: bool = True,
     as_stored: bool = False,
     read_all_with: Callable[[list[Path], IngestOptions], All] | None = None,
+    ranks_handed_over: int | None = None,
 ) -> list[IngestResult]:
     """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
     options = IngestOptions(
@@ -233,6 +234,7 @@ def ingest_of_job(  # noqa: PLR0913 each is one thing that a job says, or its de
         judge=judge,
         as_stored=as_stored,
         read_all_with=read_all_with,
+        ranks_handed_over=ranks_handed_over,
     )
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 

@@ -48,7 +48,8 @@ class IngestOptions(Struct, frozen=True):
     called, None for what the sidecars say, else main or master. `places`: what a layout of folders says of the profiles
     at or below a path; what lies beside a profile goes before it. With places, a path without any profile is not
     recognised, and no error. `as_stored`: a profile that is in the database keeps the labels that it has there,
-    whatever its labels are now. `again`: what is in the database is read again and replaced.
+    whatever its labels are now. `again`: what is in the database is read again and replaced. `ranks_handed_over`: how
+    many ranks of the job of these profiles have handed over one, None where nobody counted them.
     """
 
     branch: str | None = None
@@ -76,6 +77,7 @@ class IngestOptions(Struct, frozen=True):
     places: Mapping[Path, Sidecar] = field(default_factory=dict)
     as_stored: bool = False
     again: bool = False
+    ranks_handed_over: int | None = None
 
 
 class Piece(Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -135,6 +136,7 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
             _forget(place, now - KEPT_NS)
             if again:
                 _take_back(place)
+            ranks_of_job = _count_ranks_of_jobs(place, toucher)
             for path, entry in _due(place, now, again):
                 if not begins(str(path) if isinstance(entry, SourceError) else entry.profile):
                     break
@@ -146,10 +148,43 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
                         continue
                     if not is_within_reach:
                         continue
-                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now, toucher))
+                handed_over = None
+                if isinstance(entry, Entry):
+                    handed_over = ranks_of_job.get(_job_of(entry, toucher))
+                labelled = _labelled(entry, unsaid)
+                done.append(_take(store, path, labelled, max_bytes, now, toucher, handed_over))
     if judge:
         judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
+
+
+def _count_ranks_of_jobs(place: Path, toucher: Toucher | None) -> Counter[str]:
+    """Return job -> how many profiles of it are in a spool, each of one rank, but for those that were given up."""
+    counts: Counter[str] = Counter()
+    for path in map(Path, spool.entries(str(place))):
+        try:
+            job = _job_of(_read(path), toucher)
+        except (SourceError, OSError):
+            continue
+        if job:
+            counts[job] += 1
+    return counts
+
+
+def _job_of(entry: Entry, toucher: Toucher | None) -> str:
+    """Return the job of a profile, as its sidecar names it; "" where it names none or cannot be read."""
+    if _elsewhere(entry):
+        return ""
+    try:
+        return _ask(toucher, entry, _read_job, entry.profile)
+    except (TrackerError, OSError):
+        # who takes the profile meets the same error, and reports it
+        return ""
+
+
+def _read_job(profile: str) -> str:
+    path = sidecar.sidecar_of(Path(profile))
+    return "" if path is None else sidecar.read(path)[0].facts.get("job_id", "")
 
 
 def _labelled(entry: Entry | SourceError, unsaid: Sidecar) -> Entry | SourceError:
@@ -339,8 +374,9 @@ def _read(path: Path) -> Entry:
 
 
 def _take(
-    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, toucher: Toucher | None
-) -> Spooled:
+    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, toucher: Toucher | None,
+    handed_over: int | None,
+) -> Spooled:  # fmt: skip
     """Try one entry. The attempt is written down first: a profile that ends the process counts it all the same."""
     if isinstance(entry, SourceError):
         return _give_up(path, Spooled(path, str(path), error=str(entry)))
@@ -350,7 +386,7 @@ def _take(
     attempts = entry.attempts + 1
     try:
         _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": ""})
-        results = _ingested(store, path, entry, max_bytes, toucher)
+        results = _ingested(store, path, entry, max_bytes, toucher, handed_over)
     except Exception as error:
         if isinstance(error, StoreError):
             raise
@@ -370,7 +406,9 @@ def _failed(path: Path, entry: Entry, problem: str, now_ns: int) -> Spooled:
     return _give_up(path, failed) if attempts >= ATTEMPTS else failed
 
 
-def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, toucher: Toucher | None) -> list[IngestResult]:
+def _ingested(
+    store: Store, path: Path, entry: Entry, max_bytes: int, toucher: Toucher | None, handed_over: int | None
+) -> list[IngestResult]:
     """The runs of an entry. An attempt that the database, or a signal, broke off counts for none."""
     before = {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error}
     try:
@@ -383,6 +421,7 @@ def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int, toucher: T
             judge=False,
             as_stored=True,  # else what was ingested by hand, under labels of its own, would never leave the queue
             read_all_with=None if toucher is None else toucher.read_all,
+            ranks_handed_over=handed_over,
         )
     except Exception as error:
         from tracker.store import failures  # only now: readers of profiles in processes of their own need no database

@@ -10,13 +10,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+from msgspec import structs
+
 from tracker.columns import Columns
 from tracker.config import Owner
 from tracker.config.owners import list_owners, matches, owner_of
 from tracker.errors import UsageError
 from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
-from tracker.regressions.track import named_tracks
+from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.store import Store, queries, watchers
 from tracker.store.tracks import TrackKey
@@ -65,7 +67,12 @@ def board(
     made.sort(key=lambda one: _worst_first(one[0], incidents))
     points = [{"line": at, **version} for at, (_, course) in enumerate(made) for version in course[-options.last :]]
     late = _late_runs(store, options, is_shown, now_ns)
-    tables = {"lines": [line for line, _ in made], "points": points, "late": late}
+    waiting = [
+        structs.asdict(run)
+        for run in waiting_runs(store, options.workload, options.device, now_ns=now_ns)
+        if is_shown(run.workload)
+    ]
+    tables = {"lines": [line for line, _ in made], "points": points, "late": late, "waiting": waiting}
     return Board(
         {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()}, options=options
     )

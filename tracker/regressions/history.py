@@ -18,7 +18,15 @@ from tracker.detect.track import Track, newest
 from tracker.errors import UsageError
 from tracker.regressions.causes import changes
 from tracker.regressions.lifecycle import UNDECIDED
-from tracker.regressions.track import BEGINNING, TrackRuns, geometric_mean, places, read_track, settings_note
+from tracker.regressions.track import (
+    BEGINNING,
+    TrackRuns,
+    geometric_mean,
+    places,
+    read_track,
+    settings_note,
+    waiting_runs,
+)
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
@@ -61,7 +69,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             )
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         cells = _cells(store, ids, numbers)
-        notes: list[str] = []
+        notes = [run.sentence for run in waiting_runs(store, found[0].names["workload"], options.device)]
         made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
         left_out: set[tuple[int, str]] = set()
         for track, rows in pairs:

@@ -18,7 +18,7 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note
+from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note, waiting_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.schema.series import KIND, RUN_SERIES
@@ -85,7 +85,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
-    lines, notes = [], []
+    lines = []
+    notes = [run.sentence for run in waiting_runs(store, options.workload, options.device)]
     for track in tracks:
         with store.connect() as connection:
             gates = newest_gates(connection, track)

@@ -42,7 +42,7 @@ from tracker.regressions.track import (
     unjudged_track,
 )
 from tracker.results.verdicts import NOT_CONFIRMED
-from tracker.store import Store, bulk, labels, samples
+from tracker.store import Store, awaited_ranks, bulk, labels, samples
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
@@ -88,6 +88,7 @@ def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
     up_to_date: set[TrackKey] = set()
     mains: dict[TrackKey, MainTrack] = {}
     for track_key in dict.fromkeys(track_keys):
+        await_ranks(store, track_key)
         with store.connect() as connection:
             stale = stored_tracks.list_stale_runs(connection, track_key)
             main = stored_tracks.main_track_of(connection, track_key)
@@ -105,6 +106,27 @@ def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
         while reader.left and (done := _judge_next_version(store, reader)) is not None:
             count += done
     return count
+
+
+def await_ranks(store: Store, track_key: TrackKey) -> None:
+    """Note which runs of a track wait for ranks by now, and which have waited long enough."""
+
+    def write(connection: Connection) -> None:
+        stored_findings.lock_track(connection, track_key)
+        awaited = awaited_ranks.list_outdated(connection, track_key, store.settled_ns)
+        awaited_ranks.write_awaited(connection, awaited)
+
+    with store.connect() as connection:
+        is_outdated = bool(awaited_ranks.list_outdated(connection, track_key, store.settled_ns))
+    if is_outdated:
+        store.transact(write)
+
+
+def tracks_that_waited(store: Store) -> list[TrackKey]:
+    """Return the tracks with a run that has waited for ranks long enough since they were judged."""
+    with store.connect() as connection:
+        waiting = awaited_ranks.list_tracks_that_wait(connection)
+        return [key for key in waiting if awaited_ranks.list_outdated(connection, key, store.settled_ns)]
 
 
 def _make_samples(connection: Connection, run_id: int) -> None:

@@ -29,6 +29,7 @@ from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
+from tracker.results.waiting import WaitingRun
 from tracker.schema.series import STEP_KEY, SeriesKey
 from tracker.store import Store, queries, samples
 from tracker.store import findings as stored_findings
@@ -315,6 +316,33 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     if not workloads:
         raise UsageError("no active runs are left to show", remedy="tracker runs --state all lists what there is")
     return read_tracks(store, found)
+
+
+def waiting_runs(
+    store: Store, workload: str | None = None, device: str | None = None, *, now_ns: int | None = None
+) -> list[WaitingRun]:
+    """Return the runs that are no runs of a track, for they have fewer ranks than they should, in order of their
+    numbers. `device`: a part of its name; `now_ns`: None: the moment.
+    """
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    found = queries.waiting_runs(store, workload)
+    found = found if device is None else queries.on_device(found, device)
+    runs = []
+    for row in found.records():
+        last_ns = row["last_rank_at_ns"]
+        runs.append(
+            WaitingRun(
+                run_id=row["run_id"],
+                workload=row["workload"],
+                version=row["version"],
+                device=f"{row['vendor']} {row['device']}".strip(),
+                ranks=row["ranks"],
+                ranks_awaited=row["ranks_awaited"],
+                is_over=last_ns is None or now_ns - last_ns >= store.settled_ns,
+                step_ns=row["step_ns"],
+            )
+        )
+    return runs
 
 
 class ReadBefore(Struct):

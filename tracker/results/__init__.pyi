@@ -96,3 +96,5 @@ from .thresholds import Calibration as Calibration
 from .thresholds import TriedThresholds as TriedThresholds
 from .verdicts import VERDICT_COLUMNS as VERDICT_COLUMNS
 from .verdicts import Judgement as Judgement
+from .waiting import WAITING_COLUMNS as WAITING_COLUMNS
+from .waiting import WaitingRun as WaitingRun

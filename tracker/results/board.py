@@ -9,6 +9,7 @@ from msgspec import field
 
 from tracker.results.options import DEVICE, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result
+from tracker.results.waiting import WAITING_COLUMNS
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "points": ("line", "version", "step_ns", "runs", "verdict"),
     "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),
+    "waiting": WAITING_COLUMNS,
 }  # fmt: skip
 
 
@@ -59,6 +61,8 @@ class Board(Result, frozen=True, eq=False):
     - points: the step of the last versions of each line, by its place in `lines`, with its verdict
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
+    - waiting: runs that are not judged, since fewer `ranks` came than `ranks_awaited`: not yet, or no more came for as
+      long as a run waits (`is_over`); step_ns: of those that came
     """
 
     word: ClassVar[str] = "board"
@@ -71,6 +75,7 @@ class Board(Result, frozen=True, eq=False):
     lines = Frame()
     points = Frame()
     late = Frame()
+    waiting = Frame()
 
     @property
     def headline(self) -> str:

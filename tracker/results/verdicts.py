@@ -73,6 +73,7 @@ INCOMPARABLE: Final = "incomparable"
 NEVER_JUDGED: Final = "never judged"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
+RANKS: Final = "ranks"
 """Why two sides were not judged."""
 
 
@@ -94,8 +95,8 @@ class Judgement(Struct, frozen=True):
     `shared`: the machine-wide drift that the verdicts leave out, a ratio: how much slower all operators together are;
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
     INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
-    settings of the profiler forbid it, else TOO_FEW. `stored`: whether the verdicts are those that history and findings
-    show, and not of this comparison alone.
+    settings of the profiler forbid it, RANKS where a run waits for ranks, else TOO_FEW. `stored`: whether the verdicts
+    are those that history and findings show, and not of this comparison alone.
     """
 
     judged: bool

@@ -22,6 +22,7 @@ class RunRecord(Struct, frozen=True):
 
     `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
     None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
+    `ranks_handed_over`: how many ranks of its job had handed over a profile by now, None where that is not known.
     `stated`: the keys of the configuration that only its files state. `main_commits`: of a branch, the commits of the
     main line from the merge base back, the newest first.
     """
@@ -39,6 +40,7 @@ class RunRecord(Struct, frozen=True):
     rules_version: int | None = None
     stated: frozenset[str] = frozenset()
     main_commits: tuple[str, ...] = ()
+    ranks_handed_over: int | None = None
 
 
 class Incoming(Struct, frozen=True):

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
+from tracker.store import awaited_ranks, labels, recordings
 from tracker.store import captures as stored_captures
-from tracker.store import labels, recordings
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -19,6 +19,7 @@ from tracker.store.run_matching import Home, place_run
 from tracker.store.run_record import Incoming, RunRecord, incoming_of, without_known
 from tracker.store.samples import refresh
 from tracker.store.sql import statement
+from tracker.store.tracks import list_tracks
 
 _NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
 _JUDGE_AGAIN = text(
@@ -86,10 +87,10 @@ def save_runs(
         )
         for record, captures, formats in batch
     ]
-    return store.transact(lambda connection: _save_all(connection, runs))
+    return store.transact(lambda connection: _save_all(connection, runs, store.settled_ns))
 
 
-def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun]:
+def _save_all(connection: Connection, runs: Sequence[Incoming], settled_ns: int) -> list[SavedRun]:
     homes: list[Home] = []
     to_load: list[stored_captures.Placed] = []
     for incoming in runs:
@@ -122,7 +123,22 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
     splitting.refresh(connection, came, regrouped=regrouped)
     refresh(connection, came.keys(), to_load)
     recordings.refresh_recordings(connection, came)
+    _await_ranks(connection, runs, homes, settled_ns)
     return [_saved(connection, home) for home in homes]
+
+
+def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int) -> None:
+    """Note which of the runs that ranks came to wait for others now."""
+    handed_over = {}
+    for incoming, home in zip(runs, homes, strict=True):
+        if home.fresh:
+            handed_over[home.run_id] = incoming.record.ranks_handed_over
+    awaited_ranks.note_arrival(connection, handed_over, handed_over)
+    for track_key in list_tracks(connection, handed_over):
+        outdated = awaited_ranks.list_outdated(connection, track_key, settled_ns)
+        # what another run is by now, who judges the track notes: here it may be in the hands of another process
+        own = {run_id: ranks for run_id, ranks in outdated.items() if run_id in handed_over}
+        awaited_ranks.write_awaited(connection, own)
 
 
 def _changed(capture: Capture) -> UsageError:

@@ -39,7 +39,8 @@ def judge(work: Work) -> None:
     Needs no lease: each track is locked while it is judged, and one that is up to date costs a look.
     """
     runs, work.to_judge = work.to_judge, None  # should this fail, everything is looked at the next time
-    count = judgement.update(work.store, judgement.tracks_of(work.store, runs))
+    track_keys = [*judgement.tracks_of(work.store, runs), *judgement.tracks_that_waited(work.store)]
+    count = judgement.update(work.store, track_keys)
     work.to_judge = set()
     if count:
         work.say(Event("judged", counted(count, "version")))

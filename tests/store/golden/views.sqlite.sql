@@ -39,7 +39,7 @@ present AS (
             AND r.configuration_id = j.configuration_id
             AND r.device_id = j.device_id
             AND r.version_id = j.version_id
-    WHERE r.state = 'active'
+    WHERE r.state = 'active' AND r.ranks_awaited IS NULL
     GROUP BY r.workload_id, r.configuration_id, r.device_id, r.version_id, v.ordinal, w.main_id, j.basis
 ),
 
@@ -203,7 +203,7 @@ SELECT
         SELECT COUNT(*) FROM capture AS c
         WHERE c.run_id = r.id
     ) AS ranks,
-    COALESCE(r.ranks_expected, (
+    COALESCE(r.ranks_awaited, r.ranks_expected, (
         SELECT COUNT(*) FROM capture AS c
         WHERE c.run_id = r.id
     )) AS ranks_expected,
@@ -216,7 +216,7 @@ SELECT
         SELECT MAX(c.pruned_at_ns) FROM capture AS c
         WHERE c.run_id = r.id
     ) AS pruned_at_ns,
-    CASE WHEN r.state = 'active' THEN COALESCE(q.is_judged, 0) END AS is_judged,
+    CASE WHEN r.state = 'active' AND r.ranks_awaited IS NULL THEN COALESCE(q.is_judged, 0) END AS is_judged,
     (
         SELECT SUM(n.steps)
         FROM (

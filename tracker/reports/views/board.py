@@ -12,6 +12,7 @@ from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Lo
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.view import View
 from tracker.results import Board
+from tracker.results.waiting import WaitingRun
 from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def document(board: Board, look: Look) -> Document:
         title=_title(board),
         headline=board.headline,
         tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
-        remarks=tuple(_late_words(records(board.tables["late"]))),
+        remarks=(
+            *_late_words(records(board.tables["late"])),
+            *_waiting_words(records(board.tables["waiting"])),
+        ),
         blocks=(_lines(board, lines, look),) if lines else (),
         next_commands=tuple(_next(board, lines)),
     )
@@ -56,6 +60,14 @@ def _late_words(late: Sequence[Row]) -> Iterator[str]:
         yield f"LATE: a run of {what} was due {due}: one is expected every {every}, and {came}."
     if len(late) > _LATE:
         yield f"{counted(len(late) - _LATE, 'more run')} late: tracker status lists them."
+
+
+def _waiting_words(waiting: Sequence[Row]) -> Iterator[str]:
+    """Yield a sentence on each run that waits for ranks, of the newest few; tracker runs has the others."""
+    for row in waiting[: -_LATE - 1 : -1]:
+        yield WaitingRun(**row).sentence
+    if len(waiting) > _LATE:
+        yield f"{counted(len(waiting) - _LATE, 'more run')} with fewer ranks than they should have: tracker runs."
 
 
 def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:

@@ -50,6 +50,7 @@ from tracker.store.queries.judgement import (
     track_series,
     tracks,
     version_facts,
+    waiting_runs,
 )
 from tracker.store.queries.resolve import (
     check_filters,
@@ -159,6 +160,7 @@ __all__ = [
     "version_notes",
     "versions",
     "versions_with_branches",
+    "waiting_runs",
     "with_branch",
     "with_values",
 ]

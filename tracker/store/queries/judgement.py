@@ -56,6 +56,11 @@ def run_verdicts(store: Store, workload: str) -> Columns:
     return answer(store, "run_verdicts", {"workload": workload})
 
 
+def waiting_runs(store: Store, workload: str | None = None) -> Columns:
+    """Return the runs that have fewer ranks than they should, of a workload or all. Columns: sql/waiting_runs.sql."""
+    return answer(store, "waiting_runs", {"workload": workload})
+
+
 def series_names(store: Store, workload: str, kind: str | None = None) -> Columns:
     """Return which names the series of a workload have, of a kind or of all. Columns: see sql/series_names.sql."""
     return answer(store, "series_names", {"workload": workload, "kind": kind})

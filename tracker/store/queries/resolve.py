@@ -147,7 +147,8 @@ def run_ids_of_version(
     """Return the active runs of version `label`, oldest first: of the main line, where it has them, else of a branch;
     where `workload` names a branch, of that, where it has them, else of its main line.
 
-    `device`: part of vendor and model; a model that is named in full beats longer ones. UsageError where the label is
+    Runs that wait for ranks only where the version has no others: a side of a diff is what is judged. `device`: part of
+    vendor and model; a model that is named in full beats longer ones. UsageError where the label is
     unknown, has no active run, or means several workloads.
     """
     of_main = None if workload is None else main_of(workload)
@@ -171,7 +172,8 @@ def run_ids_of_version(
             raise UsageError(
                 f"{device!r} means several devices: {', '.join(devices)}", remedy="name one of them in full"
             )
-    return tuple(row.run_id for row in found)
+    whole = [row for row in found if row.ranks_awaited is None]
+    return tuple(row.run_id for row in whole or found)
 
 
 def _of_branch(found: Sequence[Any], branch: str) -> list[Any]:

@@ -37,7 +37,8 @@ def runs(
     `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. `search`: words, in any case, each of
     which is in the number, version, workload, device, configuration, commit, note, a tag or a file of the run; `*` and
     `?` stand for any characters. Columns: run_id, workload, version,
-    device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
+    device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, ranks_awaited (NA: it is
+    judged with its track, else the ranks that it should have), world_size, steps, format,
     e2e_ns (mean of the ranks), step_ns (per step), tags (`key=value, key`), paths (separated by `, `),
     commit (of the version), note, rules_version (of the rules that made names and categories).
     """

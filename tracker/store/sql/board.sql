@@ -1,4 +1,4 @@
--- How long was a step of each active run? One row per run and number that it states.
+-- How long was a step of each active run that waits for no rank? One row per run and number that it states.
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: its track; version_id; version: its label, in the order of
 --   versions; pinned; run_id; name: step or e2e; part: how it was measured; value: ns
@@ -31,5 +31,5 @@ FROM picked AS p
 CROSS JOIN sample AS d
 INNER JOIN run AS r ON d.run_id = r.id
 INNER JOIN version AS v ON r.version_id = v.id
-WHERE d.series_id = p.id AND r.state = 'active'
+WHERE d.series_id = p.id AND r.state = 'active' AND r.ranks_awaited IS NULL
 ORDER BY r.workload_id, r.configuration_id, r.device_id, v.ordinal, v.id, r.id, p.name, p.part

@@ -1,11 +1,12 @@
 -- Which active runs does this name? One row per run, the oldest first.
 -- Parameters: version; workload: its name, with its branches (NULL = all); device (pattern of
 -- vendor and model in lower case without blanks, - and _, NULL = all)
--- Columns: run_id, workload; device: vendor and model
+-- Columns: run_id, workload; device: vendor and model; ranks_awaited: NULL: it waits for no rank
 SELECT
     r.id AS run_id,
     w.name AS workload,
-    d.vendor || ' ' || d.model AS device
+    d.vendor || ' ' || d.model AS device,
+    r.ranks_awaited
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id

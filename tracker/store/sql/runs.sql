@@ -5,7 +5,8 @@
 --   tag_key, tag_value (NULL = all); words (a JSON object whose keys are patterns of LIKE in lower case, ! escapes:
 --   each fits the number, a label, a tag or a file of the run); state (NULL = all); row_limit (-1 = all)
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
---   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
+--   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected: that it should have;
+--   ranks_awaited: the same, while it has fewer and is not judged, else NULL; world_size (NULL: unknown);
 --   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, NULL: unknown;
 --   commit_id (of the version); note; rules_version: of the rules that made names and categories, NULL: unknown
 WITH picked AS (
@@ -15,6 +16,7 @@ WITH picked AS (
         r.state_reason,
         r.started_at_ns,
         r.ranks_expected,
+        r.ranks_awaited,
         r.world_size,
         r.note,
         r.rules_version,
@@ -115,7 +117,8 @@ SELECT
     p.state_reason,
     p.started_at_ns,
     t.ranks,
-    COALESCE(p.ranks_expected, t.ranks) AS ranks_expected,
+    COALESCE(p.ranks_awaited, p.ranks_expected, t.ranks) AS ranks_expected,
+    p.ranks_awaited,
     p.world_size,
     COALESCE(m.steps, 0) AS steps,
     t.e2e_ns,

@@ -1,4 +1,4 @@
--- Which runs follow each other in this track? One row per active run, by the order of versions; those of a version as
+-- Which runs follow each other in this track? One row per active run that waits for no rank, by the order of versions; those of a version as
 -- they came in (by number).
 -- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
 --   read when all_runs = 0)
@@ -22,5 +22,6 @@ WHERE
     AND r.configuration_id = :configuration_id
     AND r.device_id = :device_id
     AND r.state = 'active'
+    AND r.ranks_awaited IS NULL
     AND (:all_runs = 1 OR r.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e))
 ORDER BY v.ordinal, v.id, r.id

@@ -2,13 +2,13 @@
 -- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0: only tracks of these runs); workload (name,
 --   NULL = all)
 -- Columns: workload_id, configuration_id, device_id; workload; configuration: its values; vendor, device: the model;
---   is_branch: 1 for the track of a branch; runs: active ones
+--   is_branch: 1 for the track of a branch; runs: active ones that wait for no rank
 WITH of_runs AS (
     SELECT
         r.workload_id,
         r.configuration_id,
         r.device_id,
-        CAST(SUM(CASE WHEN r.state = 'active' THEN 1 ELSE 0 END) AS BIGINT) AS runs
+        CAST(SUM(CASE WHEN r.state = 'active' AND r.ranks_awaited IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS runs
     FROM run AS r
     WHERE :all_runs = 1 OR r.id IN :run_ids
     GROUP BY r.workload_id, r.configuration_id, r.device_id

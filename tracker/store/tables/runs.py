@@ -121,6 +121,9 @@ class Run(Base, table=True):
     note: str | None = text_value()
     sample_rules: int | None = value()
     recording_id: int | None = value()
+    ranks_handed_over: int | None = value()
+    last_rank_at_ns: int | None = value()
+    ranks_awaited: int | None = value()
 
 
 class RunFact(Base, table=True):

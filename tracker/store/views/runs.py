@@ -64,7 +64,7 @@ present AS (
         ON
             {same_track("r", "j", indent=12)}
             AND r.version_id = j.version_id
-    WHERE r.state = 'active'
+    WHERE r.state = 'active' AND r.ranks_awaited IS NULL
     GROUP BY r.workload_id, r.configuration_id, r.device_id, r.version_id, v.ordinal, w.main_id, j.basis
 ),
 
@@ -297,7 +297,7 @@ RUN_VIEW: Final = View(
         whole("ended_at_ns", "r.ended_at_ns", "end of the capture, ns since 1970 UTC; NULL: not known"),
         whole("ranks", _of_captures("COUNT(*)"), "ranks that are here"),
         whole(
-            "ranks_expected", f"COALESCE(r.ranks_expected, {_of_captures('COUNT(*)')})",
+            "ranks_expected", f"COALESCE(r.ranks_awaited, r.ranks_expected, {_of_captures('COUNT(*)')})",
             "ranks until it is complete: with fewer it is partial",
         ),
         whole("world_size", "r.world_size", "processes of the job; NULL: the source does not say"),
@@ -307,8 +307,10 @@ RUN_VIEW: Final = View(
             "when its details were dropped, ns since 1970 UTC: it has no rows in v_op to v_memory; NULL: they are here",
         ),
         whole(
-            "is_judged", "CASE WHEN r.state = 'active' THEN COALESCE(q.is_judged, 0) END",
-            "1: the judgement of its version is current; 0: it is missing or out of date; NULL: the run is not active",
+            "is_judged",
+            "CASE WHEN r.state = 'active' AND r.ranks_awaited IS NULL THEN COALESCE(q.is_judged, 0) END",
+            "1: the judgement of its version is current; 0: it is missing or out of date; NULL: the run is not active, "
+            "or waits for ranks",
         ),
         whole("steps", _STEPS_OF_RUN, "steps that were measured; NULL: none is known"),
         *_numbers_of_run(),
