@@ -19,6 +19,7 @@ from tracker.hooks import spool
 from tracker.intake import spooled, take_spooled, waiting
 from tracker.limits.touch import LateError
 from tracker.regressions import judgement
+from tracker.regressions.track import waiting_runs
 from tracker.store import Store, queries
 
 MINUTE = 60 * 10**9
@@ -341,6 +342,27 @@ def test_what_is_still_being_analysed_is_left_alone(store: Store, tmp_path: Path
     assert [left.why for left in waiting(folder)] == [f"waits for {done}"]
     done.write_text("")
     assert len(take_spooled(store, folder)) == 1
+
+
+def test_run_waits_for_ranks_that_its_job_queued(store: Store, tmp_path: Path, folder: Path):
+    """Rank 1 of job 41 is still being analysed while rank 0 comes in, the first run of its track."""
+    world = {"world_size": 8, "facts": {"job_id": "41"}}
+    analysed = tmp_path / "analyse.done"
+    add(folder, labelled(tmp_path, 0, rank=0, **world))
+    add(folder, labelled(tmp_path, 1, rank=1, **world), wait_for=str(analysed), now_ns=time.time_ns())
+    take_spooled(store, folder)
+    assert [run.ranks_words for run in waiting_runs(store)] == ["1 of 2 ranks"]
+    analysed.write_text("")
+    take_spooled(store, folder)
+    assert waiting_runs(store) == []
+    assert queries.runs(store).frame["ranks"].tolist() == [2]
+
+
+def test_jobs_of_one_spool_do_not_wait_for_each_other(store: Store, tmp_path: Path, folder: Path):
+    for job in ("41", "42"):
+        add(folder, labelled(tmp_path, int(job), rank=0, world_size=8, facts={"job_id": job}))
+    take_spooled(store, folder)
+    assert waiting_runs(store) == []
 
 
 def test_another_process_that_takes_is_not_disturbed(store: Store, tmp_path: Path, folder: Path):

@@ -232,6 +232,19 @@ def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch)
     assert len(world.lines("judged")) == 2
 
 
+def test_round_judges_a_run_that_waited_for_ranks_long_enough(world):
+    """The first run of a workload, of which two ranks are expected, and one comes."""
+    profile = world.profile("gpt/v1/a.json")
+    profile.with_name("a.json.tracker.json").write_text('{"expect_ranks": 2}')
+    world.settle()
+    assert [run.ranks_words for run in track.waiting_runs(world.store)] == ["1 of 2 ranks"]
+    assert world.lines("judged") == []
+    world.store.settled_ns = 0
+    world.after(MINUTE).round()
+    assert world.lines("judged") == ["1 version"]
+    assert track.waiting_runs(world.store) == []
+
+
 def test_the_work_of_a_night_prunes_as_the_settings_say(world):
     for number in range(3):
         world.profile(f"gpt/v{number}/a.json")

@@ -1,5 +1,5 @@
--- Which runs follow each other in this track? One row per active run that waits for no rank, by the order of versions; those of a version as
--- they came in (by number).
+-- Which runs follow each other in this track? One row per active run that waits for no rank, by the order of versions;
+-- those of a version as they came in (by number).
 -- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
 --   read when all_runs = 0)
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; ranks: that came; started_at_ns: NULL where
