@@ -4,8 +4,10 @@ where frames leave or enter the program.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -15,6 +17,8 @@ IMPORT = re.compile(
     r"^ *from tracker\.?(?P<module>[\w.]*) import (?:\((?P<block>[^)]*)\)|(?P<names>.*))$", re.MULTILINE
 )
 CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 PAGE = re.compile(r"docs/\w+\.md")
 # such as "PLAN, section 4" or "PLAN 4.2"
 PAGE_ELSEWHERE = re.compile(r"\b[A-Z]{4,}(?:\.md)?,? (?:section |rule |landing )\d")
@@ -76,6 +80,63 @@ def test_no_class_name_stands_twice_in_a_room():
         if shared:
             shared_names[room] = shared
     assert shared_names == SHARED_CLASS_NAMES
+
+
+def test_no_walrus_in_a_comprehension_overwrites_a_name():
+    overwritten = {path: names for path, source in PRODUCT.items() if (names := find_overwritten_names(source))}
+    assert not overwritten
+
+
+def test_walrus_that_overwrites_a_parameter_is_found():
+    """The comprehension leaves the last path in `name`, which the caller's name was in."""
+    of_files = "def read(name, paths): return name, [path for path in paths if (name := path.stem)]"
+    assert find_overwritten_names(of_files) == ["name"]
+    assert find_overwritten_names(of_files.replace("(name :=", "(base :=")) == []
+
+
+def test_walrus_that_overwrites_a_variable_is_found():
+    """`call` is in the first function, which binds it again; the second has it in comprehensions alone."""
+    with_loop = "def f(xs):\n    known = [call for x in xs if (call := x())]\n    for call in known: call()"
+    alone = "def f(xs):\n    known = [call for x in xs if (call := x())]\n    return [call() for call in known]"
+    assert (find_overwritten_names(with_loop), find_overwritten_names(alone)) == (["call"], [])
+
+
+def find_overwritten_names(source: str) -> list[str]:
+    """Return the targets of walruses in comprehensions that the function around them has outside of comprehensions.
+
+    Such a target is a variable of the function, not of the comprehension.
+    """
+    if ":=" not in source:
+        return []
+    overwritten = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, FUNCTIONS) and (targets := set(list_walrus_targets(node))):
+            overwritten |= targets & set(list_names_outside(node))
+    return sorted(overwritten)
+
+
+def list_walrus_targets(function: ast.AST) -> Iterator[str]:
+    """Yield what walruses in the comprehensions of a function bind in it."""
+    waiting = [(function, False)]
+    while waiting:
+        node, in_comprehension = waiting.pop()
+        if in_comprehension and isinstance(node, ast.NamedExpr):
+            yield node.target.id
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, FUNCTIONS):
+                waiting.append((child, in_comprehension or isinstance(child, COMPREHENSIONS)))
+
+
+def list_names_outside(node: ast.AST) -> Iterator[str]:
+    """Yield the parameters and names of a function, and of functions in it, outside of comprehensions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, COMPREHENSIONS):
+            continue
+        if isinstance(child, ast.Name):
+            yield child.id
+        elif isinstance(child, ast.arg):
+            yield child.arg
+        yield from list_names_outside(child)
 
 
 def read_imports() -> dict[str, set[str]]:

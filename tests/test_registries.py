@@ -74,6 +74,14 @@ def test_every_fixture_is_claimed_by_exactly_one_reader(name, path):
         assert any(readers.load(name).sniff(parent, b"") for parent in folders), f"no reader claims {path}"
 
 
+@pytest.mark.parametrize("name", readers.NAMES)
+def test_profile_has_the_format_of_its_reader(name):
+    """The judge compares only runs whose captures are of one format."""
+    found = [found for found in readers.find(DATA / name) if found.format == name]
+    assert found
+    assert {readers.read(one).format for one in found} == {name}
+
+
 @pytest.mark.parametrize("name", reports.NAMES)
 def test_report_exports_the_contract(name):
     report = import_module(f"tracker.reports.{name}")

@@ -54,6 +54,33 @@ def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, 
     )
 
 
+OP_SUMMARY = """Device_id,Op Name,OP Type,Task Type,Task Start Time(us),Task Duration(us),Task Wait Time(us)
+0,MatMul1,MatMulV2,AI_CORE,1700000000000000.000,{taken_us:.3f},0
+0,MatMul2,MatMulV2,AI_CORE,1700000000002000.000,{taken_us:.3f},0
+"""
+"""An export of msprof, of two kernels that begin 2 ms apart."""
+
+
+def test_dated_exports_of_msprof_are_judged_as_undated_ones(tracker, tmp_path):
+    """Kernels take 1.00, 1.01 and 0.99 ms in the runs of v1, 1.3 times that in v2; msprof may date its files."""
+    printed = []
+    for name in ("op_summary.csv", "op_summary_2026060516170{run}.csv"):
+        folder, db = tmp_path / name, tmp_path / f"{name}.db"
+        for version, scale in (("v1", 1000), ("v2", 1300)):
+            for run, factor in enumerate((1.0, 1.01, 0.99)):
+                file = folder / version / f"run{run}" / name.format(run=run)
+                file.parent.mkdir(parents=True)
+                file.write_text(OP_SUMMARY.format(taken_us=scale * factor))
+            tracker("ingest", folder / version, "--version", version, "--workload", "w", "--db", db)
+        compared = tracker("diff", "v1", "v2", "--format", "json", "--fail-on", "new", "--db", db)
+        found = tracker("findings", "--format", "json", "--db", db)
+        assert (compared.code, last(compared)) == (1, "--fail-on new: exit 1, the step got slower")
+        printed.append((compared.out, found.out))
+    assert printed[0] == printed[1]
+    (kernel,) = json.loads(printed[1][0])["kernels"]
+    assert (kernel["name"], kernel["verdict"]) == ("MatMul", "REGRESSED")
+
+
 def test_the_way_back_is_an_improvement_and_ends_with_0(tracker, db):
     done = tracker("diff", "v08", "v01", "--only", "operator", "--op", "aten::mul", "--fail-on", "any", "--db", db)
     assert (done.code, last(done).startswith("--fail-on any: exit 0, nothing fails")) == (0, True)

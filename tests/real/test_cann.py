@@ -10,6 +10,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+import tracker
 from tests.real import data
 from tracker import readers, reports, timeline
 from tracker.compare import show
@@ -223,6 +224,38 @@ def test_rows_of_op_summary_are_kernels_and_their_measurements(name):
     for metric, value in zip(names(events, metrics.metric), metrics.value.tolist(), strict=True):
         found.setdefault(metric, []).append(value)
     assert found == {title: [float(row[title]) for row in rows] for title in measured}
+
+
+def test_dated_names_of_files_change_no_verdict(tmp_path):
+    """Three runs, and three whose times are 1.3 times as long, each time 1 % of noise: in one name, and in six."""
+    rows = rows_of(OP_SUMMARIES[0])
+    start_us = Decimal(rows[0]["Task Start Time(us)"].strip())
+    judged = []
+    for name in ("op_summary.csv", "op_summary_2026060516170{run}.csv"):
+        with open_store("sqlite://") as store:
+            for run in range(6):
+                noise = np.random.default_rng(run).normal(1.0, 0.01, len(rows))
+                scale = Decimal("1.3") if run >= 3 else Decimal(1)
+                file = tmp_path / name / str(run) / name.format(run=run)
+                file.parent.mkdir(parents=True)
+                with file.open("w", newline="", encoding="utf-8") as text:
+                    writer = csv.DictWriter(text, list(rows[0]))
+                    writer.writeheader()
+                    for row, factor in zip(rows, noise.tolist(), strict=True):
+                        since_us = Decimal(row["Task Start Time(us)"].strip()) - start_us
+                        duration_us = Decimal(row["Task Duration(us)"]) * scale * round(Decimal(factor), 5)
+                        changed = {
+                            "Task Start Time(us)": f"{start_us + since_us * scale:.3f}",
+                            "Task Duration(us)": f"{duration_us:.3f}",
+                        }
+                        writer.writerow(row | changed)
+                ingest(store, [file], version="v1" if run < 3 else "v2", workload="w")
+            compared = tracker.diff("v1", "v2", store=store)
+            found = tracker.findings(store=store)
+            judged.append([reports.render(compared, "json"), reports.render(found, "json")])
+    assert judged[0] == judged[1]
+    (kernel,) = found.findings.query("kind == 'kernel'").itertuples()
+    assert (kernel.name, kernel.verdict, round(kernel.ratio, 1)) == ("main_kernel", "REGRESSED", 0.3)
 
 
 def test_one_operator_measured_twice_has_the_metrics_of_both_groups_under_one_kernel():

@@ -73,7 +73,8 @@ def with_data_loading(pieces: Sequence[Piece], options: IngestOptions) -> list[P
             continue
         folder = Path(piece.place).parent
         is_alone = sum(other.format == piece.format for other in by_folder[folder]) == 1
-        timers = [timer for path, capture in beside[folder] if (timer := _timer_in(path, capture)) is not None]
+        all_timers = (_timer_in(path, capture) for path, capture in beside[folder])
+        timers = [timer for timer in all_timers if timer is not None]
         summaries = [path_capture for path_capture in beside[folder] if _is_summary(path_capture[1])]
         timer = _timer_of(piece, timers, is_alone=is_alone)
         timed = piece if timer is None else _with_timer(piece, timer)

@@ -226,7 +226,7 @@ def _mean_the_same(key: str, stated: str, named: str, devices: str) -> bool:
 
 
 def _in_name(name: str) -> Iterator[tuple[str, str]]:
-    matches = {key: match for key, pattern in _IN_NAMES.items() if (match := pattern.search(name))}
+    matches = {key: found for key, pattern in _IN_NAMES.items() if (found := pattern.search(name))}
     for key, match in matches.items():
         if key == "cluster":
             yield "devices", str(int(match[1]) * int(match[2]))

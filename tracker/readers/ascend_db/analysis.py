@@ -81,7 +81,7 @@ def analysis_of(db: Database, calls: Calls, strings: Strings, metadata: Metadata
     The matrix stands in where the tasks of the calls do not say what they moved.
     """
     find = _CallFinder(calls, strings)
-    known = [(call, op) for op in communication_ops(db) if (call := find.call(op)) >= 0]
+    known = [(number, op) for op in communication_ops(db) if (number := find.call(op)) >= 0]
     links = [(call, link) for call, op in known for link in op.links]
     for total in () if calls.moved else matrix_totals(db):
         call = find.call_of_kind(total.kind, metadata.group(total.group).id)

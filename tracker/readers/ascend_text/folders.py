@@ -121,7 +121,7 @@ def layout_of(path: Path) -> Layout:
     metadata = [home / "profiler_metadata.json" for home in homes]
     files = sorted(file for file in output.iterdir() if file.is_file() and not file.name.startswith("."))
     # where both are there, the trace as it was written goes before
-    known = {name: file for file in reversed(files) if (name := _name_of(file)) in _EVENTS}
+    known = {file_name: file for file in reversed(files) if (file_name := _name_of(file)) in _EVENTS}
     counted = tuple(file for file in files if COUNTED.fullmatch(file.name))
     unknown = tuple(
         file.name for file in files if _name_of(file) not in known and file not in counted and _is_unknown(file)

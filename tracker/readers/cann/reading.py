@@ -95,7 +95,8 @@ def profile_of(name: str, path: Path, options: ReadOptions) -> Profile:
     if not captures:
         raise SourceError(path, "", "the capture holds no events", remedy="profile at least one step")
     # what one process wrote stays together: all of its captures have all of its files
-    sources = sources_of(tables.sources, {name for file in tables.sources if _is_main(name := Path(file.path).name)})
+    file_names = [Path(file.path).name for file in tables.sources]
+    sources = sources_of(tables.sources, {file_name for file_name in file_names if _is_main(file_name)})
     numbered = [replace(capture, sources=sources) for capture in _with_ranks(captures)]
     return Profile(name, str(path), tuple(numbered), tuple(dict.fromkeys([*warnings, *tables.warnings])))
 

@@ -68,7 +68,7 @@ def ops_left_out(sections: Sections) -> tuple[Rest | None, Rest | None]:
 
 def _rest(sections: Sections, title: str, rows: Sequence[Row], side: _Side) -> Rest | None:
     """None for a table that is whole."""
-    percents = [percent for row in rows if (percent := side(row).percent) is not None]
+    percents = [share for row in rows if (share := side(row).percent) is not None]
     is_cut = title in sections.shortened
     lacking = 0 < sum(percents) + _ROUNDING * len(percents) < _COMPLETE
     if not rows or not (is_cut or lacking):
