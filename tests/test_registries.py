@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import capture, record
 from tracker import readers, reports
+from tracker.profile import Device, Profile
+from tracker.store import open_store, save_run
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
@@ -33,12 +36,12 @@ def fixtures(name):
 
 
 def test_every_module_is_in_names_and_every_name_has_a_module():
-    assert list(readers.NAMES) == names_of(readers), "NAMES of tracker.readers has to list its modules, sorted"
+    assert list(readers.NAMES) == names_of(readers), "FORMATS of tracker.profile has to list the readers, sorted"
 
 
 def test_every_other_module_of_the_readers_is_private():
     public = [name for name in names_of(readers) if name not in readers.NAMES]
-    assert not public, f"{public} of readers must start with _ or be in NAMES"
+    assert not public, f"{public} of readers must start with _ or be in FORMATS"
 
 
 @pytest.mark.parametrize("name", readers.NAMES)
@@ -80,6 +83,19 @@ def test_profile_has_the_format_of_its_reader(name):
     found = [found for found in readers.find(DATA / name) if found.format == name]
     assert found
     assert {readers.read(one).format for one in found} == {name}
+
+
+def test_unknown_formats_are_a_bug_of_ours():
+    """Runs of two formats are never compared: one that is mistyped would silence the judge."""
+    with pytest.raises(ValueError, match=r"'op_summary\.csv' is no format of profiles"):
+        Profile("op_summary.csv", "PROF_1", ())
+    with open_store("sqlite://") as store, pytest.raises(ValueError, match="'torch' is no format of profiles"):
+        save_run(store, record(), [capture(0)], formats=["torch"])
+
+
+def test_unknown_vendors_are_a_bug_of_ours():
+    with pytest.raises(ValueError, match="'Nvidia' is no vendor of devices"):
+        capture(0, device=Device("Nvidia", "H100"))
 
 
 @pytest.mark.parametrize("name", reports.NAMES)

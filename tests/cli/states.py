@@ -45,7 +45,7 @@ def two_configurations(store: Store) -> None:
 
 def two_devices(store: Store) -> None:
     """v1 and v2 on both, v3 on the NPU alone; v2 is slower on the GPU."""
-    npu = Device("Ascend", "Ascend910B")
+    npu = Device("Huawei", "Ascend910B")
     made.runs(store, "v1", count=5)
     made.runs(store, "v1", count=5, start=20, device=npu)
     made.runs(store, "v2", {"op07": 1.5}, start=5)

@@ -152,7 +152,7 @@ def other_settings(store):
 
 def other_device(store):
     runs(store, "v1")
-    runs(store, "v2", SLOW, start=3, device=Device("Ascend", "910B"))
+    runs(store, "v2", SLOW, start=3, device=Device("Huawei", "Ascend910B"))
     update(store, tracks_of(store))
 
 
@@ -342,7 +342,7 @@ SITUATIONS = [
         "diff v1 v2 --fail-on new",
         3,
         "v2 against v1: 40.00 -> 43.96 ms",
-        "Compared, not judged: different device (NVIDIA H100 and Ascend 910B).",
+        "Compared, not judged: different device (NVIDIA H100 and Huawei Ascend910B).",
     ),
     (
         other_configuration,

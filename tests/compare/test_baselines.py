@@ -18,7 +18,7 @@ def line(store):
     """v1: runs 1 to 4, v2: 5 to 7, v3: 8 to 10, v4: 11; run 12 of v3 is of another device."""
     for number, (version, count) in enumerate((("v1", 4), ("v2", 3), ("v3", 3), ("v4", 1))):
         runs(store, version, count=count, start=10 * number)
-    runs(store, "v3", count=1, start=50, device=Device("Ascend", "910B"))
+    runs(store, "v3", count=1, start=50, device=Device("Huawei", "Ascend910B"))
     return store
 
 

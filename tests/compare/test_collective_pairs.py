@@ -83,7 +83,7 @@ def test_a_gpu_and_an_npu_pair_by_kind(store: Store):
     )
     for version, device, exchange in sides:
         made = capture(0, path=version, digest=version.encode().ljust(16), device=device, communication=exchange)
-        save_run(store, replace(record(version), device=device), [made], formats=["made"])
+        save_run(store, replace(record(version), device=device), [made], formats=["torch_profiler"])
     result = diff(store, "v1", "v2")
     (row,) = result.communication.to_dict("records")
     assert (row["kind"], row["status"], row["baseline_calls"], row["candidate_calls"]) == ("all_reduce", "both", 2, 3)

@@ -281,7 +281,7 @@ def test_a_rank_that_waits_for_nobody_counts_in_the_wait(store: Store):
         capture(rank, world_size=2, communication=[("all_reduce", ns, {"exposed_wait_ns": wait})])
         for rank, (ns, wait) in enumerate([(10, 0), (300, 290)])
     ]
-    save_run(store, record("v1"), ranks, formats=["t"])
+    save_run(store, record("v1"), ranks, formats=["torch_profiler"])
     found = of_baseline(diff(store, "v1", "v1"))
     names = ("exposed_communication", "exposed_wait", "exposed_transmit")
     assert [found[f"{name}_ns:dp x2"] for name in names] == [155, 145, 10]

@@ -248,7 +248,7 @@ def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
 
 def test_runs_that_overlap_may_be_noise(store: Store):
     # mm: 100, 140 against 130, 170 overlap; norm: 10, 11 against 20, 21 does not; two devices have no verdicts
-    other = Device("Ascend", "910B")
+    other = Device("Huawei", "Ascend910B")
     for version, device, times in (("v1", H100, ((100, 10), (140, 11))), ("v2", other, ((130, 20), (170, 21)))):
         for at, (mm, norm) in enumerate(times):
             start = EPOCH_NS + at * 10**13 + (version == "v2") * 10**15

@@ -59,10 +59,10 @@ def test_nothing_that_fails_is_exit_0(store):
 @pytest.mark.parametrize("word", ["new", "any"])
 def test_what_is_never_judged_is_exit_3(store, word):
     judged(store, None)
-    runs(store, "w1", SLOW, start=20, device=Device("Ascend", "910B"))
+    runs(store, "w1", SLOW, start=20, device=Device("Huawei", "Ascend910B"))
     found = gate(store, "v1", "w1", word)
     assert (found.code, found.rows) == (3, ())
-    assert found.because == "Compared, not judged: different device (NVIDIA H100 and Ascend 910B)"
+    assert found.because == "Compared, not judged: different device (NVIDIA H100 and Huawei Ascend910B)"
     assert gate(store, "v1", "v1", word).code == 3
     assert gate(store, "v1", "run:2", word).code == 3
     assert gate(store, "v1", "w1", word, ranks=(0,)).code == 3

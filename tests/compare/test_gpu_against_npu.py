@@ -57,7 +57,7 @@ def sides(store: Store) -> Store:
     for version, made, device in (("v1", gpu, H100), ("v2", npu, ASCEND)):
         source = Source(version, 1, version.encode().ljust(16, b"."))
         capture = replace(timeline.build(made.capture()), device=device, sources=(source,))
-        save_run(store, replace(record(version), device=device), [capture], formats=["made"])
+        save_run(store, replace(record(version), device=device), [capture], formats=["torch_profiler"])
     return store
 
 

@@ -153,7 +153,7 @@ def test_a_link_counts_per_step_and_rank_that_uses_it(store: Store):
         capture(rank, world_size=2, steps=2, communication=[all_reduce(link("HCCS", 100, 10, source=rank, target=2))])
         for rank in (0, 1)
     ]
-    save_run(store, record("v1"), captures, formats=["t"])
+    save_run(store, record("v1"), captures, formats=["torch_profiler"])
     frame = diff(store, "v1", "v1").communication_links
     assert frame["baseline_bytes"].tolist() == [100, 100, 100]
 

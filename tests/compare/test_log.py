@@ -34,7 +34,7 @@ def benchmark(store, version, samples_per_second, *, settings=NO_PROFILER, tags=
     )
     made = replace(made, device=of_run.get("device", made.device), rows=replace(made.rows, steps=steps))
     values = {"configuration": {"batch": batch}, "tags": tags or {}, **of_run}
-    return save_run(store, record(version, **values), [made], formats=["log"]).run_id
+    return save_run(store, record(version, **values), [made], formats=["training_log"]).run_id
 
 
 def lines_of_log(store, *, speeds, durations, steps=None, settings=NO_PROFILER):
@@ -45,7 +45,7 @@ def lines_of_log(store, *, speeds, durations, steps=None, settings=NO_PROFILER):
         replace(step, breakdown=replace(step.breakdown, samples_per_second=speed, duration_ns=duration), steps=number)
         for step, speed, duration, number in zip(made.rows.steps, speeds, durations, counts, strict=True)
     )
-    save_run(store, record("v1"), [replace(made, rows=replace(made.rows, steps=steps))], formats=["log"])
+    save_run(store, record("v1"), [replace(made, rows=replace(made.rows, steps=steps))], formats=["training_log"])
 
 
 def test_throughput_is_compared_with_the_baseline_and_with_the_version_before(store):

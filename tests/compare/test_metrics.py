@@ -104,7 +104,7 @@ def test_metrics_are_means_over_calls_of_all_ranks_and_the_median_over_runs(stor
             kernels = [[kernel(10 * calls, calls, aic_mte2_time=value * calls)] for calls in (1, 3)]
             captures = [capture(rank, world_size=2, kernels=of_rank) for rank, of_rank in enumerate(kernels)]
             made = record(version, started_at_ns=1_700_000_000_000_000_000 + number * 10**12)
-            save_run(store, made, captures, formats=["t"])
+            save_run(store, made, captures, formats=["torch_profiler"])
     row = diff(store, "v1", "v2").kernel_metrics.iloc[0]
     # one call of 1 x value and three of 3 x value: 2.5 x value
     assert (row["baseline_mean"], row["candidate_mean"]) == (25.0, 75.0)

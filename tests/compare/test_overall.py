@@ -329,7 +329,7 @@ def lines(store: Store, version: str, *rows_of_log: tuple[float | None, int | No
         replace(step, steps=count, breakdown=replace(step.breakdown, samples_per_second=speed, duration_ns=duration))
         for step, (speed, duration, count) in zip(made.rows.steps, rows_of_log, strict=True)
     )
-    save_run(store, record(version), [replace(made, rows=replace(made.rows, steps=steps))], formats=["log"])
+    save_run(store, record(version), [replace(made, rows=replace(made.rows, steps=steps))], formats=["training_log"])
 
 
 @pytest.mark.parametrize(

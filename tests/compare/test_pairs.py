@@ -70,7 +70,12 @@ def test_what_is_nowhere_is_refused(filled):
 def test_a_rank_stays_chosen_beside_a_version_of_several(filled):
     for rank, milliseconds in ((0, 10), (1, 30)):
         made = capture(rank, world_size=2, step_ns=milliseconds * 1_000_000, steps=2)
-        save_run(filled, record("v0", configuration={"batch": "8"}, started_at_ns=EPOCH_NS), [made], formats=["t"])
+        save_run(
+            filled,
+            record("v0", configuration={"batch": "8"}, started_at_ns=EPOCH_NS),
+            [made],
+            formats=["torch_profiler"],
+        )
     (found,) = diffs(filled, ["run:11:rank1", "v1"])
     assert (found.baseline.ranks, found.explanation.baseline_ns) == (1, 30e6)
     assert found.candidate.configuration == "batch=8"

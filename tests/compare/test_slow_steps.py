@@ -21,7 +21,7 @@ def save_steps(store: Store, *parts: tuple[int, int], number: int = 0) -> None:
         store,
         record("v1", started_at_ns=EPOCH_NS + number),
         [replace(made, rows=replace(made.rows, steps=rows))],
-        formats=["t"],
+        formats=["torch_profiler"],
     )
 
 

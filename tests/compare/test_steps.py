@@ -145,7 +145,7 @@ def test_what_the_profiler_says_of_no_step_is_left_out_and_told(store: Store):
     made = capture(steps=[1, 2], kernels=[("gemm", 100, metrics)])
     outside = capture(steps=[-1], counters=[("hbm", "HBM 0", "Read(MB/s)", 5.0), ("step_trace_time", "1", "Free", 1.0)])
     tables = {**made.rows.tables, "counter": outside.rows.tables["counter"]}
-    save_run(store, record("v1"), [replace(made, rows=replace(made.rows, tables=tables))], formats=["t"])
+    save_run(store, record("v1"), [replace(made, rows=replace(made.rows, tables=tables))], formats=["torch_profiler"])
     told = "Left out, for the profiler does not say in which step they are: kernel metrics; counters of hbm."
     whole = show(store, "v1")
     assert (len(whole.kernel_metrics), len(whole.counters), whole.notes) == (1, 2, ())

@@ -179,7 +179,7 @@ def test_without_a_level_before_it_one_run_has_no_verdict(store):
     runs(store, "v1", count=1)
     runs(store, "v2", start=1, count=1)
     runs(store, "v3", start=2, count=3)
-    runs(store, "v0", start=9, count=3, device=Device("Ascend", "910B"))
+    runs(store, "v0", start=9, count=3, device=Device("Huawei", "Ascend910B"))
     assert nothing_judged(diff(store, "v1", "v2"))
     by_its_own_version = diff(store, "run:3", "run:2")
     assert nothing_judged(by_its_own_version)  # v3 is the newer of the two
@@ -187,10 +187,10 @@ def test_without_a_level_before_it_one_run_has_no_verdict(store):
 
 def test_another_device_or_configuration_is_never_a_regression(store):
     runs(store, "v1")
-    runs(store, "v2", {"op07": 1.2}, start=3, device=Device("Ascend", "910B"))
+    runs(store, "v2", {"op07": 1.2}, start=3, device=Device("Huawei", "Ascend910B"))
     runs(store, "v3", {"op07": 1.2}, start=6, of_run={"configuration": {"batch": "64"}})
     for candidate, different in (
-        ("v2", "different device (NVIDIA H100 and Ascend 910B)"),
+        ("v2", "different device (NVIDIA H100 and Huawei Ascend910B)"),
         ("v3", "different configuration (none and batch=64)"),
     ):
         result = diff(store, "v1", candidate)

@@ -185,7 +185,7 @@ def test_old_history_is_not_told_to_a_new_channel_but_what_is_new_is(memory_stor
 
 
 def test_one_version_on_two_devices_is_one_message(memory_store):
-    other = {"device": Device("Ascend", "910B")}
+    other = {"device": Device("Huawei", "Ascend910B")}
     for more in ({}, other):
         same(memory_store, "v1", 0, **more)
     team = Team(memory_store, alerts())
@@ -196,8 +196,8 @@ def test_one_version_on_two_devices_is_one_message(memory_store):
     assert team.round(MINUTE) == []
     notify.deliver(team.store, team.alerts, now_ns=team.now_ns + MINUTE, send=team.box)
     ((_, message),) = team.box.arrived
-    assert [one.device for one in message.incidents] == ["Ascend 910B", "NVIDIA H100"]
-    assert message.commands["reproduce"] == "tracker diff v1@910B v2@910B --workload gpt"
+    assert [one.device for one in message.incidents] == ["Huawei Ascend910B", "NVIDIA H100"]
+    assert message.commands["reproduce"] == "tracker diff v1@Ascend910B v2@Ascend910B --workload gpt"
     assert message.commands["acknowledge"].startswith("tracker ack I-2 I-1")
 
 

@@ -283,6 +283,10 @@ BAD = {
     "call of no group": (with_call(group=1), "column group refers to row 1 of 1"),
     "group below none": (with_call(group=-2), "table collective_calls, row 1: column group is -2"),
     "ranks out of order": (with_call(ranks=b"2,0"), "column ranks holds '2,0', which no profile has"),
+    "device of an unknown maker": (
+        lambda record: record.update(device=("Ascend", "910B")),
+        "the device is of 'Ascend', a vendor that this tracker does not know",
+    ),
     "long host": (lambda record: record.update(host="x" * 100_000), "length <= 65536"),
 }  # fmt: skip
 

@@ -133,7 +133,7 @@ def tuples(frame):
 )
 def test_the_tree_is_the_sum_of_its_rows(store, captures, ranks, steps, in_steps, by_step):
     placed = [with_tree(rank, tree) for rank, tree in enumerate(captures)]
-    run_id = save_run(store, record(started_at_ns=None), placed, formats=["t"]).run_id
+    run_id = save_run(store, record(started_at_ns=None), placed, formats=["torch_profiler"]).run_id
     found = queries.op_tree(store, [run_id], ranks=ranks, steps=steps, in_steps=in_steps, by_step=by_step).frame
     assert tuple(found.columns) == ANSWER
     assert tuples(found) == slow(run_id, captures, ranks, steps, in_steps, by_step)
@@ -142,7 +142,7 @@ def test_the_tree_is_the_sum_of_its_rows(store, captures, ranks, steps, in_steps
 def test_of_several_runs_each_has_its_own_tree(store):
     tree = {(0, 0): (-1, 0, 1, 10, 4, 4, 1), (1, 0): (-1, 0, 1, 12, 6, 6, 1), (1, 1): (0, 3, 1, 5, MISSING, 1, 0)}
     for rank_of_two in (0, 1):
-        save_run(store, record(f"v{rank_of_two}"), [with_tree(rank_of_two, tree)], formats=["t"])
+        save_run(store, record(f"v{rank_of_two}"), [with_tree(rank_of_two, tree)], formats=["torch_profiler"])
     same_table(
         queries.op_tree(store, [2, 1]).frame,
         """
@@ -189,9 +189,9 @@ def test_a_sum_that_no_number_holds_is_told_and_the_largest_is_exact(store):
     one = capture(steps=2)
     one.rows.tables["op_tree"]["host_total_ns"][:] = 2**62, 2**62 - 1
     one.rows.tables["op"]["host_total_ns"][:] = 2**62
-    save_run(store, record(), [one], formats=["t"])
+    save_run(store, record(), [one], formats=["torch_profiler"])
     assert queries.op_tree(store, [1]).frame["host_total_ns"].tolist() == [2**63 - 1]
     one.rows.tables["op_tree"]["host_total_ns"][:] = 2**62
-    save_run(store, record("v2"), [with_tables(0, **one.rows.tables)], formats=["t"])
+    save_run(store, record("v2"), [with_tables(0, **one.rows.tables)], formats=["torch_profiler"])
     with pytest.raises(StoreError, match="a sum is too large"):
         queries.op_tree(store, [2])

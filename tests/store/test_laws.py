@@ -54,7 +54,10 @@ def made(rank, rows, order=1):
 @given(rows=st.tuples(kernel_rows, kernel_rows))
 def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
     saved = save_run(
-        store, record(started_at_ns=None), [made(rank, own) for rank, own in enumerate(rows)], formats=["t"]
+        store,
+        record(started_at_ns=None),
+        [made(rank, own) for rank, own in enumerate(rows)],
+        formats=["torch_profiler"],
     )
     times = [time for own in rows for time in own.values()]
     for by in ((), ("rank",), ("step",), ("stage", "rank", "step")):
@@ -71,7 +74,7 @@ def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
 def test_the_order_of_rows_does_not_matter(store, rows):
     frames = []
     for order in (1, -1):
-        saved = save_run(store, record(), [replace(made(0, rows, order), world_size=1)], formats=["t"])
+        saved = save_run(store, record(), [replace(made(0, rows, order), world_size=1)], formats=["torch_profiler"])
         frames.append(queries.kernels(store, [saved.run_id], by=("rank", "step")).frame.drop(columns="run_id"))
     assert frames[0].equals(frames[1])
 
@@ -81,7 +84,9 @@ def test_every_int64_but_missing_comes_back_exactly(store, values):
     base = capture()
     curve = [{"component": "cpu", "time_ns": at, "allocated_bytes": value} for at, value in enumerate(values)]
     tables = {**base.rows.tables, "memory_curve": table("memory_curve", curve)}
-    saved = save_run(store, record(), [replace(base, rows=replace(base.rows, tables=tables))], formats=["t"])
+    saved = save_run(
+        store, record(), [replace(base, rows=replace(base.rows, tables=tables))], formats=["torch_profiler"]
+    )
     frame = queries.memory_curve(store, [saved.run_id]).frame
     assert frame["allocated_bytes"].tolist() == values
     assert frame["allocated_bytes"].to_numpy(dtype=np.int64).tolist() == values
@@ -91,7 +96,7 @@ def test_every_int64_but_missing_comes_back_exactly(store, values):
 def test_every_text_can_be_stored_and_is_told_apart(store, name):
     other = f"{name}."
     base = capture(ops=[(name, 2), (other, 1)])
-    saved = save_run(store, record(), [base], formats=["t"])
+    saved = save_run(store, record(), [base], formats=["torch_profiler"])
     found = queries.ops(store, [saved.run_id]).frame["name"].tolist()
     assert found[0] == name.replace("\0", "\\x00")
     assert found[1] == found[0] + "."

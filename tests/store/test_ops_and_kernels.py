@@ -153,7 +153,7 @@ def assert_in_order(frame, largest, key, by):
 @given(ranks=st.tuples(op_rows, op_rows), by=grains, in_steps=st.booleans())
 def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_ops(rank, rows) for rank, rows in enumerate(ranks)]
-    run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
+    run_id = save_run(store, record(started_at_ns=None), captures, formats=["torch_profiler"]).run_id
     frame = queries.ops(store, [run_id], by=by, in_steps=in_steps).frame
     assert as_groups(frame, OP, by) == slow(store, run_id, ROWS_OF_OPS, OP, by, in_steps)
     assert_in_order(frame, ["device_self_ns", "host_self_ns"], OP, by)
@@ -162,7 +162,7 @@ def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
 @given(ranks=st.tuples(kernel_rows, kernel_rows), by=grains, in_steps=st.booleans())
 def test_kernels_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_kernels(rank, rows) for rank, rows in enumerate(ranks)]
-    run_id = save_run(store, record(started_at_ns=None), captures, formats=["t"]).run_id
+    run_id = save_run(store, record(started_at_ns=None), captures, formats=["torch_profiler"]).run_id
     frame = queries.kernels(store, [run_id], by=by, in_steps=in_steps).frame
     assert as_groups(frame, KERNEL, by) == slow(store, run_id, ROWS_OF_KERNELS, KERNEL, by, in_steps)
     assert_in_order(frame, ["total_ns"], KERNEL, by)

@@ -51,13 +51,13 @@ def test_facts_tags_and_configuration_are_told_apart(store):
 
 def test_sources_name_the_files_of_each_rank(store):
     captures = [capture(r, world_size=2, digest=bytes([r]) * 16, path=f"/data/{r}.json") for r in range(2)]
-    save_run(store, record(), captures, formats=["torch_profiler", "other"])
+    save_run(store, record(), captures, formats=["torch_profiler", "nsys_stats"])
     same_table(
         queries.sources(store, [1]).frame,
         """
         run_id  rank  format          path          bytes  digest
         1       0     torch_profiler  /data/0.json  1000   00000000000000000000000000000000
-        1       1     other           /data/1.json  1000   01010101010101010101010101010101
+        1       1     nsys_stats      /data/1.json  1000   01010101010101010101010101010101
         """,
     )
 

@@ -148,7 +148,10 @@ UNKNOWN = {"group_size": -1, "size_class_bytes": -1}
 
 def test_missing_is_null_never_zero_or_minus_one(store):
     save_run(
-        store, record("v1"), [capture(0, **rich(steps=[-1, 0], communication=[("send", 5, UNKNOWN)]))], formats=["x"]
+        store,
+        record("v1"),
+        [capture(0, **rich(steps=[-1, 0], communication=[("send", 5, UNKNOWN)]))],
+        formats=["torch_profiler"],
     )
     (row, _) = ask(store, "SELECT * FROM v_communication ORDER BY step IS NULL DESC")
     assert row["step"] is None
@@ -189,7 +192,7 @@ def test_a_run_has_the_numbers_of_the_commands_and_0_only_where_it_was_measured(
 def test_throughput_has_its_unit(store):
     one = capture(0, settings={"throughput_unit": "images/s"})
     overall = replace(one.rows.overall, samples_per_second=12.5)
-    save_run(store, record("v1"), [replace(one, rows=replace(one.rows, overall=overall))], formats=["x"])
+    save_run(store, record("v1"), [replace(one, rows=replace(one.rows, overall=overall))], formats=["torch_profiler"])
     save(store, "v2")
     rows = ask(store, "SELECT throughput_per_second AS number, throughput_unit AS unit FROM v_run ORDER BY run_id")
     assert rows == [{"number": 12.5, "unit": "images/s"}, {"number": None, "unit": None}]

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.errors import UsageError
-from tracker.profile import CPU, UNKNOWN_DEVICE, Device
+from tracker.profile import CPU, UNKNOWN_DEVICE, VENDORS, Device
 
-_VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "intel": "Intel"}
+_VENDORS: Final = {vendor.lower(): vendor for vendor in VENDORS}
 # Ascend910B, Ascend 910B, ascend-910b4, Ascend910_93
 _ASCEND: Final = re.compile(r"(?:huawei[\s_-]+)?ascend[\s_-]*(?P<chip>\d{3}\w{0,12}(?:-\d)?)", re.IGNORECASE)
 

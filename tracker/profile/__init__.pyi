@@ -1,5 +1,20 @@
 from .arrays import are_among, each_once, known_medians, median, quantiles
-from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Incomplete, Packed, Profile, Source
+from .captures import (
+    CPU,
+    FORMATS,
+    UNKNOWN_DEVICE,
+    UNKNOWN_VENDOR,
+    VENDORS,
+    VENDORS_OF_CAPTURES,
+    Capture,
+    Device,
+    Digest,
+    Incomplete,
+    Packed,
+    Profile,
+    Source,
+    check_format,
+)
 from .events import (
     F64,
     I8,
@@ -84,6 +99,7 @@ __all__ = [
     "DEVICE_USE",
     "EMPTY_QUEUE",
     "F64",
+    "FORMATS",
     "GROUP_COLUMNS",
     "I8",
     "I32",
@@ -119,7 +135,10 @@ __all__ = [
     "TIMER_BATCH",
     "TIMER_READER",
     "UNKNOWN_DEVICE",
+    "UNKNOWN_VENDOR",
     "UNLINKED_OP",
+    "VENDORS",
+    "VENDORS_OF_CAPTURES",
     "Allocations",
     "ApiTotals",
     "Breakdown",
@@ -157,6 +176,7 @@ __all__ = [
     "Strings",
     "Table",
     "are_among",
+    "check_format",
     "each_once",
     "empty",
     "known_medians",

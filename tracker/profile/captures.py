@@ -13,6 +13,27 @@ if TYPE_CHECKING:
 
 Digest = bytes
 
+FORMATS: Final[tuple[str, ...]] = (
+    "ascend_db",
+    "ascend_text",
+    "cann",
+    "nsys_sqlite",
+    "nsys_stats",
+    "pack",
+    "paddle_summary",
+    "paddle_trace",
+    "torch_profiler",
+    "training_log",
+)
+"""The formats of profiles, which are the names of their readers."""
+
+VENDORS: Final = ("AMD", "Huawei", "Intel", "NVIDIA")
+"""Who makes hardware that a source, or a user, can name."""
+UNKNOWN_VENDOR: Final = "unknown"
+"""The vendor of hardware whose model the source names, and not who makes it."""
+VENDORS_OF_CAPTURES: Final = frozenset({*VENDORS, UNKNOWN_VENDOR, ""})
+"""What the device of a capture may have as its vendor: none is that of a CPU, and of a device without a model."""
+
 
 class Source(Struct, frozen=True):
     """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content.
@@ -71,6 +92,11 @@ class Capture(Struct, frozen=True):
     identity: Digest = b""
     """What is equal in every file that holds this capture; empty where its start is not known."""
 
+    def __post_init__(self) -> None:
+        # runs of another device are another track, so that a mistyped vendor would silence the judge
+        if self.device.vendor not in VENDORS_OF_CAPTURES:
+            raise ValueError(f"{self.device.vendor!r} is no vendor of devices")
+
 
 class Incomplete(Struct, frozen=True, order=True):
     """What of a capture may not be judged. `forbids`: words of `schema.series`, such as LOST_DEVICE; `names`: of
@@ -92,6 +118,18 @@ class Profile(Struct, frozen=True):
     captures: tuple[Capture, ...]
     warnings: tuple[str, ...] = ()
     packed: tuple[Packed, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_format(self.format)
+
+
+def check_format(format: str) -> None:
+    """Raise a ValueError where no reader has this name.
+
+    Runs of two formats are not compared, so that a mistyped format would silence the judge.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"{format!r} is no format of profiles")
 
 
 class Packed(Struct, frozen=True):

@@ -1,13 +1,13 @@
 """Source files -> `Profile`. One reader per format; a reader knows its format and no database.
 
-A reader is a module (or folder) of this package, named in `NAMES`, that exports `TITLE`, `sniff(path, head) -> bool`
-and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
-folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
-leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
-claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet; and `NAMED`: a
-pattern of the names that only its profiler gives to files; and `TRACES`: one of the files that are traces in Chrome's
-format, with the times of the profile; and `RANGES`: what its operators are, where only ranges that the program opens
-are operators. Modules load on use. Names that start with `_` are no readers.
+A reader is a module (or folder) of this package, named in `tracker.profile.FORMATS`, that exports `TITLE`,
+`sniff(path, head) -> bool` and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content
+(decompressed), nothing for a folder. A reader may also export `instead(path) -> Path | None`: what to give in place of
+a file that it knows but leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files
+of the capture that a claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it
+yet; and `NAMED`: a pattern of the names that only its profiler gives to files; and `TRACES`: one of the files that are
+traces in Chrome's format, with the times of the profile; and `RANGES`: what its operators are, where only ranges that
+the program opens are operators. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tracker.limits.files import MOST_FILES, is_made_up, is_real_file, is_real_f
 from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
 from tracker.limits.touch import touch, touch_each
-from tracker.profile import NO_OP
+from tracker.profile import FORMATS, NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
 from tracker.readers._source import (
@@ -56,18 +56,8 @@ __all__ = [
     "why",
 ]  # fmt: skip
 
-NAMES: Final[tuple[str, ...]] = (
-    "ascend_db",
-    "ascend_text",
-    "cann",
-    "nsys_sqlite",
-    "nsys_stats",
-    "pack",
-    "paddle_summary",
-    "paddle_trace",
-    "torch_profiler",
-    "training_log",
-)
+NAMES: Final = FORMATS
+"""The readers, each by the format that it reads."""
 
 RENAMED: Final = {"paddle_log": "training_log"}
 """Formats that have another name now; stored runs and settings may say the old one."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
-from tracker.profile import Capture, Device, Source, StepRow
+from tracker.profile import Capture, Device, Source, StepRow, check_format
 from tracker.store import captures as stored_captures
 from tracker.store import labels
 from tracker.store.bulk import clean
@@ -81,6 +81,8 @@ def incoming_of(
     """
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
+    for format in formats:
+        check_format(format)
     labels.version_label(record.version)
     labels.workload_name(record.workload)
     labels.configuration_pairs(record.configuration)

@@ -14,6 +14,7 @@ from tracker.profile import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
     ROW_COLUMNS,
+    VENDORS_OF_CAPTURES,
     Capture,
     Device,
     Packed,
@@ -150,11 +151,14 @@ def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
 
 
 def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:
+    vendor, model = found.device
+    if vendor not in VENDORS_OF_CAPTURES:
+        raise columns.BadColumn(f"the device is of {ascii(vendor)[:40]}, a vendor that this tracker does not know")
     return Capture(
         rank=found.rank,
         world_size=found.world_size,
         host=found.host,
-        device=Device(*found.device),
+        device=Device(vendor, model),
         device_ordinal=found.device_ordinal,
         started_at_ns=found.started_at_ns,
         ended_at_ns=found.ended_at_ns,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device, ranks_text
+from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, UNKNOWN_VENDOR, Device, ranks_text
 from tracker.readers._collectives import role_of
 from tracker.readers._facts import short_word, whole_number
 from tracker.readers._stated import configuration_of_groups
@@ -30,7 +30,6 @@ _NVIDIA: Final = re.compile(
     r"[AHBVPLTK]\d{1,3}[A-Z]{0,2}|G[HB]\d{3}|MX\d{3})\b",
     re.IGNORECASE,
 )
-_UNKNOWN_VENDOR: Final = "unknown"
 _UNIX_US: Final = 10**15
 """Times above this (2001-09-09) are taken for UTC where the trace has no base time."""
 
@@ -73,7 +72,7 @@ class TraceFacts(Struct, frozen=True):
             return "AMD"
         if _INTEL.search(name):
             return "Intel"
-        return "NVIDIA" if self.is_nvidia or _NVIDIA.search(name) else _UNKNOWN_VENDOR
+        return "NVIDIA" if self.is_nvidia or _NVIDIA.search(name) else UNKNOWN_VENDOR
 
     def utc_ns(self, time_ns: int) -> int | None:
         """UTC of an event time, None where the trace's clock is not absolute."""
