@@ -14,9 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker import reports
+from tracker.compare import references
 from tracker.errors import UsageError
 from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
+from tracker.profile.branches import branch_of, main_of
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
@@ -27,6 +29,7 @@ from tracker.units import counted
 if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.config import Settings
+    from tracker.results import Diff
 
 
 _DISK_S: Final = 0.5
@@ -177,11 +180,48 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
         one = found[0]
-        return Answer(
-            found, asked.sides, versions=(one.candidate.workload, one.baseline.version, one.candidate.version)
-        )
+        versions = (one.candidate.workload, one.baseline.version, one.candidate.version)
+        return Answer(found, asked.sides, beside=_swapped(asked, found), versions=versions)
     rows = next(iter(chosen.by), "op")
     return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
+
+
+def _swapped(asked: Inquiry, found: Sequence[Diff]) -> tuple[tuple[str, Target], ...]:
+    """Return the link to the same diff with its sides swapped, and with the steps that were chosen of each."""
+    if len(asked.sides) == 2:
+        baseline, candidate = asked.sides
+    elif len(found) == 1:
+        baseline, candidate = found[0].baseline.label, asked.sides[0]
+    else:
+        return ()  # on each device and configuration the baseline is another one
+    chosen = asked.options
+    chosen = replace(chosen, baseline_steps=chosen.candidate_steps, candidate_steps=chosen.baseline_steps)
+    query = (("side", candidate), ("side", baseline), *texts_of(chosen))
+    return (("swap sides", Target("diff", query)),)
+
+
+def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
+    """Return sides in the order of the versions of their workload, main line before branches, and within a version by
+    start and number; those of several workloads by start and number. As they are where one names what is not there.
+    """
+    try:
+        runs_of_sides = {name: references.resolve(store, name)[0] for name in sides}
+    except UsageError:
+        return list(sides)  # the diff says what is wrong
+    numbers = sorted({run_id for run_ids in runs_of_sides.values() for run_id in run_ids})
+    known = {row["run_id"]: row for row in records(queries.runs_by_id(store, numbers))}
+    workloads = {row["workload"] for row in known.values()}
+    places = {name: queries.order_of_versions(store, name) for name in workloads}
+    has_order = len(set(map(main_of, workloads))) == 1
+    has_starts = all(row["started_at_ns"] is not None for row in known.values())
+
+    def place_of(side: str) -> tuple[int, ...]:
+        first = known[runs_of_sides[side][0]]
+        workload = first["workload"]
+        order = (int(bool(branch_of(workload))), places[workload][first["version"]]) if has_order else ()
+        return (*order, first["started_at_ns"] if has_starts else 0, first["run_id"])
+
+    return sorted(sides, key=place_of)
 
 
 def _choices(store: Store, workload: str | None) -> Document:

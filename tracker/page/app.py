@@ -31,7 +31,7 @@ from tracker.api import edits
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import filters, links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run
+from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run, sort_oldest_first
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen
 from tracker.reports import html
@@ -112,7 +112,7 @@ def make(site: Site) -> App:
     """The application: all pages behind the access of `site`."""
     pages = _Pages(site)
     routes = [
-        Route(links.CUT.path.replace("{}", "{about}"), pages.cut),
+        Route(links.CUT.path.replace("{}", "{about}"), pages.cut), Route(links.CHECKED, pages.compare),
         Route(LOGIN, pages.login), Route(LOGOUT, pages.logout, methods=["POST"]),
         Route("/act", pages.act, methods=["POST"]),
         Route("/page.css", lambda _: _asset(_css(), "text/css")),
@@ -241,6 +241,19 @@ class _Pages:
             return response
 
         return endpoint
+
+    async def compare(self, request: Request) -> Response:
+        """Lead to the diff of the checked runs, the older side first: a list has the newest run first."""
+        sides, options = links.read(PAGES["diff"], parse_qsl(request.url.query, keep_blank_values=True))
+        reader: Visitor = request.state.reader
+
+        def lead_on() -> Response:
+            with self._site.opened(False) as store:
+                ordered = sort_oldest_first(store, sides)
+            address = links.address(PAGES["diff"], "", ordered, links.texts_of(options))
+            return RedirectResponse(address, status_code=303)
+
+        return await self._worked(lead_on, reader.name or reader.session, LONGEST_S)
 
     async def cut(self, request: Request) -> Response:
         """A step of a run as a trace, cut from the file that the database names. Without a limit of time: a file may be

@@ -161,9 +161,7 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
     """
     page, texts = PAGES[asked.page], links.texts_of(asked.options)
     if asked.page == "runs":
-        yield Form(
-            "", PAGES["diff"].path, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side"
-        )
+        yield Form("", links.CHECKED, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side")
     crowded = [field for field, known in values.items() if len(known) > MOST_CHOICES]
     fields_with_text = [*page.texts, *crowded]
     if not fields_with_text and not page.sides:
