@@ -89,3 +89,52 @@ def test_a_script_must_say_yes(tmp_path):
     assert (done.returncode, done.stderr) == (
         2, "tracker: tracker init asks questions, and stdin is not a terminal; add --yes\n"
     )  # fmt: skip
+
+
+def test_a_named_file_that_is_missing_is_written(tracker, tmp_path, monkeypatch):
+    """The error about a missing settings file proposes `tracker init`, which has to work then."""
+    path = tmp_path / "folder" / "new.toml"
+    monkeypatch.setenv("TRACKER_CONFIG", str(path))
+    assert tracker("runs").err.endswith("correct TRACKER_CONFIG, or create the file with tracker init\n")
+    done = tracker("init", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{path} written.\nNext:")
+    assert tracker("runs", "--db", tmp_path / "no.db").err.count("new.toml") == 0
+
+
+def test_a_missing_file_keeps_no_question_back(tracker, db, tmp_path, answers, monkeypatch):
+    """The database that is answered is looked into for its workload, though no settings name it."""
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / "new.toml"))
+    asked = answers(str(db), "", "", "")
+    assert tracker("init").code == 0
+    assert (len(asked), read(tmp_path / "new.toml").workload) == (4, WORKLOAD)
+
+
+def test_another_file_is_written_while_the_named_one_is_wrong(tracker, tmp_path, monkeypatch):
+    (tmp_path / "wrong.toml").write_text("nonsense = 3\n")
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / "wrong.toml"))
+    done = tracker("init", "--yes")
+    assert (done.code, done.err.count("exists already; edit it, or give another file")) == (2, 1)
+    assert tracker("init", "--yes", tmp_path / "right.toml").code == 0
+    assert read(tmp_path / "right.toml").database is None
+
+
+def test_only_a_missing_file_is_proposed_to_be_created(tracker, tmp_path, monkeypatch):
+    """`tracker init` would refuse to write over a folder."""
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path))
+    assert tracker("runs").err == (
+        f"tracker: {tmp_path}: the settings file cannot be read (Is a directory); correct TRACKER_CONFIG, or make that "
+        "file readable\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "wrong.toml"])
+def test_what_reads_no_settings_works_without_them(tracker, tmp_path, monkeypatch, name):
+    """The demo brings a database of its own; help and version are of the program."""
+    (tmp_path / "wrong.toml").write_text("nonsense = 3\n")
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / name))
+    for words in (["--version"], ["--help"], ["init", "--help"], ["ingest", "--help"]):
+        assert tracker(*words).code == 0, words
+    done = tracker("demo", "--keep", tmp_path / "demo.db")
+    assert (done.code, "v01" in done.out) == (0, True), done.err
+    assert tracker("runs", "--db", tmp_path / "demo.db").code == 2

@@ -79,7 +79,13 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
     from tracker import config
     from tracker.store import open_store, urls
 
-    settings = config.load(place) if place is None or isinstance(place, str) else place
+    if place is None:
+        settings = config.load()
+    elif isinstance(place, str):
+        # a database that is named needs no settings file, so that a wrong one does not keep the demo from starting
+        settings = config.load(place, reads_file=False)
+    else:
+        settings = place
     if settings.origin == "default" and create and not read_only:
         config.make_default_folder()
     # else it writes tracebacks of its cleaning up after an interrupt to stderr; errors that matter are raised

@@ -80,7 +80,7 @@ def init(
         raise SourceError(path, "", "exists already", remedy="edit it, or give another file: tracker init FILE")
     if not yes and (sys.stdin is None or not sys.stdin.isatty()):
         raise UsageError("tracker init asks questions, and stdin is not a terminal", remedy="add --yes")
-    text = _TEMPLATE.format(**_answers(config.load(None).database, ask=not yes))
+    text = _TEMPLATE.format(**_answers(_usual_database(), ask=not yes))
     parse(text, path)
     if path == place:
         try:
@@ -91,6 +91,16 @@ def init(
     write_file(path, text)
     used = "" if path == place else f" It is used with TRACKER_CONFIG={path}."
     emit(f"{path} written.{used}{next_lines('tracker ingest PATH --version VERSION --workload WORKLOAD')}")
+
+
+def _usual_database() -> str:
+    """Return the database that the settings name; the default one under settings that are missing or wrong, which a
+    new file is to replace.
+    """
+    try:
+        return config.load().database
+    except SourceError:
+        return config.load(reads_file=False).database
 
 
 def _answers(default: str, *, ask: bool) -> dict[str, str]:

@@ -52,16 +52,18 @@ class Settings(Struct, frozen=True):
     main_branch: str | None = None
 
 
-def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of this call; `database` is what `--db` says.
+def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ, reads_file: bool = True) -> Settings:
+    """Return the settings of this call; `database` is what `--db` says.
 
+    `reads_file`: False for what works under a settings file that is missing or wrong: all else has its default.
     Raises SourceError for a settings file that cannot be read or has a wrong entry, UsageError where `--db` says
     nothing, as of a variable of a shell that is not set. Creates nothing.
     """
     if database is not None and not database.strip():
         raise UsageError("the name of the database is empty", remedy="name one, or leave --db out for the default")
     path, asked_for = _file_path(environ)
-    entries = read(path) if asked_for or path.is_file() else Entries()
+    is_there = reads_file and (asked_for or path.is_file())
+    entries = read(path) if is_there else Entries()
     where, origin = _database(database, environ, entries, path)
     return Settings(
         where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,

@@ -283,7 +283,9 @@ def read(path: Path) -> Entries:
         text = path.read_text(encoding="utf-8")
         private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     except OSError as error:
-        remedy = "correct TRACKER_CONFIG, or create the file with tracker init"
+        is_missing = isinstance(error, FileNotFoundError)
+        other = "create the file with tracker init" if is_missing else "make that file readable"
+        remedy = f"correct TRACKER_CONFIG, or {other}"
         raise SourceError(path, "", f"the settings file cannot be read ({error.strerror})", remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise SourceError(path, "", f"the settings file is not UTF-8: {error}", remedy="correct that line") from error
