@@ -8,9 +8,10 @@ from pathlib import Path
 from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
-from tracker.cli.ingest import meaning, recovered
+from tracker.cli.ingest_summary import meaning, recovered
 from tracker.cli.start import samples
 from tracker.intake import IngestResult
+from tracker.profile import Device
 from tracker.regressions import judgement
 
 DATA = Path(__file__).parents[1] / "data"
@@ -283,3 +284,89 @@ def test_settings_file_gives_workload_and_version(tracker, tmp_path, trace, monk
     assert tracker("ingest", trace["v08"], "--workload", "bert").out.startswith("run 2  bert v2")
     monkeypatch.delenv("TRACKER_VERSION")
     assert "bert" not in tracker("runs").out and "bert" in tracker("runs", "--workload", "bert").out
+
+
+def ingested(store, changes, *, count=3, device=None):
+    """Store `count` runs of v1 and of v2 of each workload; return what an ingest of all of v2 is told at its end.
+
+    `changes`: workload -> the factor of op07, which takes 1 of the 40 ms of a step, in v1 and in v2; no v1 for None.
+    """
+    more = {} if device is None else {"device": device}
+    results = []
+    for workload, (old, new) in changes.items():
+        if old is not None:
+            made.runs(store, "v1", {"op07": old}, count=5, workload=workload, **more)
+        for run_id in made.runs(store, "v2", {"op07": new}, start=5, count=count, workload=workload, **more):
+            results.append(new_run(run_id, "v2", workload))
+    judgement.update(store, judgement.tracks_of(store))
+    return results
+
+
+def new_run(run_id, version, workload):
+    return IngestResult(
+        run_id, version, workload, "H100", (0,), 1, created=True, joined=False, already=False, paths=()
+    )  # fmt: skip
+
+
+def test_workloads_of_one_ingest_have_a_line_each_worst_first(memory_store):
+    """40 to 80 ms, 40 to 60, 60 to 40, a first version, and two as before: the worst leads, and is proposed."""
+    steps = {"as_it_was": (1, 1), "new": (None, 1), "better": (21, 1), "bad": (1, 21), "also": (1, 1), "worst": (1, 41)}
+    lines = meaning(memory_store, ingested(memory_store, steps)).splitlines()
+    assert [re.sub(r"\d+\.\d %", "N %", line) for line in lines] == [
+        "worst: v2 (3 runs) is N % slower than v1. 4 new findings.",
+        "bad: v2 (3 runs) is N % slower than v1. 4 new findings.",
+        "new: v2 (3 runs) is its first version.",
+        "better: v2 (3 runs) is N % faster than v1.",
+        "2 more: unchanged.",
+        "Next:",
+        "  tracker findings --version v2 --workload worst",
+        "  tracker findings --new",
+    ]
+    assert "100." in lines[0] and "50." in lines[1], "about twice as long, and half as much again"
+
+
+def test_an_operator_that_is_slower_is_a_line_beside_equal_steps(memory_store):
+    """Two operators of one millisecond: one takes 0.5 ms more, one 0.5 ms less, and the step is as before."""
+    made.runs(memory_store, "v1", count=5, workload="even")
+    made.runs(memory_store, "v1", count=5, workload="same")
+    results = [
+        *(new_run(run, "v2", "same") for run in made.runs(memory_store, "v2", start=5, workload="same")),
+        *(new_run(run, "v2", "even")
+          for run in made.runs(memory_store, "v2", {"op05": 1.5, "op07": 0.5}, start=5, workload="even")),
+    ]  # fmt: skip
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    lines = meaning(memory_store, results).splitlines()
+    assert lines[0].startswith("even: v2 (3 runs): step ") and lines[0].endswith("UNCHANGED (as the level before). "
+                                                                                 "2 new findings.")  # fmt: skip
+    assert lines[1].startswith("same: v2 (3 runs): step ")
+    assert lines[3:] == ["  tracker findings --version v2 --workload even"]
+
+
+def test_equal_sentences_of_workloads_are_not_one(memory_store):
+    """Both first versions are said, each of its workload."""
+    text = meaning(memory_store, ingested(memory_store, {"a": (None, 1), "b": (None, 1)}))
+    assert text.startswith("a: v2 (3 runs) is its first version.\nb: v2 (3 runs) is its first version.\nNext:")
+
+
+def test_devices_of_one_workload_are_named_by_their_lines(memory_store):
+    results = ingested(memory_store, {"gpt": (1, 21)}, device=Device("AMD", "MI300X"))
+    results += ingested(memory_store, {"gpt": (1, 1)}, device=Device("NVIDIA", "H100"))
+    lines = meaning(memory_store, results).splitlines()
+    assert lines[0].startswith("gpt on AMD MI300X: v2 (3 runs) is 5")
+    assert lines[1].startswith("gpt on NVIDIA H100: v2 (3 runs): step ")
+
+
+def test_many_changed_workloads_are_cut_and_counted(memory_store):
+    """Of 14 first versions and one slower workload, ten lines and the number of the others."""
+    steps = {f"w{number:02}": (None, 1) for number in range(14)} | {"slow": (1, 21)}
+    lines = meaning(memory_store, ingested(memory_store, steps)).splitlines()
+    assert (lines[0][:5], lines[1][:4], lines[9][:4]) == ("slow:", "w00:", "w08:")
+    assert lines[10] == "5 more: without a version before."
+
+
+def test_nothing_new_in_several_workloads_leads_to_the_worst_diff(memory_store):
+    """One run of v2 each: a suspect of 50 % comes before one that is as it was."""
+    results = ingested(memory_store, {"same": (1, 1), "doubt": (1, 21)}, count=1)
+    lines = meaning(memory_store, results).splitlines()
+    assert lines[0].startswith("doubt: v2 (1 run): step +49.") and "SUSPECT" in lines[0]
+    assert lines[-2:] == ["  tracker diff v1 v2 --workload doubt", "  tracker board"]

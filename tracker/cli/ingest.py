@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec.structs import asdict, replace
@@ -17,9 +17,9 @@ from msgspec.structs import asdict, replace
 from tracker import config, intake
 from tracker.api.arguments import opened
 from tracker.cli import database
+from tracker.cli.ingest_summary import meaning, recovered
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, next_lines, note, progress
-from tracker.cli.versions import diff_of
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
@@ -27,7 +27,7 @@ from tracker.limits.deadline import READ_S
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
 from tracker.results.options import READING, Option, Reading
-from tracker.units import counted, format_diff, format_moment, format_ns, format_numbers, ranges
+from tracker.units import counted, format_moment, format_ns, format_numbers, ranges
 
 if TYPE_CHECKING:
     from tracker.config import Settings
@@ -464,142 +464,3 @@ def mixture_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
         for (version, *_), steps in repeats.items()
         if max(steps.values()) >= _DIFFERENT * min(steps.values())
     ]
-
-
-def recovered(store: Store) -> frozenset[int]:
-    """The findings of regressions that have recovered."""
-    from tracker.store import queries
-
-    rows = queries.findings(store)
-    return frozenset(row["finding_id"] for row in rows if row["base_state"] == "recovered")
-
-
-def meaning(store: Store, results: Sequence[IngestResult], before: Collection[int] = ()) -> str:
-    """The last line: how the step of each track changed, new and recovered findings, and the next command.
-
-    `before`: the findings that had recovered before the ingest.
-    """
-    changed = [result for result in results if result.created or result.joined or result.renewed]
-    counts = {
-        "{} new.": sum(result.created for result in results),
-        "Ranks added to {}.": sum(result.joined for result in results),
-        "{} with another cycle now.": sum(result.renewed for result in results),
-        "Details of {} restored.": sum(result.restored for result in results),
-        "{} already stored, unchanged.": sum(result.already for result in results),
-    }
-    parts = [
-        text.format(counted(count, "run")) for text, count in counts.items() if count and len(changed) < len(results)
-    ]
-    changes = _step_changes(store, changed) if changed else []
-    parts += ["\n".join(changes)] if changes else []
-    found, proposed = _findings(store, changed, before)
-    proposed = proposed or _next(store, results) or f"tracker show run:{results[-1].run_id}"
-    return f"{' '.join([*parts, *found])}{next_lines(proposed)}"
-
-
-def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[str]:
-    """`v08 (3 runs) is 30.5 % slower than v01.`, a sentence per track and newest version of these runs."""
-    from tracker.regressions import judgement
-    from tracker.regressions.track import lost_records, named_tracks, read_tracks
-    from tracker.reports.cells import deciding_runs
-    from tracker.results.verdicts import GLOSSES
-
-    added = {result.run_id for result in results}
-    sentences = []
-    names = named_tracks(store, branches=True)
-    track_keys = judgement.tracks_of(store, sorted(added))
-    for track in read_tracks(store, {key: names[key] for key in track_keys if key in names}):
-        versions = [run.version_id for run in track.runs if run.run_id in added]
-        if not versions:
-            continue
-        version = max(versions, key=track.order.index)
-        runs = len(track.runs_of(version))
-        where = track.names["configuration"] if len(track_keys) > 1 else ""
-        words = ", ".join(filter(None, (counted(runs, "run"), where)))
-        who, base = f"{track.labels[version]} ({words})", track.before(version)
-        row = track.judged.get(version)
-        against = {int(number) for number in (row.base_runs if row else "").split()}
-        labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in against))
-        level = f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
-        verdict = (row and row.step_verdict) or "not judged"
-        limits = track.thresholds
-        base = level or base
-        needed = deciding_runs(
-            track.labels[version], max(0, limits.least_new - runs), max(0, limits.least_base - len(against))
-        )
-        first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
-        if base is None:
-            who = who if len(track_keys) == 1 else track.labels[version]  # once for all configurations
-            sentences.append(f"{who} is the first version of {track.names['workload']}.")
-        elif not (first and last):
-            why = f"too few runs{needed and '; '}{needed}"
-            if not needed and lost_records(store, track.runs_of(version)):
-                why = "the profiler lost records of its runs"
-            sentences.append(f"{who} is not compared with {base} yet: {why}.")
-        elif verdict in ("REGRESSED", "IMPROVED"):
-            change = last / first - 1
-            sentences.append(f"{who} is {abs(change):.1%} {'slower' if change > 0 else 'faster'} than {base}."
-                             .replace("%", " %"))  # fmt: skip
-        else:
-            why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
-            sentences.append(f"{who}: step {format_diff(last / first - 1)} against {base}, {verdict}{why}.")
-    sentences = list(dict.fromkeys(sentences))
-    more = len(sentences) - _NAMED
-    return sentences[:_NAMED] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
-
-
-def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[int]) -> tuple[list[str], str | None]:
-    """How many findings these runs decided, and how many have recovered since; and the command that lists as many: of
-    new regressions, else of what recovered.
-    """
-    from tracker.store import queries
-
-    added, rows = {str(result.run_id) for result in changed}, queries.findings(store)
-
-    def is_decided(row: Mapping[str, Any]) -> bool:
-        return not added.isdisjoint(str(row["candidate_runs"]).split())
-
-    decided = [row for row in rows if row["direction"] == "regression" and is_decided(row)]
-    over = {
-        row["finding_id"]: row for row in rows if row["base_state"] == "recovered" and row["finding_id"] not in before
-    }
-    sentences, proposed = [], None
-    if decided:
-        where, listed = _listed(store, decided, only_new=True)
-        new = [row for row in listed if row["is_new"] and is_decided(row)]
-        if any(row["direction"] == "regression" for row in new):
-            sentences.append(f"{counted(len(new), 'new finding')}.")
-            versions = {row["version"] for row in new}
-            here = len(versions) == 1 and where and versions <= {result.version for result in changed}
-            proposed = command("tracker", "findings", *(("--version", *versions) if here else ("--new",)), *where)
-    if over:
-        where, listed = _listed(store, list(over.values()), states=("recovered",))
-        own = [row for row in listed if row["finding_id"] in over]
-        in_all = f" ({len(listed)} in all)" if len(listed) > len(own) else ""
-        if own:
-            sentences.append(f"{counted(len(own), 'finding')} recovered{in_all}.")
-            proposed = proposed or command("tracker", "findings", "--state", "recovered", *where)
-    return sentences, proposed
-
-
-def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> tuple[list[str], list[dict[str, Any]]]:
-    """`--workload` of `rows`, where they are of one, and what `tracker findings` lists with that and `chosen`."""
-    from tracker.regressions.inbox import findings
-    from tracker.results import FindingsOptions
-
-    workloads = {str(row["workload"]) for row in rows}
-    workload = workloads.pop() if len(workloads) == 1 else None
-    listed = findings(store, options=FindingsOptions(workload=workload, **chosen)).tables["findings"].records()
-    return ["--workload", workload] if workload else [], listed
-
-
-def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
-    """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
-    workloads = {result.workload for result in results}
-    logs = all(result.formats == ("training_log",) for result in results)
-    if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
-        return command("tracker", "log", "--workload", workloads.pop())
-    if not results or all(result.already for result in results):
-        return None
-    last = results[-1].workload
-    return diff_of(store, last, among={result.version for result in results if result.workload == last})

@@ -1,0 +1,335 @@
+"""What an ingest means: the last lines of `tracker ingest`, and the commands that it proposes.
+
+Runs of one workload and device have a sentence. Those of several have a line each, the worst first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from tracker.cli.output import next_lines
+from tracker.cli.versions import diff_of
+from tracker.profile.branches import branch_of
+from tracker.reports.commands import command
+from tracker.units import counted, format_diff
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestResult
+    from tracker.regressions.track import TrackRuns
+    from tracker.store import Store
+    from tracker.store.tracks import TrackKey
+
+_MOST_CONFIGURATIONS: Final = 3
+"""Sentences on configurations of one workload; more are counted."""
+_MOST_LINES: Final = 10
+"""Lines on workloads and devices; more are counted."""
+_KINDS: Final = ("slower", "with new findings", "suspect", "not judged", "without a version before", "faster")
+"""What a track can come out as, the worst first, in the words of a count; behind them what changed nothing."""
+_QUIET: Final = {"UNCHANGED": "unchanged", "BELOW_LIMIT": "too small to matter", "NOT_CONFIRMED": "as before"}
+"""Verdicts of a step that need no line where there are others, in the words of a count."""
+
+
+class TrackChange(Struct, frozen=True):
+    """What an ingest means for the step of a track. `names`: of the track; `version`: the newest that came in; `kind`:
+    of `_KINDS` or `_QUIET`; `who`: the version with its runs, and `what`: the rest of the sentence; `size`: of the
+    change, a ratio.
+    """
+
+    key: TrackKey
+    names: Mapping[str, str]
+    version: str
+    kind: str
+    who: str
+    what: str
+    size: float = 0.0
+
+    @property
+    def sentence(self) -> str:
+        """The change as a sentence."""
+        return f"{self.who}{self.what}"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its workload and device."""
+        return self.names["workload"], self.names["device"]
+
+
+def recovered(store: Store) -> frozenset[int]:
+    """Return the findings of regressions that have recovered."""
+    from tracker.store import queries
+
+    rows = queries.findings(store)
+    return frozenset(row["finding_id"] for row in rows if row["base_state"] == "recovered")
+
+
+def meaning(store: Store, results: Sequence[IngestResult], before: Collection[int] = ()) -> str:
+    """Return the last lines: how the step of each track changed, new and recovered findings, and the next commands.
+
+    `before`: the findings that had recovered before the ingest.
+    """
+    changed = [result for result in results if result.created or result.joined or result.renewed]
+    counts = {
+        "{} new.": sum(result.created for result in results),
+        "Ranks added to {}.": sum(result.joined for result in results),
+        "{} with another cycle now.": sum(result.renewed for result in results),
+        "Details of {} restored.": sum(result.restored for result in results),
+        "{} already stored, unchanged.": sum(result.already for result in results),
+    }
+    parts = [
+        text.format(counted(count, "run")) for text, count in counts.items() if count and len(changed) < len(results)
+    ]
+    changes = _step_changes(store, changed) if changed else []
+    if len({one.place for one in changes}) > 1:
+        lines, proposed = _lines_of_places(store, changes, changed, before)
+        above = [" ".join(parts)] if parts else []
+        last = proposed or [f"tracker show run:{results[-1].run_id}"]
+        return "\n".join([*above, *lines]) + next_lines(*last)
+    sentences = _sentences_of_configurations(changes)
+    parts += ["\n".join(sentences)] if sentences else []
+    found, next_command = _findings(store, changed, before)
+    next_command = next_command or _next(store, results) or f"tracker show run:{results[-1].run_id}"
+    return f"{' '.join([*parts, *found])}{next_lines(next_command)}"
+
+
+def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[TrackChange]:
+    """Return what these runs mean for the step of each track: of its newest version among them."""
+    from tracker.regressions import judgement
+    from tracker.regressions.track import named_tracks, read_tracks
+
+    added = {result.run_id for result in results}
+    names = named_tracks(store, branches=True)
+    tracks = read_tracks(store, {key: names[key] for key in judgement.tracks_of(store, sorted(added)) if key in names})
+    places = Counter((track.names["workload"], track.names["device"]) for track in tracks)
+    changes = []
+    for track in tracks:
+        versions = [run.version_id for run in track.runs if run.run_id in added]
+        if versions:
+            is_one_of_several = places[track.names["workload"], track.names["device"]] > 1
+            where = track.names["configuration"] if is_one_of_several else ""
+            changes.append(_step_change(store, track, max(versions, key=track.order.index), where))
+    return changes
+
+
+def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> TrackChange:
+    """Return what a version of a track means for its step: `v08 (3 runs) is 30.5 % slower than v01.`
+
+    `where`: the configuration, where it says which track of the workload this is.
+    """
+    from tracker.regressions.track import lost_records
+    from tracker.reports.cells import deciding_runs
+    from tracker.results.verdicts import GLOSSES
+
+    label, runs = track.labels[version], len(track.runs_of(version))
+    words = ", ".join(filter(None, (counted(runs, "run"), where)))
+    row = track.judged.get(version)
+    against = {int(number) for number in (row.base_runs if row else "").split()}
+    labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in against))
+    level = f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
+    base = level or track.before(version)
+    verdict = (row and row.step_verdict) or "not judged"
+    limits = track.thresholds
+    needed = deciding_runs(label, max(0, limits.least_new - runs), max(0, limits.least_base - len(against)))
+    first, last = (row.step_before_ns, row.step_after_ns) if row else (None, None)
+
+    def made(kind: str, what: str, size: float = 0.0) -> TrackChange:
+        return TrackChange(track.key, track.names, label, kind, f"{label} ({words})", what, size)
+
+    if base is None:
+        return made("without a version before", f" is the first version of {track.names['workload']}.")
+    if not (first and last):
+        why = f"too few runs{needed and '; '}{needed}"
+        if not needed and lost_records(store, track.runs_of(version)):
+            why = "the profiler lost records of its runs"
+        return made("not judged", f" is not compared with {base} yet: {why}.")
+    size = last / first - 1
+    if verdict in ("REGRESSED", "IMPROVED"):
+        kind = "slower" if verdict == "REGRESSED" else "faster"
+        direction = "slower" if size > 0 else "faster"
+        return made(kind, f" is {abs(size):.1%} {direction} than {base}.".replace("%", " %"), size)
+    why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
+    kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
+    return made(kind, f": step {format_diff(size)} against {base}, {verdict}{why}.", size)
+
+
+def _sentences_of_configurations(changes: Sequence[TrackChange]) -> list[str]:
+    """Return the sentences on the configurations of one workload and device, of which the first are written out."""
+    sentences = []
+    for one in changes:
+        # a first version is that of all configurations
+        who = one.version if one.kind == "without a version before" and len(changes) > 1 else one.who
+        sentences.append(f"{who}{one.what}")
+    sentences = list(dict.fromkeys(sentences))
+    more = len(sentences) - _MOST_CONFIGURATIONS
+    return sentences[:_MOST_CONFIGURATIONS] + ([f"{counted(more, 'more configuration')}."] if more > 0 else [])
+
+
+def _lines_of_places(
+    store: Store, changes: Sequence[TrackChange], changed: Sequence[IngestResult], before: Collection[int]
+) -> tuple[list[str], list[str]]:
+    """Return a line per track of several workloads or devices, the worst first, and the commands that lead to it."""
+    found = _findings_of_tracks(store, [one.key for one in changes], changed, before)
+    urgent = {one.key: _kind_with_findings(one, found) for one in changes}
+    ordered = sorted(changes, key=lambda one: (_place_of_kind(urgent[one.key]), -abs(one.size)))
+    loud = [one for one in ordered if urgent[one.key] in _KINDS]
+    shown = loud[:_MOST_LINES] or ordered[:1]
+    rest = ordered[len(shown) :]
+    if len(rest) == 1:
+        # to count one takes as many words as to say it
+        shown, rest = ordered, []
+    devices = Counter(workload for workload, _ in {one.place for one in changes})
+    lines = []
+    for one in shown:
+        workload, device = one.place
+        who = f"{workload} on {device}" if devices[workload] > 1 else workload
+        is_first = one.kind == "without a version before"
+        sentence = f"{one.who} is its first version." if is_first else one.sentence
+        lines.append(" ".join([f"{who}: {sentence}", *found[one.key].sentences]))
+    if rest:
+        kinds = Counter(urgent[one.key] for one in rest)
+        words = [kind if len(kinds) == 1 else f"{count:,} {kind}" for kind, count in kinds.items()]
+        lines.append(f"{len(rest):,} more: {', '.join(words)}.")
+    return lines, _commands_of_places(store, ordered, found, changed)
+
+
+def _place_of_kind(kind: str) -> int:
+    return _KINDS.index(kind) if kind in _KINDS else len(_KINDS)
+
+
+class _TrackFindings(Struct):
+    """The findings of a track that an ingest decided: the new ones, and how many recovered."""
+
+    new: list[Mapping[str, Any]]
+    recovered: int = 0
+
+    @property
+    def sentences(self) -> list[str]:
+        found = [f"{counted(len(self.new), 'new finding')}."] if self.new else []
+        return found + ([f"{counted(self.recovered, 'finding')} recovered."] if self.recovered else [])
+
+
+def _kind_with_findings(one: TrackChange, found: Mapping[TrackKey, _TrackFindings]) -> str:
+    """Return the kind of a change: a step as before can have an operator that became slower."""
+    return "with new findings" if found[one.key].new and one.kind != "slower" else one.kind
+
+
+def _findings_of_tracks(
+    store: Store, track_keys: Sequence[TrackKey], changed: Sequence[IngestResult], before: Collection[int]
+) -> dict[TrackKey, _TrackFindings]:
+    """Return the findings of each track that these runs decided, as `_findings` counts them for one."""
+    from tracker.regressions.inbox import track_key_of
+    from tracker.store import queries
+
+    found = {key: _TrackFindings([]) for key in track_keys}
+    rows = {row["finding_id"]: row for row in queries.findings(store)}
+    is_decided = _decided_by(changed)
+    workloads = [row["workload"] for row in rows.values() if row["direction"] == "regression" and is_decided(row)]
+    for workload in dict.fromkeys(workloads):
+        _, listed = _listed(store, [{"workload": workload}], only_new=True)
+        new = [row for row in listed if row["is_new"] and is_decided(row)]
+        by_track: dict[TrackKey, list[Mapping[str, Any]]] = {}
+        for row in new:
+            by_track.setdefault(track_key_of(rows[row["finding_id"]]), []).append(row)
+        for key, own in by_track.items():
+            if key in found and any(row["direction"] == "regression" for row in own):
+                found[key].new = own
+    for row in rows.values():
+        is_over = row["base_state"] == "recovered" and row["finding_id"] not in before
+        key = track_key_of(row)
+        if is_over and key in found:
+            found[key].recovered += 1
+    return found
+
+
+def _commands_of_places(
+    store: Store, ordered: Sequence[TrackChange], found: Mapping[TrackKey, _TrackFindings],
+    changed: Sequence[IngestResult],
+) -> list[str]:  # fmt: skip
+    """Return what leads to the worst track: its findings, else its diff; and to all of them."""
+    with_new = [one for one in ordered if found[one.key].new]
+    if with_new:
+        worst = with_new[0]
+        workload = worst.names["workload"]
+        own = [row for one in with_new if one.names["workload"] == workload for row in found[one.key].new]
+        versions = {str(row["version"]) for row in own}
+        here = len(versions) == 1 and versions <= {result.version for result in changed}
+        which = ("--version", *versions) if here else ("--new",)
+        # those of a branch are listed only where it is named
+        others = [one for one in with_new if one.names["workload"] != workload and not branch_of(one.names["workload"])]
+        commands = [command("tracker", "findings", *which, "--workload", workload)]
+        return commands + (["tracker findings --new"] if others else [])
+    over = list(dict.fromkeys(one.names["workload"] for one in ordered if found[one.key].recovered))
+    workload_of_all = ("--workload", over[0]) if len(over) == 1 else ()
+    if over:
+        return [command("tracker", "findings", "--state", "recovered", *workload_of_all)]
+    for workload in dict.fromkeys(one.names["workload"] for one in ordered):
+        proposed = _next(store, [result for result in changed if result.workload == workload])
+        if proposed:
+            return [proposed, "tracker board"]
+    return []
+
+
+def _decided_by(results: Sequence[IngestResult]) -> Callable[[Mapping[str, Any]], bool]:
+    """Return whether a finding was decided by the runs of `results`."""
+    added = {str(result.run_id) for result in results}
+
+    def is_decided(row: Mapping[str, Any]) -> bool:
+        return not added.isdisjoint(str(row["candidate_runs"]).split())
+
+    return is_decided
+
+
+def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[int]) -> tuple[list[str], str | None]:
+    """How many findings these runs decided, and how many have recovered since; and the command that lists as many: of
+    new regressions, else of what recovered.
+    """
+    from tracker.store import queries
+
+    rows, is_decided = queries.findings(store), _decided_by(changed)
+    decided = [row for row in rows if row["direction"] == "regression" and is_decided(row)]
+    over = {
+        row["finding_id"]: row for row in rows if row["base_state"] == "recovered" and row["finding_id"] not in before
+    }
+    sentences, proposed = [], None
+    if decided:
+        where, listed = _listed(store, decided, only_new=True)
+        new = [row for row in listed if row["is_new"] and is_decided(row)]
+        if any(row["direction"] == "regression" for row in new):
+            sentences.append(f"{counted(len(new), 'new finding')}.")
+            versions = {row["version"] for row in new}
+            here = len(versions) == 1 and where and versions <= {result.version for result in changed}
+            proposed = command("tracker", "findings", *(("--version", *versions) if here else ("--new",)), *where)
+    if over:
+        where, listed = _listed(store, list(over.values()), states=("recovered",))
+        own = [row for row in listed if row["finding_id"] in over]
+        in_all = f" ({len(listed)} in all)" if len(listed) > len(own) else ""
+        if own:
+            sentences.append(f"{counted(len(own), 'finding')} recovered{in_all}.")
+            proposed = proposed or command("tracker", "findings", "--state", "recovered", *where)
+    return sentences, proposed
+
+
+def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> tuple[list[str], list[dict[str, Any]]]:
+    """`--workload` of `rows`, where they are of one, and what `tracker findings` lists with that and `chosen`."""
+    from tracker.regressions.inbox import findings
+    from tracker.results import FindingsOptions
+
+    workloads = {str(row["workload"]) for row in rows}
+    workload = workloads.pop() if len(workloads) == 1 else None
+    listed = findings(store, options=FindingsOptions(workload=workload, **chosen)).tables["findings"].records()
+    return ["--workload", workload] if workload else [], listed
+
+
+def _next(store: Store, results: Sequence[IngestResult]) -> str | None:
+    """The log of training logs, else a diff of the newest version that came in; None where nothing can be compared."""
+    workloads = {result.workload for result in results}
+    logs = all(result.formats == ("training_log",) for result in results)
+    if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
+        return command("tracker", "log", "--workload", workloads.pop())
+    if not results or all(result.already for result in results):
+        return None
+    last = results[-1].workload
+    return diff_of(store, last, among={result.version for result in results if result.workload == last})
