@@ -237,6 +237,20 @@ def test_groups_and_what_their_medians_leave_over_sum_to_the_exposed_time(store:
     assert title == "Rest (collectives at the same time count twice above; medians do not add up)"
 
 
+def test_rank_without_times_by_group_leaves_a_rest_below_the_exposed_time(store: Store):
+    """Rank 0 exchanges for 40 ns, all exposed; rank 1 is exposed for 30 ns, and does not say in which group: a median
+    of 35 above the 40 of the one rank that does.
+    """
+    other = changed(collectives_alone(), exposed_communication_ns=30)
+    save_ranks(store, "v1", whole_rank(), other)
+    result = diff(store, "v1", "v1")
+    found = of_baseline(result)
+    assert (found["exposed_communication_ns"], found["exposed_communication_ns:dp x2"]) == (35, 40)
+    assert found["groups_at_once_ns"] == -5
+    title = result.overall.set_index("metric").loc["groups_at_once_ns", "title"]
+    assert title == "Rest (some collectives do not state their exposed time; medians do not add up)"
+
+
 def test_kinds_of_cores_are_told_apart_where_all_runs_have_two(store: Store):
     def kernels(vector_core: str) -> list[Any]:
         return [

@@ -76,6 +76,7 @@ EXPOSED: Final = "exposed_communication_ns"
 AT_ONCE: Final = "groups_at_once_ns"
 _WAIT: Final = "exposed_wait_ns"
 _IN_PROPORTION: Final = "exposed_wait_in_proportion"
+_STATED_IN_PART: Final = "exposed_stated_in_part"
 _TRANSMIT: Final = "exposed_transmit_ns"
 _TOTAL: Final = "group_total_ns"
 _SYNCHRONIZATION: Final = "group_synchronization_ns"
@@ -367,8 +368,10 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
 
     Time in which collectives of several groups are exposed at once counts in each of them.
     `groups_at_once_ns`, the rest, takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed
-    communication of the side, and what their medians leave over. It is left out where the exposed time is not
-    computed from the same events (host timeline). None where no rank knows its exposed time.
+    communication of the side, and what their medians leave over. Collectives that do not state their exposed time,
+    as those of a rank whose steps alone are known, are in it too. It is left out where no collective states it, and
+    where the exposed time is not computed from the same events (host timeline). None where no rank knows its exposed
+    time.
     """
     if not side.steps.known(EXPOSED).any():
         return None
@@ -393,9 +396,13 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
     every = Numbered(table, np.zeros(len(table), dtype=np.int64), 1)
     (calls,) = match.reduce_side(side, every, ["calls"])["calls"].tolist()
     found["communication_ns"] = Sum(None, calls)
-    if side.side.timeline == "device":
-        is_known = table.known("exposed_ns").all()
-        found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and is_known else None)
+    is_unknown = ~table.known("exposed_ns")
+    # where no collective states it there is nothing to be the rest of
+    is_stated = not len(table) or not is_unknown.all()
+    if side.side.timeline == "device" and exposed_ns is not None and is_stated:
+        found[AT_ONCE] = Sum(exposed_ns - sum(of_groups))
+        if is_unknown.any():
+            found[_STATED_IN_PART] = Sum(1.0)
     return found
 
 
@@ -512,6 +519,8 @@ def group_metrics(sides: Sequence[Sums]) -> list[Metric]:
         rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_step=True))
         rows += _parts(sides, group)
     if any(side[AT_ONCE].ns for side in sides if AT_ONCE in side):
-        title = "Rest (collectives at the same time count twice above; medians do not add up)"
-        rows.append(Metric(AT_ONCE, title, 2, in_step=True))
+        why = "collectives at the same time count twice above"
+        if any(_STATED_IN_PART in side for side in sides):
+            why = "some collectives do not state their exposed time"
+        rows.append(Metric(AT_ONCE, f"Rest ({why}; medians do not add up)", 2, in_step=True))
     return rows

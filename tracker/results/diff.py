@@ -293,9 +293,9 @@ class Diff(Result, frozen=True, eq=False):
       process group, of that `exposed_wait_ns:GROUP` (in proportion where compute hides a collective in part and only
       its whole waiting is known) and the rest `exposed_transmit_ns:GROUP`; where the profiler states
       them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
-      `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and
-      `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
-      exposed_copy_ns, idle_ns, idle_share, kernel_count, peak_allocated_bytes
+      `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and `groups_at_once_ns`, what these rows lack to add up to
+      it: below 0 where several of them count the same time), communication_ns, overlap_ns, copy_ns, exposed_copy_ns,
+      idle_ns, idle_share, kernel_count, peak_allocated_bytes
       (of the framework's allocator; below it `peak_allocated_bytes:COMPONENT`), ...
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
       the side; calls_delta_ns + per_call_delta_ns = delta_ns; host_delta_ns, host_diff: of the host self time;
