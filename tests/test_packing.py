@@ -25,6 +25,7 @@ from tracker.readers import Found
 from tracker.results import ShowOptions
 from tracker.store import open_store, queries
 
+DATA = Path(__file__).with_name("data")
 SAID = {
     "version": "v1", "workload": "toy", "commit": "3fd0a41", "note": "after the rebase", "host": "node7",
     "configuration": {"batch": "32"}, "tags": {"image": "2024-06"}, "expect_ranks": 2,
@@ -76,6 +77,22 @@ def test_a_pack_gives_the_rows_of_its_profiles(store, other_store, tmp_path):
     assert (taken.device, taken.version, taken.ranks, taken.paths) == ("NVIDIA H200", "v1", (0, 1), plain.paths)
     assert taken.formats == plain.formats == ("torch_profiler",)
     assert taken.warnings == plain.warnings
+
+
+def test_timer_log_beside_a_profile_is_in_its_pack(memory_store, tmp_path):
+    """The step of 100 us waits 9 us for data by the trace, 20 us by the log, which counts."""
+    profile = tmp_path / "host_a.paddle_trace.json"
+    shutil.copy(DATA / "paddle_trace" / "one_step.paddle_trace.json", profile)
+    line = "reader_cost: 0.00002 s batch_cost: 0.0001 s ips: 8.0 images/s"
+    (tmp_path / "timer.txt").write_text(f"step:1 {line}\nstep:2 {line}\n")
+    run = packed(tmp_path / "run.trk", profile, version="v1", workload="toy")
+    with open_store("sqlite://") as other:
+        (taken,) = ingest(other, [run])
+        (plain,) = ingest(memory_store, [profile], version="v1", workload="toy")
+        assert everything(other) == everything(memory_store)
+        (again,) = ingest(other, [profile], version="v1", workload="toy")
+    assert taken.warnings == plain.warnings
+    assert (again.run_id, again.already) == (taken.run_id, True)
 
 
 def test_labels_of_a_pack_are_texts(memory_store, tmp_path):

@@ -136,7 +136,8 @@ def test_a_warning_of_a_pack_names_the_profiles_that_it_concerns(tracker, tmp_pa
     for name in ("training_log/timer_only.txt", "paddle_summary/gpu.txt"):
         shutil.copy(DATA / name, tmp_path / "both")
     alone = tracker("pack", tmp_path / "both" / "gpu.txt", "-o", tmp_path / "one.trk").err.splitlines()
-    assert alone[-1].startswith("warning: 1 name ")
+    assert alone[-2].startswith("warning: 1 name ")
+    assert alone[-1].startswith("warning: timer_only.txt beside it has 20.00 ms per step")
     mixed, *named = tracker("pack", tmp_path / "both", "-o", tmp_path / "two.trk").err.splitlines()
     assert mixed.startswith(f"warning: {tmp_path / 'both'}: files of paddle_summary and training_log lie beside each")
     assert named == [line.replace("warning: ", "warning: gpu.txt: ") for line in alone]

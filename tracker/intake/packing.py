@@ -16,6 +16,7 @@ from tracker.intake import sidecar
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import parse_device, unnamed
 from tracker.intake.forming import formats_beside
+from tracker.intake.loading import with_data_loading
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import Packed, Profile
@@ -58,8 +59,10 @@ def pack(
         raise UsageError(f"the {key} {problem}", remedy="write it on one line, as plain text")
     if asked.device is not None:
         parse_device(asked.device)
-    read = read_all(paths, options or IngestOptions())
-    pieces = read.pieces
+    options = options or IngestOptions()
+    read = read_all(paths, options)
+    # what lies beside the files here does not lie beside the pack
+    pieces = with_data_loading(read.pieces, options)
     if not pieces:
         raise SourceError(paths[0], "", "holds no capture", remedy="give a profile")
     chosen = [replace(piece, asked=sidecar.over(asked, piece.asked)) for piece in pieces]
