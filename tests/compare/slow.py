@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import geometric_mean, mean, median
 
 from tracker.profile import MISSING, Capture
@@ -11,14 +11,14 @@ from tracker.profile import MISSING, Capture
 Run = Sequence[Capture]
 
 
-def op_times(runs: Sequence[Run]) -> dict[tuple[str, str], float]:
-    """(name, input shapes) -> own time in ns."""
-    return _over_runs([_of_run(run, _ops_of(run)) for run in runs])
+def op_times(runs: Sequence[Run], *, by_name: bool = False) -> dict[tuple[str, ...], float]:
+    """(name, input shapes), or (name,) -> own time in ns."""
+    return _over_runs([_of_run(run, _ops_of(run, by_name=by_name)) for run in runs])
 
 
-def kernel_times(runs: Sequence[Run]) -> dict[tuple[str, str, str], float]:
-    """(canonical name, input shapes, category) -> ns."""
-    return _over_runs([_of_run(run, map(_kernels, run)) for run in runs])
+def kernel_times(runs: Sequence[Run], *, by_name: bool = False) -> dict[tuple[str, ...], float]:
+    """(canonical name, input shapes, category), or (canonical name, category) -> ns."""
+    return _over_runs([_of_run(run, [_kernels(capture, by_name=by_name) for capture in run]) for run in runs])
 
 
 def step_time(runs: Sequence[Run]) -> float:
@@ -34,7 +34,7 @@ def _over_runs(found: list[dict]) -> dict:
     return {key: geometric_mean(filter(None, own)) if any(own) else 0.0 for key, own in known.items()}
 
 
-def _of_run(run: Run, rows_of_ranks: Iterator) -> dict:
+def _of_run(run: Run, rows_of_ranks: Iterable) -> dict:
     """The median over the steps (the mean where it is 0), the median over the ranks that have it; one stage."""
     of_ranks = defaultdict(list)
     for capture, rows in zip(run, rows_of_ranks, strict=True):
@@ -48,18 +48,20 @@ def _of_run(run: Run, rows_of_ranks: Iterator) -> dict:
     return {key: median(filter(None, own)) if any(own) else 0.0 for key, own in of_ranks.items()}
 
 
-def _ops_of(run: Run) -> Iterator:
+def _ops_of(run: Run, *, by_name: bool) -> Iterator:
     own = "device_self_ns" if all(capture.rows.overall.timeline == "device" for capture in run) else "host_self_ns"
     for capture in run:
         keys, ops = capture.rows.tables["op_key"], capture.rows.tables["op"]
-        names = [(keys["name"][key], keys["input_shapes"][key]) for key in ops["op_key"]]
+        columns = ("name",) if by_name else ("name", "input_shapes")
+        names = [tuple(keys[column][key] for column in columns) for key in ops["op_key"]]
         yield zip(names, ops["step"], ops[own], strict=True)
 
 
-def _kernels(capture: Capture) -> Iterator:
+def _kernels(capture: Capture, *, by_name: bool) -> Iterator:
     keys, kernels = capture.rows.tables["kernel_key"], capture.rows.tables["kernel"]
+    columns = ("canonical_name",) if by_name else ("canonical_name", "input_shapes")
     names = [
-        (keys["canonical_name"][key], keys["input_shapes"][key], category)
+        (*(keys[column][key] for column in columns), category)
         for key, category in zip(kernels["kernel_key"], kernels["category"], strict=True)
     ]
     yield from zip(names, kernels["step"], kernels["total_ns"], strict=True)

@@ -94,9 +94,17 @@ def test_sql_and_the_slow_way_agree(pair):
 
 
 def slow_runs(path: Path) -> list[list]:
-    """The runs that the files under `path` form: the two ranks of gloo are one run, the others a run each."""
+    """The runs that the files under `path` form.
+
+    The two ranks of gloo are one run. Two files of the data loader are cycles of one process (25738, and 5555), so they
+    are one run, of which the later one counts. They were two repeats, until cycles of a process were recognised.
+    """
     captures = [timeline.build(capture) for found in readers.find(path) for capture in readers.read(found).captures]
-    return [captures] if "gloo" in str(path) else [[capture] for capture in captures]
+    if "gloo" in str(path):
+        return [captures]
+    if "resnet50_num_workers" in str(path):
+        return [[max(captures, key=lambda capture: capture.started_at_ns)]]
+    return [[capture] for capture in captures]
 
 
 def by_key(frame: pd.DataFrame, key: list[str], value: str) -> dict:
