@@ -3,11 +3,14 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
+from tests.test_intake import write_trace
 from tracker.cli.ingest_summary import meaning, recovered
 from tracker.cli.start import samples
 from tracker.intake import IngestResult
@@ -370,3 +373,33 @@ def test_nothing_new_in_several_workloads_leads_to_the_worst_diff(memory_store):
     lines = meaning(memory_store, results).splitlines()
     assert lines[0].startswith("doubt: v2 (1 run): step +49.") and "SUSPECT" in lines[0]
     assert lines[-2:] == ["  tracker diff v1 v2 --workload doubt", "  tracker board"]
+
+
+def test_a_rank_without_the_others_says_what_it_waits_for(tracker, tmp_path):
+    """v1 has ranks 0 and 1. Of v2 rank 1 comes first: 800 us of a kernel instead of 400 are no finding."""
+    for rank in (0, 1):
+        write_trace(tmp_path / "v1" / f"rank{rank}.json", rank=rank, kernel_us=400)
+        write_trace(tmp_path / "v2" / f"rank{rank}.json", rank=rank, kernel_us=400 + 400 * rank, start_us=10**9)
+    tracker("ingest", tmp_path / "v1", "--version", "v1", "--workload", "ddp")
+    labels = ("--version", "v2", "--workload", "ddp")
+    done = tracker("ingest", tmp_path / "v2" / "rank1.json", *labels)
+    assert ending(done.plain.out).splitlines() == [
+        "Run 2 (ddp v2, NVIDIA H100): 1 of 2 ranks, 1.00 ms per step; not judged before the others come.",
+        "Next:",
+        "  tracker show run:2",
+    ]
+    assert tracker("diff", "v1", "v2", "--fail-on", "new").code == 4
+    assert "run 2  ddp v2  NVIDIA H100  ranks 0-1" in tracker("ingest", tmp_path / "v2" / "rank0.json", *labels).out
+    assert "of 2 ranks" not in tracker("board").out
+
+
+def test_repair_judges_runs_that_waited_long_enough(tracker, tmp_path):
+    """The first run of a workload, of which 2 ranks are expected; one came, long ago."""
+    db = tmp_path / "new.db"
+    labels = ("--version", "v1", "--workload", "ddp", "--expect-ranks", "2")
+    assert "1 of 2 ranks" in tracker("ingest", write_trace(tmp_path / "a.json"), *labels, "--db", db).out
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE run SET last_rank_at_ns = 0")
+    done = tracker("db", "check", "--repair", "--db", db)
+    assert done.out.splitlines()[0] == "1 version judged: no more ranks of their runs are waited for"
+    assert "of 2 ranks" not in tracker("board", "--db", db).out

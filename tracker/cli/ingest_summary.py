@@ -83,16 +83,30 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
         text.format(counted(count, "run")) for text, count in counts.items() if count and len(changed) < len(results)
     ]
     changes = _step_changes(store, changed) if changed else []
+    waiting = _lines_on_waiting_runs(store, changed)
     if len({one.place for one in changes}) > 1:
         lines, proposed = _lines_of_places(store, changes, changed, before)
         above = [" ".join(parts)] if parts else []
         last = proposed or [f"tracker show run:{results[-1].run_id}"]
-        return "\n".join([*above, *lines]) + next_lines(*last)
+        return "\n".join([*above, *lines, *waiting]) + next_lines(*last)
     sentences = _sentences_of_configurations(changes)
     parts += ["\n".join(sentences)] if sentences else []
     found, next_command = _findings(store, changed, before)
-    next_command = next_command or _next(store, results) or f"tracker show run:{results[-1].run_id}"
-    return f"{' '.join([*parts, *found])}{next_lines(next_command)}"
+    if next_command is None and (changes or not waiting):
+        next_command = _next(store, results)
+    next_command = next_command or f"tracker show run:{results[-1].run_id}"
+    text = " ".join([*parts, *found])
+    return "\n".join(filter(None, [text, *waiting])) + next_lines(next_command)
+
+
+def _lines_on_waiting_runs(store: Store, results: Sequence[IngestResult]) -> list[str]:
+    """Return a line on each of these runs that waits for ranks, of which the first are written out."""
+    from tracker.regressions.track import waiting_runs
+
+    added = {result.run_id for result in results}
+    lines = [run.sentence for run in waiting_runs(store) if run.run_id in added]
+    more = len(lines) - _MOST_LINES
+    return lines[:_MOST_LINES] + ([f"{counted(more, 'more run')} with fewer ranks than expected."] if more > 0 else [])
 
 
 def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[TrackChange]:
