@@ -201,6 +201,15 @@ def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):
     assert "does not know" in refusal(pack)
 
 
+@pytest.mark.parametrize("name", ["op_summary_20260605161701.csv", "end_info.0", "start_info", "msprof_1.json.gz"])
+def test_pack_that_names_a_file_of_msprof_is_of_cann(pack, name):
+    """Early packs have the name of a file where the name of the reader belongs."""
+    header, record = records(pack)
+    write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": name}]}, record])
+    (one,) = read(pack).packed
+    assert one.profile.format == "cann"
+
+
 def test_what_would_act_on_a_terminal_is_written_out(pack):
     header, record = records(pack)
     bad = {**header["profiles"][0], "path": "a\x1b[2J.json", "warnings": ["so\nwhat"]}

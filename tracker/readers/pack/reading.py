@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -38,6 +39,9 @@ _CONTENT_PER_BYTE: Final = 200
 times their size.
 """
 
+_FILE_OF_MSPROF: Final = re.compile(r".+\.(?:csv|json)(?:\.gz|\.\d+)?|(?:start|end)_info(?:\.\d+)?", re.IGNORECASE)
+"""What packs of captures of msprof have in place of their format, where an early tracker wrote them."""
+
 _AGAIN: Final = "pack the profile again"
 _COPY: Final = "copy it again, or pack the profile again"
 
@@ -58,7 +62,7 @@ def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed,
         captures = tuple(
             _capture(path, next(records, b""), number + 1, profile, budget) for number in range(profile.captures)
         )
-        made = Profile(profile.format, _plain(profile.path), captures, tuple(map(_plain, profile.warnings)))
+        made = Profile(_format_of(profile), _plain(profile.path), captures, tuple(map(_plain, profile.warnings)))
         profiles.append(Packed(made, profile.said, profile.asked, profile.rules_version))
     if next(records, None) is not None:
         raise SourceError(path, "", "the pack goes on behind its last capture", remedy=_AGAIN)
@@ -109,10 +113,14 @@ def _header(path: Path, record: bytes | bytearray) -> schema.Header:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(path, "header", f"damaged ({error})", remedy=_COPY) from error
     for profile in head.profiles:
-        if profile.format not in readers.NAMES or profile.format == NAME:
+        if _format_of(profile) not in readers.NAMES or profile.format == NAME:
             problem = f"packed from the format {ascii(profile.format)[:40]}, which this tracker does not know"
             raise SourceError(path, "header", problem, remedy="upgrade tracker here")
     return head
+
+
+def _format_of(profile: schema.ProfileHead) -> str:
+    return "cann" if _FILE_OF_MSPROF.fullmatch(profile.format) else profile.format
 
 
 def _plain(text: str) -> str:
