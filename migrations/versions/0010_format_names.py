@@ -7,8 +7,8 @@ from sqlalchemy import text
 
 from tracker.store import recordings, schema
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
