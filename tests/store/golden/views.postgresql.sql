@@ -742,6 +742,7 @@ SELECT
                     AND f.configuration_id = r.configuration_id
                     AND f.device_id = r.device_id
                     AND r.state = 'active'
+                    AND r.ranks_awaited IS NULL
                     AND l.until_version = u.label
             )
             THEN 'muted'

@@ -95,6 +95,7 @@ _STATE: Final = f"""CASE
                 WHERE
                     {same_track("f", "r", indent=20)}
                     AND r.state = 'active'
+                    AND r.ranks_awaited IS NULL
                     AND l.until_version = u.label
             )
             THEN 'muted'
