@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 
 import pytest
@@ -97,7 +98,9 @@ def test_top_needs_a_pin_and_lists_what_changed_most(tracker, db):
     tracker("versions", "pin", "v01", "--db", db)
     lines = tracker("history", "--top", "5", "--db", db).out.splitlines()
     assert lines[0] == "small_gpt, cpu: the 5 series that changed most since v01, by their part of the step, 2 versions"
-    assert lines[4].split()[1] == "aten::mul"
+    names = [re.split("  +", line.strip())[1] for line in lines[4:9]]
+    assert names == ["peak memory", "step", "compute", "aten::mul", "aten::add"]
+    assert lines[9] == "  memory and rates: by their own change"
 
 
 def test_excluding_a_run_is_followed_at_once(tracker, db):

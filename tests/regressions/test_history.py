@@ -218,15 +218,53 @@ def test_out_of_date_versions_have_no_verdict_and_a_note(followed):
 
 
 def test_top_lists_what_changed_most_since_the_pinned_version(followed):
+    """op07 takes 20 % more of the 1 ms that it takes of 40 ms; with its kind, no other kind is listed."""
     with pytest.raises(UsageError, match="no version is pinned"):
         tracker.history(top=3, store=followed)
     pin_version(followed, "v1")
-    found = tracker.history(top=3, store=followed)
+    found = tracker.history(top=3, kind="op_name", store=followed)
     assert found.series["name"].tolist()[0] == "op07"
-    assert (len(found.series), found.pinned) == (3, "v1")
+    assert (len(found.series), found.pinned, {*found.series["kind"]}) == (3, "v1", {"op_name"})
     changed = found.points[found.points["series_id"] == found.series["series_id"][0]]["pinned_change"]
     assert known(changed)[0] is None
     assert changed.iloc[3] == pytest.approx(0.2, abs=0.02)
+
+
+def measured(store, version, *, idle_ms, peak_mib, start):
+    """A run of 10 ms of aten::mm, during which the device works, and of idle time."""
+    ms = 1_000_000
+    step_ns = (10 + idle_ms) * ms
+    save(
+        store, version, ops=[("aten::mm", 10 * ms)], kernels=[("gemm", 10 * ms)], steps=3, step_ns=step_ns,
+        e2e_ns=step_ns, peak_allocated_bytes=peak_mib * 2**20, started_at_ns=10**18 + start * 10**12,
+    )  # fmt: skip
+
+
+def test_top_has_step_parts_and_memory_beside_operators(store):
+    """The step goes from 12 to 15 ms, all of it idle time; the peak from 100 to 160 MiB; aten::mm stays as it was.
+
+    Memory moved by 60 of 160, the step and the idle time by 3 of 15. E2E and the mean step say what the step says.
+    """
+    measured(store, "v1", idle_ms=2, peak_mib=100, start=0)
+    measured(store, "v2", idle_ms=5, peak_mib=160, start=1)
+    pin_version(store, "v1")
+    top = tracker.history(top=3, store=store).series["name"].tolist()
+    assert (top[0], {*top[1:]}) == ("peak memory", {"step", "idle time"})
+    everything = tracker.history(top=99, store=store).series
+    assert {*everything["name"]} >= {"aten::mm", "compute", "step"}
+    assert not {*everything["name"]} & {"e2e", "mean step"}
+    assert {*everything["kind"]} == {"run", "op_name"}
+
+
+def test_a_pattern_has_step_parts_and_memory_above_operators(store):
+    """'*' has all names of whole runs first; a pattern that fits none of them has operators alone."""
+    measured(store, "v1", idle_ms=2, peak_mib=100, start=0)
+    found = tracker.history("*", store=store).series
+    assert found["name"].tolist()[-1] == "aten::mm"
+    assert {*found["name"]} >= {"step", "compute", "idle time", "peak memory"}
+    assert tracker.history("aten::*", store=store).series["kind"].tolist() == ["op_name"]
+    assert tracker.history("*", kind="op_name", store=store).series["name"].tolist() == ["aten::mm"]
+    assert tracker.history("peak*", store=store).series["name"].tolist() == ["peak memory"]
 
 
 @pytest.mark.parametrize(

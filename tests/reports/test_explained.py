@@ -115,6 +115,24 @@ def test_chart_of_an_incident_has_the_change_of_its_finding():
     assert "aten::mm <b>+5.00 ms</b>" in page
 
 
+def test_chart_of_an_incident_has_the_series_of_its_headline_first():
+    """A peak that went from 10 to 15 MB leads an incident with two operators of 5 ms more: the chart is of bytes."""
+    peak = explained(1, "peak memory", kind="run", metric="peak_allocated_bytes", unit="bytes")
+    page = render(ExplainedIncident((peak, explained(2, "aten::op2"), explained(3, "aten::op3"))), "html")
+    assert "peak memory <b>+4.77 MiB</b>" in page and "aten::op2 <b>" not in page
+    assert "Change of peak memory against its baseline" in page
+
+
+def test_chart_of_an_incident_keeps_a_small_headline():
+    """aten::mm is the headline with 0.1 ms: it is one of six beside the first five of eight operators with 5 ms."""
+    others = [explained(at, f"aten::op{at}") for at in range(2, 10)]
+    small = explained(1)
+    small = replace(small, finding={**small.finding, "delta": 0.1 * MS})
+    page = render(ExplainedIncident((small, *others)), "html")
+    assert page.index("aten::mm <b>") < page.index("aten::op2 <b>") and "aten::op7 <b>" not in page
+    assert "Change of aten::mm, and of what changed with it, against their baselines" in page
+
+
 def test_a_page_of_an_incident_draws_its_series_and_folds_its_tests():
     many = ExplainedIncident(tuple(explained(at, f"aten::op{at}") for at in range(1, 10)))
     page = render(many, "html")

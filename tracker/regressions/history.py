@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -28,6 +28,7 @@ from tracker.regressions.track import (
     waiting_runs,
 )
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
+from tracker.schema.series import RUN
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -41,6 +42,8 @@ _MOST: Final = 500
 _PATTERN: Final = "*?["
 _NAMED: Final = 5
 """Values that an error names at most."""
+_AS_THE_STEP: Final = ("e2e", "mean step")
+"""Series of whole runs that say what the step says, where that is known."""
 
 Row = dict[str, Any]
 Cells = dict[tuple[int, int], Row]
@@ -103,7 +106,9 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
                 made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
-        made["series"].sort(key=lambda row: (-row["largest"], row["name"], row["input_shapes"], row["part"]))
+        made["series"].sort(
+            key=lambda row: (row["kind"] != RUN, -row["largest"], row["name"], row["input_shapes"], row["part"])
+        )
     if not made["points"]:
         raise UsageError("no version is left", remedy="choose a longer range: --last, --from, --to")
     runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
@@ -306,12 +311,14 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
         all_of = [_filtered(series(track), options) for track in found]
     matching = [[row for row in rows if is_meant(row)] for rows in all_of]
     if options.module is None and not is_number:
-        # the kind that is meant where several have the name; a pattern means ops, all names as well
-        order = SERIES_KINDS if key is not None else SERIES_KINDS[1:]
-        order = (*SERIES_KINDS[1:], SERIES_KINDS[0]) if is_pattern else order
         kinds = {row["kind"] for rows in matching for row in rows}
-        kind = next((kind for kind in order if kind in kinds), None)
-        matching = [[row for row in rows if row["kind"] == kind] for rows in matching]
+        if is_pattern:
+            kinds_meant = _kinds_below_runs(kinds)
+        else:
+            # the kind that is meant where several have the name
+            order = SERIES_KINDS if key is not None else SERIES_KINDS[1:]
+            kinds_meant = _first_kind(kinds, order)
+        matching = [[row for row in rows if row["kind"] in kinds_meant] for rows in matching]
     if any(matching):
         return matching
     # where the key is known, the filter is named that leaves nothing of it, and not the key
@@ -331,6 +338,18 @@ def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> 
     raise UsageError(f"no series is called {wanted!r}", remedy=f"{meant}tracker history '*' lists them")
 
 
+def _first_kind(kinds: Collection[str], order: Sequence[str]) -> set[str]:
+    """Return the first of `order` that is in `kinds`, as a set; an empty one where none is."""
+    return {*[kind for kind in order if kind in kinds][:1]}
+
+
+def _kinds_below_runs(kinds: Collection[str]) -> set[str]:
+    """Return the kinds of `kinds` that are listed together: the numbers of whole runs (the step, its parts, memory),
+    and the first one of what happens in a run, such as operators.
+    """
+    return {RUN} & {*kinds} | _first_kind(kinds, SERIES_KINDS[1:])
+
+
 def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
     return [
         row for row in series
@@ -343,8 +362,8 @@ def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
 
 def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:
     """Return the `top` series of each track that changed most from the pinned to the newest version, by their part of
-    the step: of the larger one, and of what is no time, of the larger sum of its family. Only of what was recorded
-    alike.
+    the step: of the larger one, and of what is no time, of the larger sum of its family, which of peak memory is its
+    own. Of whole runs and of operators, unless a kind is named. Only of what was recorded alike.
     """
     if options.key is not None:
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")
@@ -365,9 +384,11 @@ def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOpti
         known = np.flatnonzero((before + after > 0) & data.alike.all(axis=1) & (whole > 0))
         moved = dict(zip(data.ids[known].tolist(), (after - before)[known] / whole[known], strict=True))
         rows = [row for row in queries.track_series(store, track.key).records() if row["series_id"] in moved]
-        kinds = {row["kind"] for row in rows}
-        kind = options.kind or next((kind for kind in SERIES_KINDS[1:] if kind in kinds), None)
-        rows = [row for row in rows if row["kind"] == kind and options.metric in (None, row["metric"])]
+        has_step = any((row["kind"], row["name"]) == (RUN, "step") for row in rows)
+        kinds = {options.kind} if options.kind else _kinds_below_runs({row["kind"] for row in rows})
+        rows = [row for row in rows if row["kind"] in kinds and options.metric in (None, row["metric"])]
+        if has_step and options.kind is None:
+            rows = [row for row in rows if row["kind"] != RUN or row["name"] not in _AS_THE_STEP]
         rows.sort(key=lambda row: -abs(moved[row["series_id"]]))
         chosen[-1] = rows[: options.top or None]
     if not any(chosen):

@@ -138,12 +138,13 @@ class Curves(Struct, frozen=True):
 
 class Courses(Struct, frozen=True):
     """Several series over the same versions, on one axis: of each its label and its change per version against its own
-    baseline, in ns; None where it has none. `marked`: the version that they are shown for.
+    baseline, in `unit`; None where it has none. `marked`: the version that they are shown for.
     """
 
     versions: tuple[str, ...]
     series: tuple[tuple[str, tuple[float | None, ...]], ...]
     marked: str
+    unit: str = "ns"
 
 
 class Marker(Struct, frozen=True):

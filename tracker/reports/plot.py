@@ -636,7 +636,7 @@ def _plot_of_courses(drawn: Courses) -> Plot:
         (Marker("incident", f"{version}: version of the incident"),) if version == drawn.marked else ()
         for version in drawn.versions
     )
-    series = tuple(PlotSeries(label, "ns", values, is_change=True) for label, values in drawn.series)
+    series = tuple(PlotSeries(label, drawn.unit, values, is_change=True) for label, values in drawn.series)
     return Plot(names=drawn.versions, series=series, axis="zero", markers=marker, end=drawn.marked)
 
 

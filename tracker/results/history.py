@@ -54,7 +54,8 @@ class HistoryOptions(Options, frozen=True):
         str | None,
         Option(
             "Kind of series: run (step, compute, idle time, peak memory, throughput, ...), op_name (all shapes of an "
-            "op together), op (one per input shapes), ... Default: the first with this key.",
+            "op together), op (one per input shapes), ... Default: the first with this key; of a pattern and of --top: "
+            "run, and the first of the others.",
             group=ROWS,
             words=SERIES_KINDS,
         ),
@@ -73,7 +74,13 @@ class HistoryOptions(Options, frozen=True):
     config: Annotated[Mapping[str, str], CONFIG] = field(default_factory=dict)
     top: Annotated[
         int | None,
-        Option("The N series that changed most since the pinned version, instead of a key.", "N", group=ROWS, least=1),
+        Option(
+            "The N series that changed most since the pinned version, instead of a key: of the step, its parts, peak "
+            "memory and operators, or of --kind.",
+            "N",
+            group=ROWS,
+            least=1,
+        ),
     ] = None
     against: Annotated[
         Literal["level", "pinned"],
@@ -104,7 +111,8 @@ class History(Result, frozen=True, eq=False):
     """Series over versions. `tables`: the rows of each table of HISTORY_COLUMNS, with exactly these columns;
     `found.points` and all other names are the same as frames of pandas.
 
-    - series: what is followed, the largest or most changed first; metric and unit (ns, bytes, per_second) of its values
+    - series: what is followed: whole runs, then the largest first, or the most changed first; metric and unit (ns,
+      bytes, per_second) of its values
     - points: one row per series and version in their order. value, calls: geometric mean of its runs, per step (NA: no
       run has it), minimum and maximum. level_version: with which the level began that it was judged against, "" for the
       first one; change: ratio against the newest 8 runs of that level, judged_change: without what all operators of a

@@ -497,6 +497,8 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     words += _range_words(history)
     words += ["--against", "pinned"] if options.against == "pinned" else []
     made = _overview(history, ranked, points, differing, look)
+    if history.options.top and any(one["unit"] != "ns" for one in series):
+        made = replace(made, note="; ".join(filter(None, ("memory and rates: by their own change", made.note))))
     following = [command("tracker", "history", str(ranked[0]["series_id"]))]
     if made.more:
         keys = [options.key] if options.key else []

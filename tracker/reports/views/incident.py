@@ -24,7 +24,7 @@ from tracker.units import counted, format_diff, format_numbers
 _FINDINGS: Final = 8
 _STEP: Final = ("step", "e2e")
 _COURSES: Final = 6
-"""Series of an incident on one chart: the step and five others."""
+"""Series of an incident on one chart: that of its headline and five others."""
 _LEGEND: Final = 48
 """Characters of the name of a series below a chart."""
 
@@ -45,8 +45,8 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
     made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
     note = "" if look.has_drawings else "(in brackets the limit of a test)"
     chart = _courses(explained)
-    lead = "Change of the step, and of what changed it most, against their baselines" if look.has_drawings else ""
-    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead if chart else "")]
+    lead = _lead_of_chart(chart, first) if chart is not None and look.has_drawings else ""
+    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead)]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
     marks = _marks(explained)
@@ -82,16 +82,31 @@ def _what_happened(first: Row) -> str:
 
 
 def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
-    """Return how the step and the series that changed it most went over the versions, each against its baseline."""
-    chosen = [
-        found for found in explained if found.finding["unit"] == "ns" and found.finding["baseline_value"] is not None
-    ]
-    chosen.sort(key=lambda found: (found.finding["name"] not in _STEP, -abs(_delta(found))))
+    """Return how the series of the headline, and those of its unit that changed most, went over the versions, each
+    against its baseline; those of times where the headline is of a series that is new.
+    """
+    known = [found for found in explained if found.finding["baseline_value"] is not None]
+    first = explained[0]
+    unit = str(first.finding["unit"]) if first in known else "ns"
+    chosen = [found for found in known if found.finding["unit"] == unit]
+    chosen.sort(key=lambda found: (found is not first, found.finding["name"] not in _STEP, -abs(_delta(found))))
     if not chosen:
         return None
     versions = list(dict.fromkeys(run["version"] for run in records(chosen[0].tables["runs"])))
     series = [_course(found, versions) for found in chosen[:_COURSES]]
-    return Courses(tuple(versions), tuple(series), str(explained[0].finding["version"]))
+    return Courses(tuple(versions), tuple(series), str(first.finding["version"]), unit)
+
+
+def _lead_of_chart(chart: Courses, first: Row) -> str:
+    """Return what a chart of an incident shows; `first`: the finding of the headline."""
+    if first["kind"] == "run" and first["name"] in _STEP:
+        return "Change of the step, and of what changed it most, against their baselines"
+    if first["baseline_value"] is None:
+        return "Change of what changed the step most, against their baselines"
+    words = findings.series_words(first)
+    if len(chart.series) == 1:
+        return f"Change of {words} against its baseline"
+    return f"Change of {words}, and of what changed with it, against their baselines"
 
 
 def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tuple[float | None, ...]]:
