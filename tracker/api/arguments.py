@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_origi
 
 from tracker import compare
 from tracker.api.files import check_file, write_file
-from tracker.errors import NO_DATABASE, StoreError, UsageError
+from tracker.errors import NO_DATABASE, SourceError, StoreError, UsageError
 
 if TYPE_CHECKING:
     from tracker.config import Settings
@@ -82,8 +82,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
     if place is None:
         settings = config.load()
     elif isinstance(place, str):
-        # a database that is named needs no settings file, so that a wrong one does not keep the demo from starting
-        settings = config.load(place, reads_file=False)
+        settings = _settings_of_named(place)
     else:
         settings = place
     if settings.origin == "default" and create and not read_only:
@@ -100,6 +99,18 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
         shown = urls.name_of(urls.parse_url(name)) if "://" in name else name
         problem = f"{shown}: the database cannot be opened ({getattr(error, 'strerror', None) or error})"
         raise StoreError(problem, remedy="name another one with --db PATH") from error
+
+
+def _settings_of_named(name: str) -> Settings:
+    """Return the settings for a database that is named. It needs no settings file, so that a wrong one does not keep
+    the demo from starting.
+    """
+    from tracker import config
+
+    try:
+        return config.load(name)
+    except SourceError:
+        return config.load(name, reads_file=False)
 
 
 def show_screens() -> None:
