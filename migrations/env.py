@@ -51,7 +51,7 @@ def run_from_the_command_line() -> None:
     from tracker import config
     from tracker.store import open_engine
 
-    with open_engine(config.load().database).begin() as connection:
+    with open_engine(config.load().database, migrates=True).begin() as connection:
         run_migrations(connection)
 
 

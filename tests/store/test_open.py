@@ -184,7 +184,7 @@ def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url
 
 @pytest.mark.parametrize("create", [True, False])
 def test_a_database_of_another_program_is_not_touched(empty_url, create):
-    engine = connect.open_engine(empty_url)
+    engine = connect.open_engine(empty_url, migrates=True)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE run (id INTEGER)"))
     with pytest.raises(StoreError, match="holds tables of another program; name another database with --db"):

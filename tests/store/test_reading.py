@@ -5,11 +5,18 @@ from __future__ import annotations
 from threading import Thread
 
 import pytest
+from sqlalchemy import text
 
-from tests.factories import save
-from tracker import compare
+from tests.factories import EPOCH_NS, save
+from tracker import compare, watch
+from tracker.config.entries import Alerts, Channel
 from tracker.errors import StoreError
+from tracker.notify import enqueueing
+from tracker.regressions import board, inbox
+from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store, queries
+
+ALERTS = Alerts(channels=(Channel(name="team", url="json://localhost"),))
 
 
 def test_all_that_is_read_in_a_block_comes_over_one_connection(store):
@@ -24,6 +31,35 @@ def test_all_that_is_read_in_a_block_comes_over_one_connection(store):
         assert queries.runs(store).frame["run_id"].tolist() == [1]
     with store.connect() as later:
         assert later is not one
+
+
+def test_all_that_is_read_in_a_block_is_of_one_state(store, database_url):
+    """Another process stores run 2 between two questions."""
+    save(store)
+    with store.reading():
+        assert queries.runs(store).frame["run_id"].tolist() == [1]
+        with open_store(database_url) as other:
+            save(other, "v2")
+        assert queries.runs(store).frame["run_id"].tolist() == [1]
+        assert len(queries.versions(store)) == 1
+    assert queries.runs(store).frame["run_id"].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_writer_sees_what_others_stored_since_it_began(store, database_url):
+    """What it writes rests on what is stored when it writes, not on what was stored when it began."""
+    question = text("SELECT COUNT(*) FROM run")
+    with store.begin() as connection:
+        before = connection.scalar(question)
+        with open_store(database_url) as other:
+            save(other)
+        assert (before, connection.scalar(question)) == (0, 1)
+
+
+@pytest.mark.parametrize("database_url", ["postgres"], indirect=True)
+def test_reader_writes_nothing(store):
+    with pytest.raises(StoreError, match="it is read-only"), store.connect() as connection:
+        connection.execute(text("DELETE FROM run"))
 
 
 def test_another_thread_has_a_connection_of_its_own(store):
@@ -74,9 +110,26 @@ def test_what_takes_too_long_is_broken_off(store):
         queries.runs(store)
 
 
-def test_a_diff_of_stored_runs_takes_one_connection(store, monkeypatch):
+ANSWERS = {
+    "diff": lambda store: compare.diff(store, "run:1", "run:2"),
+    "matrix": lambda store: compare.matrix(store, ["run:1", "run:2", "run:3"]),
+    "show": lambda store: compare.show(store, "run:1"),
+    "log": compare.log,
+    "board": board.board,
+    "findings": inbox.findings,
+    "status": lambda store: watch.status(store, now_ns=EPOCH_NS),
+    "runs": queries.runs,
+    "alerts": lambda store: enqueueing.preview(store, ALERTS, now_ns=EPOCH_NS),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_from_many_questions_takes_one_connection(store, monkeypatch, name):
+    """What another process stores meanwhile is a part of all of an answer, or of nothing of it."""
     save(store, runs=2)
+    save(store, "v2")
+    update(store, tracks_of(store))
     taken, connect = [], store.engine.connect
     monkeypatch.setattr(store.engine, "connect", lambda: taken.append(1) or connect())
-    compare.diff(store, "run:1", "run:2")
+    ANSWERS[name](store)
     assert len(taken) == 1

@@ -92,7 +92,7 @@ def test_migration_and_code_agree_in_every_detail_of_sqlite(tmp_path):
 
 def test_migration_and_code_agree_in_every_detail_of_postgres(postgres_server):
     coded, new = postgres_server.empty_database(), postgres_server.migrated_database()
-    metadata.create_all(connect.open_engine(coded))
+    metadata.create_all(connect.open_engine(coded, migrates=True))
     assert postgres_schema(new) == postgres_schema(coded)
     for url in (coded, new):
         postgres_server.drop(url)

@@ -79,7 +79,7 @@ def explain(
 
     _, incidents = numbers_of([finding])
     delivery = plan(page, f"finding_{finding}", "explained")
-    with opened(db, read_only=True) as store:
+    with opened(db, read_only=True) as store, store.reading():
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_on_commits(store, [one.finding for one in found])

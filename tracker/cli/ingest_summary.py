@@ -71,6 +71,11 @@ def meaning(store: Store, results: Sequence[IngestResult], before: Collection[in
 
     `before`: the findings that had recovered before the ingest.
     """
+    with store.reading():
+        return _meaning_now(store, results, before)
+
+
+def _meaning_now(store: Store, results: Sequence[IngestResult], before: Collection[int]) -> str:
     changed = [result for result in results if result.created or result.joined or result.renewed]
     counts = {
         "{} new.": sum(result.created for result in results),

@@ -45,7 +45,7 @@ def find(
     if tag is not None and not tag.partition("=")[0].strip():
         raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
 
-    with opened(db, read_only=True) as store:
+    with opened(db, read_only=True) as store, store.reading():
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
         found = queries.runs(

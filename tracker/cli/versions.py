@@ -39,7 +39,7 @@ def find(workload: Workload = None, branch: Branch = None, format: ListFormat = 
     """List versions in the order in which they came in, or that tracker versions order set."""
     from tracker.store import queries
 
-    with opened(db, read_only=True) as store:
+    with opened(db, read_only=True) as store, store.reading():
         queries.check_filters(store, workload=workload)
         found = rows_of_branch(queries.versions_with_branches(store, workload), branch, db)
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))

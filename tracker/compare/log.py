@@ -19,7 +19,7 @@ from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
 from tracker.schema.series import RUN, key_of_run, way_of
-from tracker.store import queries
+from tracker.store import queries, read_one_state
 from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
 
@@ -121,6 +121,7 @@ class _Run(Struct, frozen=True):
     recording: Recording
 
 
+@read_one_state
 def log(store: Store, *, options: LogOptions | None = None) -> Log:
     """Return the versions of a workload in their order, with what each reached per column and its change.
 

@@ -19,7 +19,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.match import sum_exactly
 from tracker.compare.notes import warnings
 from tracker.compare.pairs import check_one_track
-from tracker.compare.references import named
+from tracker.compare.references import named, needs_store
 from tracker.compare.sections import compare_table
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
@@ -49,6 +49,8 @@ def matrix(
     check_matrix(options, by)
     whole = replace(options, minimum_ns=None)  # a row may be small in two neighbours and large in a third side
     with ExitStack() as stack:
+        if store is not None and all(map(needs_store, references)):
+            stack.enter_context(store.reading())
         references, runs = named(store, references, options.workload, options.config)
         if store is not None:
             check_one_track(store, runs)

@@ -24,7 +24,7 @@ from tracker.notify.routes import SOONEST, Route, alarm_channels, channels_of, d
 from tracker.notify.seen import OVER, Incident, finding_name, silenced
 from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
-from tracker.store import Store, notifications, queries
+from tracker.store import Store, notifications, queries, read_one_state
 from tracker.store.notifications import NewMessage, Record, Undelivered
 
 _TRIES = 5
@@ -51,6 +51,7 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
     return 0
 
 
+@read_one_state
 def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Message]]:
     """Channel and message of all that would be made now, and of what would be tried now. Reads only.
 
@@ -113,6 +114,7 @@ def _fingerprint(records: Iterable[Record]) -> object:
     return frozenset((one.id, one.covers, one.incidents, one.event, one.state == "skipped") for one in records)
 
 
+@read_one_state
 def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
     with store.connect() as connection:
         records = notifications.records(connection)

@@ -23,7 +23,7 @@ from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.results import ExplainedIncident, ShowOptions
-from tracker.store import Store, queries
+from tracker.store import Store, queries, read_one_state
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -371,6 +371,7 @@ def _status(store: Store, settings: Settings) -> Answer:
     return Answer((watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut),))
 
 
+@read_one_state
 def _runs(store: Store, asked: Inquiry) -> Answer:
     chosen = asked.options
     queries.check_filters(store, workload=chosen.workload, device=chosen.device, version=chosen.version)

@@ -20,13 +20,14 @@ from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
-from tracker.store import Store, queries, watchers
+from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 
 Row = dict[str, Any]
 _STEP: Final = ("step", "e2e")
 
 
+@read_one_state
 def board(
     store: Store, *, options: BoardOptions | None = None, owners: Sequence[Owner] = (), now_ns: int | None = None
 ) -> Board:

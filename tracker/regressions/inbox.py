@@ -22,7 +22,7 @@ from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, sett
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.schema.series import KIND, RUN_SERIES
-from tracker.store import Store, queries
+from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
@@ -63,6 +63,7 @@ _CRITICAL: Final = 0.05
 """Change of the step from which a regression of it is critical."""
 
 
+@read_one_state
 def findings(store: Store, *, options: FindingsOptions | None = None) -> Findings:
     """Return the findings that `options` leave, under their incidents; those of a branch only where it is named.
 
@@ -125,6 +126,7 @@ def _urgency(incident: Row) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+@read_one_state
 def found_rows(
     store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,

@@ -10,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -28,6 +29,7 @@ from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_o
 from tracker.store.write_queue import turn
 
 _Result = TypeVar("_Result")
+_Parameters = ParamSpec("_Parameters")
 
 BUSY_TIMEOUT_MS: Final = 600_000
 """How long a writer waits for the writers before it. On SQLite all queue up behind each other, in the order in which
@@ -103,7 +105,7 @@ class Store:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """Yield a connection to read with; all its queries see one state of a SQLite database."""
+        """Yield a connection to read with; all its queries see one state of the database."""
         self._be_made()
         held = getattr(self._held, "connection", None)
         with self._explained(), nullcontext(held) if held is not None else self.engine.connect() as connection:
@@ -111,8 +113,9 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read over one connection all that this thread reads in the block, in which it must not write: every other
-        one costs a server several messages.
+        """Read over one connection, and so of one state, all that this thread reads in the block, in which it must not
+        write: every other connection costs a server several messages. A block ends with its answer: while it goes on, a
+        server keeps the rows that others delete.
         """
         with self.connect() as connection:
             before, self._held.connection = getattr(self._held, "connection", None), connection
@@ -247,6 +250,22 @@ class Store:
             raise known from error
 
 
+def read_one_state(
+    read: Callable[Concatenate[Store, _Parameters], _Result],
+) -> Callable[Concatenate[Store, _Parameters], _Result]:
+    """Have a function read all of its answer from one state of the database, its first argument; see `Store.reading`.
+
+    What is stored while it reads would be a part of one table and not of another one.
+    """
+
+    @wraps(read)
+    def read_in_block(store: Store, /, *arguments: _Parameters.args, **named: _Parameters.kwargs) -> _Result:
+        with store.reading():
+            return read(store, *arguments, **named)
+
+    return read_in_block
+
+
 def _let_others_go_first(attempt: int) -> None:
     """A pause before another attempt, of random length: writers that collided must not meet again at once."""
     if attempt:
@@ -333,7 +352,7 @@ def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = Fal
         arguments |= {"options": options} if options else {}
         # SQLAlchemy would ask each server for a type that none of our tables has
         engine = create_engine(url, connect_args=arguments, use_native_hstore=False)
-        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options, migrates=migrates)
+        _set_up_postgres(engine, own_timeout="lock_timeout" in options, migrates=migrates)
         return engine
     if in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -357,16 +376,18 @@ def _given_up_when_lost(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool, migrates: bool) -> None:
+def _set_up_postgres(engine: Engine, *, own_timeout: bool, migrates: bool) -> None:
     """`own_timeout`: the URL says how long to wait for a lock."""
     psycopg: Any = engine.dialect.loaded_dbapi
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
-        settings = ["SET TRANSACTION READ ONLY"] if read_only else []
-        settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
-        if connection.get_execution_options().get("tracker_writes", False) and not migrates:
+        settings = [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        if not migrates and not connection.get_execution_options().get("tracker_writes", False):
+            # all questions of a reader see one state, as on SQLite: ranks may come between two of them
+            settings.append("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        elif not migrates:
             # tables change before all of it, or behind it
             settings.append(f"SELECT pg_advisory_xact_lock_shared({schema.ADVISORY_LOCK})")
         if settings:

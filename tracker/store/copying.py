@@ -75,10 +75,7 @@ def _tables() -> list[Table]:
 
 def _snapshot(source: Store) -> Connection:
     """Return a connection that sees one state until it ends."""
-    engine = source.engine
-    if source.dialect == "postgresql":
-        engine = engine.execution_options(isolation_level="REPEATABLE READ")
-    return engine.connect().execution_options(stream_results=True)
+    return source.engine.connect().execution_options(stream_results=True)
 
 
 def _require_empty(connection: Connection, target: Store) -> None:

@@ -20,7 +20,7 @@ from tracker.results.status import (
     Status,
     WatcherStatus,
 )
-from tracker.store import Store, inbox, notifications, queries, watchers
+from tracker.store import Store, inbox, notifications, queries, read_one_state, watchers
 from tracker.store.watchers import LEASE_LIFETIME_NS, Expectation, LastRun, WatchedFolder, Watcher
 from tracker.units import NS_PER_DAY
 from tracker.watch.alarms import is_stuck, missing
@@ -31,6 +31,7 @@ _LATE_ROUNDS: Final = 5
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
+@read_one_state
 def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequence[tuple[Path, str]] = ()) -> Status:
     """All of it, what waits in `spools`, and which folders of spools are `shut`.
 

@@ -13,7 +13,7 @@ from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
 from tracker.profile.branches import branch_of, main_of
 from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
-from tracker.store.connect import Store
+from tracker.store.connect import Store, read_one_state
 from tracker.store.levels import list_filled_levels
 from tracker.store.names import like_pattern
 from tracker.units import device_part
@@ -237,6 +237,7 @@ def settings_of(text: str) -> dict[str, str]:
     return {key: value for key, value in found.items() if key not in RULE_SETTINGS}
 
 
+@read_one_state
 def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:
     """Return the answer to `runs.sql`, with the tags, formats and paths of each run as text."""
     found = answer(store, "runs", parameters)
