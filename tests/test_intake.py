@@ -98,9 +98,10 @@ def test_a_clock_that_is_not_absolute_contradicts_nothing():
 
 
 def write_trace(
-    path: Path, *, rank: int | None = None, world_size: int = 2, kernel_us: int = 100, start_us: int = 0
-) -> Path:
-    """A trace of one step in which aten::mm launches one kernel."""
+    path: Path, *, rank: int | None = None, world_size: int = 2, kernel_us: int = 100, start_us: int = 0,
+    all_reduce_us: int | None = None,
+) -> Path:  # fmt: skip
+    """A trace of one step in which aten::mm launches one kernel; and that of an all-reduce, where it lasts a time."""
     device = {"device": 0, "stream": 7, "correlation": 1}
     events = [
         ("user_annotation", "ProfilerStep#1", 1, 0, 1000, {}),
@@ -108,6 +109,9 @@ def write_trace(
         ("cuda_runtime", "cudaLaunchKernel", 1, 110, 10, {"correlation": 1}),
         ("kernel", "gemm", 0, 200, kernel_us, device),
     ]
+    if all_reduce_us is not None:
+        arguments = {"device": 0, "stream": 20, "Collective name": "allreduce", "Group size": world_size}
+        events.append(("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, 400, all_reduce_us, arguments))
     base_us = 1_700_000_000_000_000 + start_us
     trace = {
         "schemaVersion": 1,

@@ -8,11 +8,11 @@ from sqlalchemy import text
 
 from tests.advice.made import CPU, MS, kernel, only, save
 from tests.factories import EPOCH_NS, capture, record
-from tracker.advice import stored
+from tracker.advice import evidence, stored
 from tracker.advice.judging import of_run
 from tracker.advice.versions import merged, on_findings
 from tracker.intake import ingest
-from tracker.store import pruning, runs, save_run
+from tracker.store import open_store, pruning, queries, runs, save_run
 
 FORMAT_CHANGE = [kernel("aten::convolution", 4, name="batched_transpose_32x32_half")]
 
@@ -47,6 +47,72 @@ def test_a_rank_that_joins_changes_the_advice(store):
     assert (joined.run_id, joined.joined) == (run, True)
     stored.keep(store, [run], again=[run])
     assert only(stored.of_runs(store, [run])[run], "K11").rank == 0  # the slowest rank; with one rank none is named
+
+
+@pytest.fixture
+def other_process(database_url):
+    """The same database, opened by somebody else."""
+    with open_store(database_url) as store:
+        yield store
+
+
+def join_rank_1(store):
+    """Store a rank that communicates beside rank 0."""
+    kernels = [("transpose", 900, {"category": "vector"})]
+    late = capture(1, world_size=2, kernels=kernels, step_ns=1000, communication=[("all_reduce", 50)])
+    assert save_run(store, record("v1"), [late], formats=["torch_profiler"]).joined
+
+
+@pytest.mark.postgres
+def test_rank_that_joins_meanwhile_is_no_part_of_the_advice(store, other_process, monkeypatch):
+    """Rank 1 comes between the first question about the run, that for its ranks, and that for its communication."""
+    run = save(store, times={"compute": 60}, kernels=FORMAT_CHANGE, world_size=2)
+    read_captures = queries.captures
+
+    def read_then_join(*asked):
+        found = read_captures(*asked)
+        join_rank_1(other_process)
+        return found
+
+    with store.reading(), monkeypatch.context() as patched:
+        patched.setattr(evidence.queries, "captures", read_then_join)
+        found = of_run(store, run)
+    assert only(found, "K11").gain_ns == 4 * MS
+    assert len(queries.captures(store, [run])) == 2
+
+
+@pytest.mark.postgres
+def test_advice_without_a_rank_that_joined_is_not_stored(store, other_process, monkeypatch):
+    """Rank 1 comes, with the advice of both ranks, while that of rank 0 alone is made: its advice stays."""
+    run = save(store, times={"compute": 60}, kernels=FORMAT_CHANGE, world_size=2)
+    make_advice = stored.of_run
+
+    def make_then_join(*asked):
+        found = make_advice(*asked)
+        monkeypatch.setattr(stored, "of_run", make_advice)
+        join_rank_1(other_process)
+        stored.keep(other_process, [run], again=[run])
+        return found
+
+    monkeypatch.setattr(stored, "of_run", make_then_join)
+    stored.keep(store, [run], again=[run])
+    assert only(stored.of_runs(store, [run])[run], "K11").rank == 0, "with one rank none is named"
+
+
+@pytest.mark.postgres
+def test_run_that_is_purged_meanwhile_gets_no_advice(store, other_process, monkeypatch):
+    """Of two runs of a track, the second is gone when the advice of the first is made."""
+    both = [save(store, times={"compute": 60}, started_at_ns=EPOCH_NS + at * 10**12) for at in range(2)]
+    make_advice = stored.of_run
+
+    def make_then_purge(*asked):
+        monkeypatch.setattr(stored, "of_run", make_advice)
+        runs.delete_all(other_process, both[1:], purge=True, reason="test")
+        return make_advice(*asked)
+
+    monkeypatch.setattr(stored, "of_run", make_then_purge)
+    stored.keep(store, both)
+    assert list(stored.of_runs(store, both)) == both[:1]
 
 
 def test_a_pruned_run_keeps_its_advice_and_a_purged_one_does_not(store):

@@ -43,6 +43,17 @@ class World:
         ]
         return [([str(path)], "v1") for path in paths]
 
+    def pairs(self, count: int) -> list[tuple[list[str], str]]:
+        """The two ranks of each of so many runs, which communicate, one after the other."""
+        made = []
+        for number in range(count):
+            for rank in range(2):
+                path = self.folder / f"run{number}_rank{rank}.pt.trace.json"
+                start_us = number * 10_000_000
+                write_trace(path, rank=rank, kernel_us=100 + number % 3, start_us=start_us, all_reduce_us=50)
+                made.append(([str(path)], f"v{number // 3}"))
+        return made
+
     def start(self, database: str, shares: Sequence[object], kill_after_s: Sequence[float] | None = None) -> None:
         """One process per share; `kill_after_s`: when each is killed."""
         asked = {"database": database, "shares": shares, "kill_after_s": kill_after_s}

@@ -8,6 +8,7 @@ import pytest
 
 from tests.load.conftest import shared, sound, unwhole
 from tracker import compare
+from tracker.advice import stored
 from tracker.errors import UsageError
 from tracker.store import open_store, queries
 
@@ -79,6 +80,19 @@ def test_runs_of_many_processes_are_all_there_once_and_readers_never_wait(world,
 @pytest.mark.slow
 def test_200_runs_of_16_processes(world, store, database_url, impatient):
     ingest_at_once(world, store, database_url, processes=16, runs=200)
+
+
+@pytest.mark.slow
+def test_advice_of_100_runs_whose_two_ranks_come_at_once(world, store, database_url):
+    """Who advises on a run, while its other rank comes, reads one state of it; the advice that stays is on both."""
+    assert world.play(database_url, shared(world.pairs(100), 16)) == ["done"] * 16
+    runs = queries.runs(store).frame
+    assert runs["ranks"].tolist() == [2] * 100
+    run_ids = runs["run_id"].tolist()
+    advised = stored.of_runs(store, run_ids)
+    assert len(advised) == 100
+    stored.keep(store, run_ids, again=run_ids)
+    assert advised == stored.of_runs(store, run_ids)
 
 
 def test_the_same_files_from_two_processes_at_the_same_time_are_one_run_each(world, store, database_url):

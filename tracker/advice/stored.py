@@ -26,9 +26,15 @@ def keep(store: Store, run_ids: Sequence[int], *, again: Iterable[int] = ()) -> 
     with store.connect() as connection:
         lacking = advice.runs_without(connection, run_ids, RULE_VERSION)
     for run_id in sorted({*lacking, *again}):
+        # one state of the database: ranks may come between two questions, and the run may be purged
         with store.reading():
+            with store.connect() as connection:
+                files = advice.files_of(connection, run_id)
+            if files is None:
+                continue
             content = msgspec.json.encode(replace(of_run(store, run_id), efficiency=())).decode()
-        store.transact(partial(advice.keep, run_id=run_id, rule_version=RULE_VERSION, content=content))
+        write = partial(advice.keep, run_id=run_id, rule_version=RULE_VERSION, content=content, files=files)
+        store.transact(write)
 
 
 def of_runs(store: Store, run_ids: Sequence[int]) -> dict[int, RunAdvice]:

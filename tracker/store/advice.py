@@ -7,6 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
+from tracker.store import labels
 from tracker.store.bulk import fetch
 from tracker.store.sql import statement
 
@@ -29,8 +30,18 @@ def texts(connection: Connection, run_ids: Sequence[int]) -> dict[int, str]:
     return {run_id: content for run_id, _, content in rows}
 
 
-def keep(connection: Connection, run_id: int, rule_version: int, content: str) -> None:
-    """Store the text of a run in place of what there was; nothing of a run that was purged meanwhile."""
-    if connection.execute(_IS_THERE, {"run_id": run_id}).first() is not None:
+def files_of(connection: Connection, run_id: int) -> frozenset[bytes] | None:
+    """Return the digests of the files that a run was read from; None of a run that is gone."""
+    if connection.execute(_IS_THERE, {"run_id": run_id}).first() is None:
+        return None
+    return frozenset(bytes(row.digest) for row in connection.execute(statement("sources"), {"run_ids": [run_id]}))
+
+
+def keep(connection: Connection, run_id: int, rule_version: int, content: str, files: frozenset[bytes]) -> None:
+    """Store the text of a run that was made of these files, in place of what there was; nothing where the run is gone,
+    or has other files now: whoever brought them advises on all of them.
+    """
+    labels.hold_run(connection, run_id)
+    if files_of(connection, run_id) == files:
         connection.execute(_FORGET, {"run_id": run_id})
         connection.execute(_KEEP, {"run_id": run_id, "rule_version": rule_version, "content": content})
