@@ -178,7 +178,7 @@ def test_every_result_displays_in_little_room(everything):
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(everything):
     shown = everything[0]._repr_html_()
-    assert shown.startswith("<p><b>v08 is 30.5 % slower than v01: 94.81 -&gt; 123.70 ms per step")
+    assert shown.startswith("<p><b>v08 is 23.8 % slower than v01: 99.92 -&gt; 123.70 ms per step")
     page = html.unescape(
         re.search(r'<iframe sandbox="allow-scripts" style="[^"]*" srcdoc="([^"]*)"></iframe>', shown)[1]
     )

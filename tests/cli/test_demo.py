@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,9 +16,22 @@ from tracker.cli.start import samples
 def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):
     done = tracker("demo")
     assert done.code == 0
-    assert all(name in done.out for name in ("v01", "v08", "aten::gelu_backward, gelu -> mul", "aten::mm"))
+    assert all(name in done.out for name in ("v01", "v08", "aten::gelu_backward, gelu -> mul", "+23.8 %"))
     assert "Next:" not in done.out, "what it proposes would take another database"
     assert "On your own profiles: tracker diff" in done.err
+
+
+def test_demo_shows_no_cause_that_is_none(tracker):
+    """GELU is written out in v08; idle time and what belongs to a new operator come with it, and nothing else."""
+    lines = tracker("demo").out.splitlines()
+    first = next(at for at, line in enumerate(lines) if line.startswith("  cause "))
+    last = next(at for at, line in enumerate(lines) if line.startswith("  = step time") and at > first)
+    causes = [re.split("  +", line.strip())[0] for line in lines[first + 1 : last]]
+    assert causes == [
+        "aten::gelu_backward, gelu -> mul, add, pow and 8 more", "idle",
+        "autograd::engine::evaluate_function: MulBackward0", "103 other operators", "rest (medians of operators)",
+    ]  # fmt: skip
+    assert [line.count("▲") for line in lines[first + 1 : last]] == [1, 0, 1, 0, 0]
 
 
 def test_the_next_command_of_the_demo_opens_its_board(tracker):

@@ -19,12 +19,12 @@ def test_a_profile_travels_as_a_pack(tracker, trace, tmp_path, monkeypatch):
     packed = tracker("pack", "a.pt.trace.json.gz", "-o", "run.trk", "--version", "v1", "--workload", "gpt")
     assert (packed.code, packed.err) == (0, "")
     assert packed.out.startswith("run.trk: 1 profile, ")
-    assert packed.out.endswith(" KiB from 361.99 KiB.\nNext:\n  tracker ingest run.trk\n")
+    assert packed.out.endswith(" KiB from 362.30 KiB.\nNext:\n  tracker ingest run.trk\n")
     here = tracker("ingest", "a.pt.trace.json.gz", "--version", "v1", "--workload", "gpt", "--db", "here.db").plain
     (tmp_path / "a.pt.trace.json.gz").unlink()
     there = tracker("ingest", "run.trk", "--db", "there.db").plain
     assert there == here
-    assert "run 1  gpt v1  cpu  rank 0  5 steps  89.91 ms  a.pt.trace.json.gz" in there.out
+    assert "run 1  gpt v1  cpu  rank 0  5 steps  98.64 ms  a.pt.trace.json.gz" in there.out
     assert content(tmp_path / "there.db") == content(tmp_path / "here.db")
     shown = [tracker("show", "run:1", "--db", name).plain.out for name in ("here.db", "there.db")]
     assert shown[0] == shown[1]

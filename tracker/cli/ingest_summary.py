@@ -134,7 +134,7 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[TrackCh
 
 
 def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> TrackChange:
-    """Return what a version of a track means for its step: `v08 (3 runs) is 30.5 % slower than v01.`
+    """Return what a version of a track means for its step: `v08 (3 runs) is 23.8 % slower than v01.`
 
     `where`: the configuration, where it says which track of the workload this is.
     """
