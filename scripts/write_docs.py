@@ -30,7 +30,7 @@ from functools import cache, partial
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "README.md"
@@ -460,6 +460,57 @@ def settings() -> str:
     return "\n".join(lines)
 
 
+MEASURED: Final = {
+    "tracker 0.1.0: ingest": ("tracker 0.1.0, ingest", "history and verdicts in a database"),
+    "HolisticTraceAnalysis 0.5.0: load, two breakdowns": (
+        "HolisticTraceAnalysis 0.5.0, load and two breakdowns", "analysis of one job in a notebook",
+    ),
+    "torch-tb-profiler 0.4.3: load one run": ("torch-tb-profiler 0.4.3, load one run", "viewer of one run"),
+    "msprof-analyze 26.2.0: compare two files": (
+        "msprof-analyze 26.2.0, compare two files (beside two ingests and a diff, one round)",
+        "comparison of two profiles",
+    ),
+}  # fmt: skip
+"""Tool in the tables of docs/operate.md -> its words and its kind in README.md."""
+UNMEASURED: Final = (
+    "| TraceLens (AMD) | reports of one trace, as workbooks | not measured | not measured |",
+    "| asv, Perfherder, Otava | history of numbers that you measure; they read no profiles | - | - |",
+)
+
+
+def measurements() -> list[list[dict[str, str]]]:
+    """Return the tables of docs/operate.md with what `scripts/bench_ingest.py` measured, the newest first: rows by
+    column.
+    """
+    text = (ROOT / "docs" / "operate.md").read_text(encoding="utf-8")
+    found = []
+    for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        lines = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in block.splitlines()]
+        if "times tracker" in lines[0]:
+            found.append([dict(zip(lines[0], line, strict=True)) for line in lines[2:]])
+    return found
+
+
+def speed() -> str:
+    """Return each tool on the same trace, by its newest row in docs/operate.md: tracker in seconds and megabytes, the
+    others as multiples of what tracker took in the same table.
+    """
+    lines = ["| tool | kind | time | peak memory |", "|---|---|---|---|"]
+    for tool, (words, kind) in MEASURED.items():
+        table, row = next(
+            (table, row) for table in measurements() for row in table if (row["trace"], row["tool"]) == ("501 MB", tool)
+        )
+        if tool.startswith("tracker"):
+            cells = (f"{row['s']} s", f"{row['peak MB']} MB")
+        else:
+            # the row with the same work of tracker stands above
+            before = [one for one in table[: table.index(row)] if one["times tracker"] == "1"]
+            times = float(row["peak MB"]) / float(before[-1]["peak MB"])
+            cells = (f"{row['times tracker']} x", f"{times:.1f} x")
+        lines.append(f"| {words} | {kind} | {' | '.join(cells)} |")
+    return "\n".join([*lines, *UNMEASURED])
+
+
 def example(name: str, language: str) -> str:
     """A file of scripts/ci, whole."""
     return f"```{language}\n{(ROOT / 'scripts' / 'ci' / name).read_text(encoding='utf-8')}```"
@@ -469,6 +520,7 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "readers": readers,
     "reports": reports,
     "settings": settings,
+    "speed": speed,
     "rules": rule_table,
     "devices": device_table,
     "slurm": partial(example, "slurm_epilog.sh", "sh"),

@@ -67,6 +67,25 @@ def test_every_generated_section_stands_on_one_page(write_docs):
     assert re.findall(r"^<!-- end (\w+) -->$", text, re.MULTILINE) == names
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/zh/README.md"])
+def test_speed_in_a_sentence_is_that_of_the_table(write_docs, page):
+    """Such as 1.3 s for 1.34 in docs/operate.md; the table of the README is written from there."""
+    newest = write_docs.measurements()[0][0]
+    assert newest["tool"].endswith(": ingest") and newest["trace"] == "501 MB"
+    (sentence,) = (line for line in text_of(ROOT / page).splitlines() if "501 MB" in line and line.startswith("- **"))
+    assert re.findall(r"([\d.]+) (s|MB)\b", sentence.partition("501 MB")[2]) == [
+        (f"{float(newest['s']):.1f}", "s"),
+        (newest["peak MB"], "MB"),
+    ]
+
+
+def test_multiples_of_the_readme_are_quotients_of_two_rows(write_docs):
+    """HolisticTraceAnalysis: 27.89 s beside 1.34 s, and 1,996 MB beside 174 MB, of one table."""
+    (row,) = (line for line in write_docs.speed().splitlines() if "HolisticTraceAnalysis" in line)
+    assert [cell.strip() for cell in row.split("|")][3:5] == ["20.8 x", "11.5 x"]
+    assert (round(27.89 / 1.34, 1), round(1996 / 174, 1)) == (20.8, 11.5)
+
+
 def test_readme_stays_one_page():
     assert (ROOT / "README.md").stat().st_size <= MOST_BYTES_OF_README
 
