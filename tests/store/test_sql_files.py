@@ -11,12 +11,13 @@ import pytest
 from sqlalchemy import event
 
 from tests.factories import save
+from tracker.profile import Breakdown
 from tracker.schema.levels import LEVEL
 from tracker.store import levels, queries, sql
 
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
-STORE = FOLDER.parent
+PACKAGE = FOLDER.parents[1]
 ORDERED_BY_WHO_ASKS = {
     "op_keys", "kernel_keys", "detail_texts", "call_stacks",
 }  # fmt: skip
@@ -28,36 +29,35 @@ def header(name: str) -> str:
     return "\n".join(line for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("--"))])
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_question_says_what_it_answers_takes_and_gives(name):
-    question, *rest = header(name).splitlines()
-    assert "?" in header(name).split("-- Parameters:")[0], "the first line asks the question"
-    assert question.startswith("-- ")
-    assert any(line.startswith("-- Parameters: ") for line in rest)
-    assert any(line.startswith("-- Columns: ") for line in rest)
+# All files in one test each: of the parameters of a test, the default run takes a few.
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_the_header_names_every_parameter_and_column(name):
-    statement = sql.statement(name)
-    for parameter in statement.compile().params:
-        assert re.search(rf"\b{parameter}\b", header(name)), parameter
-    columns = sql.columns_of(statement)
-    assert columns
-    breakdown = "tracker.profile.Breakdown" in header(name)
-    from tracker.profile import Breakdown
-
-    for column in columns:
-        known = re.search(rf"\b{column}\b", header(name)) or (breakdown and column in Breakdown.__struct_fields__)
-        assert known, column
+def test_a_question_says_what_it_answers_takes_and_gives():
+    for name in FILES:
+        question, *rest = header(name).splitlines()
+        assert "?" in header(name).split("-- Parameters:")[0], f"{name}: the first line asks the question"
+        assert question.startswith("-- "), name
+        assert any(line.startswith("-- Parameters: ") for line in rest), name
+        assert any(line.startswith("-- Columns: ") for line in rest), name
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_question_is_asked_and_has_a_total_order(name):
-    code = "".join(path.read_text(encoding="utf-8") for path in STORE.rglob("*.py"))
-    assert f'"{name}"' in code
-    text = sql.statement(name).text
-    assert "ORDER BY" in text or ":run_id\n" in text or name in ORDERED_BY_WHO_ASKS
+def test_the_header_names_every_parameter_and_column():
+    for name in FILES:
+        statement = sql.statement(name)
+        named = {*re.findall(r"\w+", header(name))}
+        if "tracker.profile.Breakdown" in header(name):
+            named |= {*Breakdown.__struct_fields__}
+        columns = sql.columns_of(statement)
+        assert columns, name
+        assert {*statement.compile().params, *columns} <= named, name
+
+
+def test_every_question_is_asked_and_has_a_total_order():
+    code = "".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
+    for name in FILES:
+        assert f'"{name}"' in code, name
+        text = sql.statement(name).text
+        assert "ORDER BY" in text or ":run_id\n" in text or name in ORDERED_BY_WHO_ASKS, name
 
 
 @pytest.mark.slow  # as Postgres, scripts/test.sh does
@@ -77,7 +77,7 @@ def sample_of(literal: str) -> object:
 
 
 def test_the_columns_of_an_answer_are_those_that_the_database_gives(store):
-    settings = tomllib.loads((STORE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     samples = settings["tool"]["sqlfluff"]["templater"]["placeholder"]
     del samples["param_style"]
     known = {name: sample_of(literal) for name, literal in samples.items()} | {

@@ -9,8 +9,8 @@
 --   NULL: neither;
 --   excused: 1 where users said expect or invalid, and did not take it back; size (a log); q,
 --   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
---   what decided; is_leaf: an operator; step_before_ns to beside_ns: of the incident; shared_factor: of the version
---   that decided it
+--   what decided; is_leaf: an operator; step_before_ns, step_after_ns, operators_ns, new_ns, gone_ns, machine_ns,
+--   other_operators_ns, beside_ns: of the incident; shared_factor: of the version that decided it
 SELECT
     f.id AS finding_id,
     i.id AS incident_id,
