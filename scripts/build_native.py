@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import re
 import sysconfig
-from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,8 +27,11 @@ PACKAGES = (DECODER, "tracker/timeline/native")
 
 def compile_native(root: Path, to: Path, package: str = DECODER) -> Path:
     """Compiles the sources of a package below `root` into the folder `to`: a module that every Python from 3.11 on
-    loads. Any exception: it failed, and none is there.
+    loads. Any exception: it failed, and none is there; but what is there stays where this Python is too old.
     """
+    # not above: an older Python lacks it, and pip loads this file before it says which Python tracker requires
+    from contextlib import chdir
+
     for stale in modules_in(to):
         stale.unlink()
     from setuptools import Distribution, Extension

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import runpy
 import shutil
 import subprocess
 import sys
@@ -98,6 +101,25 @@ def test_without_a_compiler_a_wheel_for_all_machines_is_built(built, tmp_path):
     (wheel,) = tmp_path.glob("*-none-any.whl")
     assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
     assert "without its compiled decoder, so slower" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_older_python_learns_which_one_is_required(tmp_path):
+    """pip builds the wheel, and then reads in it that this Python is too old; Python 3.10 has no contextlib.chdir."""
+    build = "import contextlib, sys; del contextlib.chdir; from hatchling.build import *; build_wheel(sys.argv[1])"
+    environment = {"PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, env=environment, check=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    (name,) = (one for one in zipfile.ZipFile(wheel).namelist() if one.endswith(".dist-info/METADATA"))
+    assert "\nRequires-Python: >=3.11\n" in zipfile.ZipFile(wheel).read(name).decode()
+
+
+def test_build_hook_is_loaded_by_older_pythons(monkeypatch):
+    """What it needs of Python 3.11 is imported when it compiles."""
+    monkeypatch.delattr(contextlib, "chdir")
+    source = (ROOT / "scripts" / "build_native.py").read_text(encoding="utf-8")
+    ast.parse(source, feature_version=(3, 8))
+    assert runpy.run_path(str(ROOT / "scripts" / "build_native.py"))["NativeBuildHook"].PLUGIN_NAME == "custom"
 
 
 @pytest.mark.slow
