@@ -47,6 +47,20 @@ def test_rows_whose_texts_are_gone_are_a_problem(store):
     )
 
 
+def test_rows_whose_keys_are_gone_are_a_problem(store):
+    """Two steps have a row each of an operator, of its kernel and of a collective."""
+    save(store, steps=2, communication=[("all_reduce", 9)])
+    with store.begin() as connection:
+        for name in ("op_key", "kernel_key", "process_group"):
+            connection.execute(text(f"DELETE FROM {name}"))
+    assert health.check(store) == [
+        "2 rows of communication refer to rows of process_group that are gone",
+        "2 rows of kernel refer to rows of kernel_key that are gone",
+        "2 rows of kernel refer to rows of op_key that are gone",
+        "2 rows of op refer to rows of op_key that are gone",
+    ]
+
+
 def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store):
     save(store, runs=2, ranks=2)
     with store.connect() as connection:

@@ -371,5 +371,24 @@ def nameless(connection: Connection) -> Iterator[str]:
             yield f"{count} rows of {table.name} refer to texts that are gone"
 
 
-DAMAGE_CHECKS: Final = (file_problems, wrong_cells, broken_texts, broken_json, orphans, nameless)
+_KEYS: Final = {f"{name}_id": name for name in ("op_key", "kernel_key", "process_group", "call_stack", "series")}
+"""Column -> the table whose rows it numbers, where a foreign key would cost more than the load of its rows."""
+
+
+def keyless(connection: Connection) -> Iterator[str]:
+    """Yield rows with numbers of keys that are not there, as those of an operator: questions would leave them out."""
+    from tracker.store.tables import metadata
+
+    for table in metadata.sorted_tables:
+        for column in table.c:
+            if column.name not in _KEYS or column.foreign_keys:
+                continue
+            key = metadata.tables[_KEYS[column.name]]
+            gone = column.is_not(None) & ~exists().where(key.c.id == column)
+            count = connection.scalar(select(func.count()).select_from(table).where(gone)) or 0
+            if count:
+                yield f"{count} rows of {table.name} refer to rows of {key.name} that are gone"
+
+
+DAMAGE_CHECKS: Final = (file_problems, wrong_cells, broken_texts, broken_json, orphans, nameless, keyless)
 """What is looked for after any error: damage that makes a command stumble."""
