@@ -45,6 +45,7 @@ _PROSE = frozenset(
         "finds",
         "before",
         "where",
+        "has",
     )
 )
 """Words that no command line holds, behind a command that a sentence names."""

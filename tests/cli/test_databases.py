@@ -115,7 +115,7 @@ def test_upgrade_makes_the_tables_of_an_empty_database(tracker, empty_url):
     if empty_url.startswith("sqlite"):
         assert tracker("db", "upgrade", "--db", empty_url).code == 2
         return
-    assert tracker("db", "upgrade", "--db", empty_url).out == f"schema none upgraded to {SCHEMA_HEAD}\n"
+    assert tracker("db", "upgrade", "--db", empty_url).out == f"schema {SCHEMA_HEAD} created\n"
     assert "nothing to do" in tracker("db", "upgrade", "--db", empty_url).out
 
 

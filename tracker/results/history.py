@@ -88,10 +88,12 @@ class HistoryOptions(Options, frozen=True):
     ] = "level"
     last: Annotated[int | None, Option("Only the newest N versions. Default: all.", "N", least=1)] = None
     from_version: Annotated[
-        str | None, Option("Only this version and later ones.", "VERSION", name="--from", offers="version")
+        str | None,
+        Option("Only this version and later ones. Default: all.", "VERSION", name="--from", offers="version"),
     ] = None
     to_version: Annotated[
-        str | None, Option("Only this version and earlier ones.", "VERSION", name="--to", offers="version")
+        str | None,
+        Option("Only this version and earlier ones. Default: all.", "VERSION", name="--to", offers="version"),
     ] = None
     x_axis: Annotated[
         Literal["version", "date"],
