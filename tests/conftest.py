@@ -12,6 +12,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import uuid
 from collections import Counter
@@ -160,6 +162,27 @@ def memory_store() -> Iterator[Store]:
     """A store in memory, for tests that are not about the database."""
     with open_store("sqlite://") as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def copied_tracker() -> Iterator[list[str]]:
+    """The words that stand for `tracker` in a process of its own, which costs a tenth of one that starts anew.
+
+    Not for tests of how it starts: see tests/copies.py.
+    """
+    if sys.platform != "linux":  # elsewhere libraries of the system forbid copies of a process
+        yield [sys.executable, "-m", "tracker"]
+        return
+    program = Path(__file__).with_name("copies.py")
+    with tempfile.TemporaryDirectory(prefix="tracker-copies-") as folder:
+        place = f"{folder}/socket"
+        words = [sys.executable, "-m", "tests.copies", place]
+        root = program.parents[1]
+        with subprocess.Popen(words, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            yield [sys.executable, "-I", "-S", str(program), place]
+            server.kill()
 
 
 @pytest.fixture

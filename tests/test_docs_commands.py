@@ -21,7 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.hooks.jobs import environ, real_tracker
+from tests.hooks.jobs import copied, environ
 from tests.notify.server import serving
 from tests.test_docs import COMMANDS, FENCE, PAGES, ROOT, blocks_of, script, text_of
 
@@ -85,9 +85,9 @@ ENGLISH = [name for name in CALLING if "/zh/" not in name]
 
 
 @pytest.fixture
-def machine(tmp_path):
+def machine(tmp_path, copied_tracker):
     """A folder of training code with the profiles that pages name, its variables, and other programs on its PATH."""
-    folder, programs = tmp_path / "code", Path(real_tracker(tmp_path).strip("'")).parent
+    folder, programs = tmp_path / "code", Path(copied(tmp_path, copied_tracker).strip("'")).parent
     for number, (name, version) in enumerate(PROFILES.items(), start=1):  # none is in the database already
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         sample = ROOT / "tracker" / "samples" / version / "run1.pt.trace.json.gz"

@@ -68,17 +68,17 @@ def test_interrupted_program_ends_without_a_traceback(tracker, db, monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_reader_that_has_seen_enough_ends_the_program_quietly():
-    command = f"'{sys.executable}' -m tracker demo | head -n 1"
+def test_a_reader_that_has_seen_enough_ends_the_program_quietly(copied_tracker):
+    command = f"{shlex.join(copied_tracker)} demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
-def test_progress_and_colour_only_at_a_terminal(trace):
+def test_progress_and_colour_only_at_a_terminal(copied_tracker, trace):
     master, slave = os.openpty()
-    words = [sys.executable, "-m", "tracker", "diff", str(trace["v01"]), str(trace["v08"]), "--only", "overall"]
+    words = [*copied_tracker, "diff", str(trace["v01"]), str(trace["v08"]), "--only", "overall"]
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=slave, check=True, timeout=60)
     os.close(slave)
     assert b"run1.pt.trace.json.gz" in os.read(master, 1 << 16)
@@ -87,9 +87,9 @@ def test_progress_and_colour_only_at_a_terminal(trace):
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
-def test_progress_of_an_ingest_counts_its_profiles_and_names_its_phases(trace, tmp_path):
+def test_progress_of_an_ingest_counts_its_profiles_and_names_its_phases(copied_tracker, trace, tmp_path):
     master, slave = os.openpty()
-    words = [sys.executable, "-m", "tracker", "ingest", str(trace["v01"].parent), "--version", "v01"]
+    words = [*copied_tracker, "ingest", str(trace["v01"].parent), "--version", "v01"]
     words += ["--workload", "toy", "--db", str(tmp_path / "toy.db")]
     subprocess.run(words, stdout=subprocess.PIPE, stderr=slave, check=True, timeout=60)
     os.close(slave)

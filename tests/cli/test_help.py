@@ -96,14 +96,12 @@ def test_words_of_options_are_those_of_the_rooms(tracker):
         ("versions o", ["order"]),
     ],
 )
-def test_shells_complete_options_and_words(words, offered):
+def test_shells_complete_options_and_words(copied_tracker, words, offered):
     environment = {
         **os.environ, "_TRACKER_COMPLETE": "complete_bash", "COMP_WORDS": f"tracker {words}",
         "COMP_CWORD": str(len(words.split())),
     }  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "tracker"], env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(copied_tracker, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == offered, done.stderr
 
 

@@ -83,8 +83,8 @@ def test_what_cannot_be_written_is_one_line(tracker, tmp_path, name):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_script_must_say_yes(tmp_path):
-    words = [sys.executable, "-m", "tracker", "init", tmp_path / "own.toml"]
+def test_a_script_must_say_yes(copied_tracker, tmp_path):
+    words = [*copied_tracker, "init", tmp_path / "own.toml"]
     done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (
         2, "tracker: tracker init asks questions, and stdin is not a terminal; add --yes\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -41,25 +42,25 @@ def test_pipe_is_written_and_stays_a_pipe(tracker, db, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-def test_a_terminal_without_a_sign_shows_an_ascii_one(db, encoding):
-    command = [sys.executable, "-m", "tracker", "history", "step", "--workload", WORKLOAD, "--db", db]
+def test_a_terminal_without_a_sign_shows_an_ascii_one(db, copied_tracker, encoding):
+    command = [*copied_tracker, "history", "step", "--workload", WORKLOAD, "--db", db]
     done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode(encoding)
     assert "\n  _#  " in shown and "?" not in shown  # two versions, the second one slower
 
 
-def test_a_closed_stdout_is_an_error(db):
+def test_a_closed_stdout_is_an_error(db, copied_tracker):
     for words in ("runs", "diff v01 v08"):
-        command = f"exec {sys.executable} -m tracker {words} --db '{db}' >&-"
+        command = f"exec {shlex.join(copied_tracker)} {words} --db '{db}' >&-"
         done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 2
         assert done.stderr == "tracker: standard output: is closed; give -o FILE, or redirect it\n"
 
 
-def test_a_closed_stdout_is_no_error_where_a_file_takes_the_result(db, tmp_path):
+def test_a_closed_stdout_is_no_error_where_a_file_takes_the_result(db, tmp_path, copied_tracker):
     file = tmp_path / "diff.md"
-    command = f"exec {sys.executable} -m tracker diff v01 v08 --db '{db}' -o {file} >&-"
+    command = f"exec {shlex.join(copied_tracker)} diff v01 v08 --db '{db}' -o {file} >&-"
     done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, f"written: {file}\n")
     assert file.read_text(encoding="utf-8")
@@ -106,9 +107,9 @@ def test_database_variable_that_no_file_can_have(tracker, monkeypatch, tmp_path)
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", [DIFF, (*DIFF, "--format", "json"), ("runs",)], ids=" ".join)
-def test_full_disk_behind_stdout(db, words):
+def test_full_disk_behind_stdout(db, copied_tracker, words):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "tracker", *words, "--db", str(db)]
+        command = [*copied_tracker, *words, "--db", str(db)]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("tracker: standard output: cannot be written (No space left on device); ")

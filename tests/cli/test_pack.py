@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.cli.support import content
@@ -121,11 +120,11 @@ def test_a_damaged_pack_leaves_the_database_untouched(tracker, db, trace, tmp_pa
     assert content(db) == before
 
 
-def test_a_pack_goes_to_standard_output_alone(tracker, trace, tmp_path):
+def test_a_pack_goes_to_standard_output_alone(tracker, copied_tracker, trace, tmp_path):
     """To be piped to another machine; what is said of it goes elsewhere."""
     tracker("pack", trace["v01"], "-o", tmp_path / "run.trk")
     for name in ("-", "/dev/stdout"):
-        words = [sys.executable, "-m", "tracker", "pack", str(trace["v01"]), "-o", name]
+        words = [*copied_tracker, "pack", str(trace["v01"]), "-o", name]
         done = subprocess.run(words, capture_output=True, check=True, timeout=60)
         assert done.stdout == (tmp_path / "run.trk").read_bytes()
         assert done.stderr.startswith(b"standard output: 1 profile, ")

@@ -36,10 +36,16 @@ def job(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(*words, **more) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "tracker", "run", *map(str, words)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False, **more)
+@pytest.fixture
+def run(copied_tracker):
+    """Calls `tracker run` in a process of its own: run("--profiles", "prof", "--", "true")."""
+
+    def call(*words, **more) -> subprocess.CompletedProcess:
+        command = [*copied_tracker, "run", *map(str, words)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False, **more)
+
+    return call
 
 
 LABELS = ("--profiles", "prof", "--version", "v1", "--workload", "toy")
@@ -54,7 +60,7 @@ def queued(folder: Path) -> list[str]:
     return [path for place in spool.spools(str(folder / "spool")) for path in spool.entries(place)]
 
 
-def test_a_command_keeps_its_streams_and_its_exit_code_and_its_profile_is_read(job):
+def test_a_command_keeps_its_streams_and_its_exit_code_and_its_profile_is_read(job, run):
     script = "cat; echo out; echo err >&2; cp made.json prof/a.json; exit 3"
     done = run(*LABELS, "--config", "batch=8", "--", "sh", "-c", script, input="in\n")
     assert (done.returncode, done.stdout) == (3, "in\nout\n")
@@ -64,7 +70,7 @@ def test_a_command_keeps_its_streams_and_its_exit_code_and_its_profile_is_read(j
     assert queued(job) == []
 
 
-def test_what_lay_there_before_is_not_read_unless_it_changed(job):
+def test_what_lay_there_before_is_not_read_unless_it_changed(job, run):
     old, changed = trace(job / "prof", "old.json", seed=1), trace(job / "prof", "changed.json", seed=2)
     done = run(*LABELS, "cp", "made.json", changed)  # without the --, the command takes the rest
     assert done.returncode == 0
@@ -72,7 +78,7 @@ def test_what_lay_there_before_is_not_read_unless_it_changed(job):
     assert old.exists()
 
 
-def test_a_command_that_leaves_no_profile_is_told(job):
+def test_a_command_that_leaves_no_profile_is_told(job, run):
     done = run(*LABELS, "--", "sh", "-c", "exit 5")
     assert (done.returncode, done.stderr) == (
         5, "note: the job ended with exit code 5\nwarning: the job wrote no new profile in prof\n",
@@ -80,7 +86,7 @@ def test_a_command_that_leaves_no_profile_is_told(job):
     assert not (job / "jobs.db").exists()
 
 
-def test_a_profile_that_no_reader_knows_is_told_in_the_words_of_an_ingest(job, tracker):
+def test_a_profile_that_no_reader_knows_is_told_in_the_words_of_an_ingest(job, tracker, run):
     """Such as one that the profiler could not write, on a disk that was full."""
     done = run(*LABELS, "--", "sh", "-c", "cp made.json prof/a.json; echo no gzip > prof/b.pt.trace.json.gz")
     problem = "is named .gz, but is no gzip file, and no reader knows its content"
@@ -92,7 +98,7 @@ def test_a_profile_that_no_reader_knows_is_told_in_the_words_of_an_ingest(job, t
     assert run(*LABELS, "--", "true").stderr == "warning: the job wrote no new profile in prof\n", "it lay there before"
 
 
-def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
+def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch, run):
     for line in ("init -q", "commit -q --allow-empty -m a", "tag v7 -m a"):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *line.split()], check=True)
     monkeypatch.setenv("SLURM_JOB_ID", "41")
@@ -112,26 +118,26 @@ def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
     assert "python_version" not in known  # that of tracker is not that of the job
 
 
-def test_hooks_in_the_job_are_told_the_labels_and_deliver_nothing(job):
+def test_hooks_in_the_job_are_told_the_labels_and_deliver_nothing(job, run):
     names = ("VERSION", "WORKLOAD", "CONFIGURATION", "EXPECT_RANKS", "DELIVER")
     script = f"echo {' '.join(f'$TRACKER_{name}' for name in names)}"
     done = run(*LABELS, "--config", "a=1", "--config", "b=2", "--expect-ranks", "8", "--", "sh", "-c", script)
     assert done.stdout == "v1 toy a=1,b=2 8 0\n"  # who wraps the job delivers
 
 
-def test_a_comma_in_a_value_reaches_hooks_in_the_job_as_it_is(job):
+def test_a_comma_in_a_value_reaches_hooks_in_the_job_as_it_is(job, run):
     script = "from tracker.hooks.job import Job; print(Job().told()['configuration'])"
     done = run(*LABELS, "--config", "shape=8,mode=x", "--config", "batch=4", "--", sys.executable, "-c", script)
     assert done.stdout == "{'shape': '8,mode=x', 'batch': '4'}\n"
 
 
-def test_a_sidecar_that_the_job_wrote_is_read(job):
+def test_a_sidecar_that_the_job_wrote_is_read(job, run):
     beside(trace(job / "image", "a.json"), version="v2", workload="said")
     done = run("--profiles", "prof", "--", "sh", "-c", "cp image/* prof")
     assert "said v2" in done.stderr
 
 
-def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(job):
+def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(job, run):
     good, bad = "cp made.json prof/a.json", "head -c 300 made.json > prof/b.json"
     done = run(*LABELS, "--", "sh", "-c", f"{good}; {bad}; exit 7")
     assert done.returncode == 7
@@ -142,13 +148,13 @@ def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(j
     assert f"note: not ingested yet: tracker ingest --spooled {Path(entry).parent}" in done.stderr
 
 
-def test_a_job_whose_only_profile_cannot_be_read_makes_no_database(job):
+def test_a_job_whose_only_profile_cannot_be_read_makes_no_database(job, run):
     run(*LABELS, "--", "sh", "-c", "head -c 300 made.json > prof/b.json")
     assert len(queued(job)) == 1
     assert not (job / "jobs.db").exists()
 
 
-def test_a_database_that_is_away_keeps_all_for_later(job, monkeypatch, tracker):
+def test_a_database_that_is_away_keeps_all_for_later(job, monkeypatch, tracker, run):
     monkeypatch.setenv("TRACKER_DB", str(job / "jobs.db"))  # the fixture `tracker` takes it away
     monkeypatch.setenv("TRACKER_SPOOL", str(job / "spool"))
     (job / "jobs.db").write_text("no database")
@@ -161,7 +167,7 @@ def test_a_database_that_is_away_keeps_all_for_later(job, monkeypatch, tracker):
     assert queued(job) == []
 
 
-def test_a_spool_that_cannot_be_written_does_not_keep_the_profile_out(job, monkeypatch):
+def test_a_spool_that_cannot_be_written_does_not_keep_the_profile_out(job, monkeypatch, run):
     monkeypatch.setenv("TRACKER_SPOOL", str(job / "made.json"))
     done = run(*LABELS, "--", "cp", "made.json", "prof")
     assert done.returncode == 0
@@ -169,7 +175,7 @@ def test_a_spool_that_cannot_be_written_does_not_keep_the_profile_out(job, monke
     assert len(runs(job)) == 1
 
 
-def test_a_command_that_is_not_there_is_127(job):
+def test_a_command_that_is_not_there_is_127(job, run):
     done = run(*LABELS, "--", "no-such-command")
     assert (done.returncode, done.stderr) == (127, "tracker: no-such-command: No such file or directory\n")
 
@@ -213,18 +219,18 @@ def test_a_signal_that_another_thread_receives_reaches_the_command(tmp_path):
     assert done.returncode == 9
 
 
-def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job):
+def test_a_command_that_a_signal_ends_has_the_exit_code_of_a_shell(job, run):
     done = run(*LABELS, "--", "sh", "-c", "kill -9 $$")
     assert done.returncode == 128 + 9
     assert done.stderr.startswith("note: the job ended with exit code 137: signal 9, Killed\n")
 
 
-def test_wrong_options_are_told_before_the_job_starts(job):
+def test_wrong_options_are_told_before_the_job_starts(job, run):
     done = run("--profiles", "prof", "--config", "nonsense", "--", "touch", "started")
     assert (done.returncode, (job / "started").exists()) == (2, False)
 
 
-def test_a_folder_that_is_a_profile_is_read_when_a_file_in_it_is_new(job):
+def test_a_folder_that_is_a_profile_is_read_when_a_file_in_it_is_new(job, run):
     (source,) = (ROOT / "tests" / "data" / "ascend_text").glob("worker-1_*")
     shutil.copytree(source, job / "image" / source.name)
     done = run(*LABELS, "--", "cp", "-r", f"image/{source.name}", "prof")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shlex
 import stat
 import subprocess
 import sys
@@ -51,6 +52,11 @@ def command(folder: Path, script: str) -> str:
 def real_tracker(folder: Path) -> str:
     """The tracker of this working tree, found wherever the job's own paths point."""
     return command(folder, f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m tracker "$@"')
+
+
+def copied(folder: Path, tracker: list[str]) -> str:
+    """The same as copies of a process (`copied_tracker`), for what is no test of how it starts."""
+    return command(folder, f'exec {shlex.join(tracker)} "$@"')
 
 
 def calls(folder: Path) -> list[str]:
