@@ -121,6 +121,17 @@ def test_what_nothing_ends_waits_for_the_host():
     assert idle(made) == [("host: operator", "aten::sleep", 150, 1), ("host: no operator", "", 50, 1)]
 
 
+def test_launch_on_an_unknown_thread_leaves_its_gap_unexplained():
+    """As an arrow that links an event of the device, whose end names no thread."""
+    made = Made()
+    made.step(0, 0, 300)
+    made.launch(0, 1, thread=-1, end=0)
+    made.launch(200, 2, thread=-1, end=200)
+    made.kernel("gemm", 0, 100, 1)
+    made.kernel("gemm", 250, 300, 2)
+    assert sum(us for _, _, us, _ in idle(made)) == 150
+
+
 def test_innermost_line_of_python_is_the_place():
     """Built-in functions have addresses of one run in their names: the line that calls them is the place."""
     made = busy_step()

@@ -250,7 +250,8 @@ def _launching_threads(joined: Joined) -> I64:
     linked = joined.launch >= 0
     of_launches = joined.events.launches.thread[joined.launch[linked]]
     of_operators = joined.events.ops.thread[joined.op[joined.op >= 0]]
-    counts = np.bincount(np.concatenate((of_launches, of_operators)), minlength=1)
+    threads = np.concatenate((of_launches, of_operators))
+    counts = np.bincount(threads[threads >= 0], minlength=1)
     order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
     return order[counts[order] > 0].astype(np.int64)
 
