@@ -40,7 +40,7 @@ count() {
 
 parts="$(list_parts)"
 for part in "$@"; do
-    if ! echo "$parts" | grep -qx -- "$part"; then
+    if ! echo "$parts" | grep -Fqx -- "$part"; then
         echo "no part is called $part; choose from: $(echo $parts)" >&2
         exit 2
     fi

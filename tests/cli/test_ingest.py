@@ -11,7 +11,7 @@ from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
 from tests.test_intake import write_trace
-from tracker.cli.ingest_summary import meaning, recovered
+from tracker.cli.ingest_summary import meaning, standing
 from tracker.cli.start import samples
 from tracker.intake import IngestResult
 from tracker.profile import Device
@@ -231,7 +231,7 @@ def test_last_line_names_findings_that_recovered(memory_store):
     made.runs(memory_store, "v2", {"op07": 1.5}, start=5)
     made.runs(memory_store, "v3", start=8, count=1)
     judgement.update(memory_store, judgement.tracks_of(memory_store))
-    before = recovered(memory_store)
+    before = standing(memory_store)
     made.runs(memory_store, "v3", start=9, count=1)
     judgement.update(memory_store, judgement.tracks_of(memory_store))
     result = IngestResult(10, "v3", "gpt", "H100", (0,), 1, created=True, joined=False, already=False, paths=())
@@ -391,6 +391,18 @@ def test_a_rank_without_the_others_says_what_it_waits_for(tracker, tmp_path):
     assert tracker("diff", "v1", "v2", "--fail-on", "new").code == 4
     assert "run 2  ddp v2  NVIDIA H100  ranks 0-1" in tracker("ingest", tmp_path / "v2" / "rank0.json", *labels).out
     assert "of 2 ranks" not in tracker("board").out
+
+
+def test_late_rank_names_the_run_that_now_lacks_one(tracker, tmp_path):
+    """Rank 0 of two runs is in; rank 1 of the first shows that both should have two."""
+    labels = ("--version", "v1", "--workload", "ddp")
+    for number in (0, 1):
+        path = write_trace(tmp_path / f"run{number}" / "rank0.json", rank=0, start_us=number * 10**9)
+        tracker("ingest", path, *labels)
+    done = tracker("ingest", write_trace(tmp_path / "run0" / "rank1.json", rank=1), *labels)
+    assert "Run 2 (ddp v1, NVIDIA H100): 1 of 2 ranks, 1.00 ms per step; not judged before the others come." in done.out
+    again = tracker("ingest", write_trace(tmp_path / "run2" / "rank0.json", rank=0, start_us=2 * 10**9), *labels)
+    assert ("Run 2 " in again.out, "Run 3 " in again.out) == (False, True)
 
 
 def test_repair_judges_runs_that_waited_long_enough(tracker, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from tests.factories import EPOCH_NS, capture, record
 from tests.regressions.made import OPS
 from tests.regressions.test_judgement import judge, rows
-from tracker.compare import diff, gate_of_diff, show
+from tracker.compare import diff, gate_of_diff, log, show
 from tracker.regressions import judgement
 from tracker.regressions.board import board
 from tracker.regressions.history import history
@@ -75,7 +75,9 @@ def test_one_rank_of_two_is_not_judged_and_said(store):
     assert history(store, options=HistoryOptions(key="step", kind="run")).notes == (sentence,)
     assert board(store).waiting["ranks"].tolist() == [1]
     assert board(store).lines["version"].tolist() == ["v1"]
-    assert show(store, f"run:{run}").run["ranks_expected"] == 2
+    shown = show(store, f"run:{run}")
+    assert shown.run["ranks_expected"] == 2
+    assert shown.notes[0] == "It has 1 of 2 ranks: it is not judged, and in no history."
     compared = diff(store, "v1", "v2")
     assert compared.judgement.sentences == (f"Not judged: run {run} has 1 of 2 ranks.",)
     assert gate_of_diff(compared).code == 4
@@ -103,6 +105,10 @@ def test_run_without_its_rank_is_no_part_of_a_version(store):
     judge(store)
     compared = diff(store, "v1", "v2")
     assert compared.candidate.runs == 2
+    (left_out,) = [note for note in compared.notes if note.startswith(f"Run {short} ")]
+    assert left_out.endswith("; not judged so far.")
+    assert log(store).versions["runs"].tolist() == [3, 2]
+    assert f"Run {short} " in " ".join(show(store, "v2").notes)
     assert queries.run_ids_of_version(store, "v2") == tuple(whole)
     (note,) = findings(store).notes
     assert note.startswith(f"Run {short} (gpt v2, NVIDIA H100): 1 of 2 ranks came, ")
@@ -163,10 +169,10 @@ def test_excluded_runs_say_nothing_of_the_number_of_ranks(store):
     assert len(board(store).waiting) == 0
 
 
-def awaited(*runs, now=10 * MINUTE, **more):
+def awaited(*runs, now=10 * MINUTE):
     """What runs of (ranks, arrival in minutes) wait for; the runs are numbered from 1."""
     made = [RunRanks(number, ranks, None, None, int(at * MINUTE)) for number, (ranks, at) in enumerate(runs, 1)]
-    return list(find_awaited(made, now_ns=now, settled_ns=2 * MINUTE, **more).values())
+    return list(find_awaited(made, now_ns=now, settled_ns=2 * MINUTE).values())
 
 
 def test_first_run_waits_for_nobody():
@@ -193,12 +199,21 @@ def test_more_ranks_than_before_are_the_rule_from_then_on():
     assert awaited((2, 1), (4, 2), (2, 3)) == [None, None, 4]
 
 
-def test_branch_waits_for_what_its_main_line_has():
-    assert awaited((1, 9.9), usual=2) == [2]
+def test_branch_waits_for_what_its_main_line_had_before_it():
+    """Run 2 of the branch came before the main line had runs of two ranks, run 4 after."""
+    main = [RunRanks(1, 1, last_rank_at_ns=0), RunRanks(3, 2, last_rank_at_ns=0)]
+    branch = [RunRanks(number, 1, last_rank_at_ns=0) for number in (2, 4)]
+    assert find_awaited(branch, now_ns=10 * MINUTE, settled_ns=2 * MINUTE, of_main=main) == {2: None, 4: 2}
+
+
+def test_runs_of_an_earlier_program_stay_judged():
+    """It did not note when ranks came: what it judged is judged, and later runs are compared with it."""
+    made = [RunRanks(1, 2), RunRanks(2, 1), RunRanks(3, 1, last_rank_at_ns=0)]
+    assert find_awaited(made, now_ns=MINUTE, settled_ns=2 * MINUTE) == {1: None, 2: None, 3: None}
 
 
 def test_stated_number_stands_before_what_runs_before_it_had():
-    made = [RunRanks(1, 8), RunRanks(2, 4, expected=4, last_rank_at_ns=10 * MINUTE)]
+    made = [RunRanks(1, 8, last_rank_at_ns=0), RunRanks(2, 4, expected=4, last_rank_at_ns=10 * MINUTE)]
     assert find_awaited(made, now_ns=10 * MINUTE, settled_ns=2 * MINUTE) == {1: None, 2: None}
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from tracker import config, intake
 from tracker.api.arguments import opened
 from tracker.cli import database
-from tracker.cli.ingest_summary import meaning, recovered
+from tracker.cli.ingest_summary import Standing, meaning, standing
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, next_lines, note, progress
 from tracker.config import spools
@@ -198,7 +198,7 @@ def _store_runs(
             read_with = stack.enter_context(cluster(dask))
         report = stack.enter_context(progress(of_bytes=dask is None))
         store = stack.enter_context(opened(settings, create=True, late=True))
-        before = recovered(store) if store.is_made else frozenset()
+        before = standing(store) if store.is_made else Standing()
         options = replace(options, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=options)
         hints = [*order_hints(store, results), *mixture_hints(store, results), *branch_hints(store, results)]

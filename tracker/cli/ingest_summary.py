@@ -58,24 +58,36 @@ class TrackChange(Struct, frozen=True):
         return self.names["workload"], self.names["device"]
 
 
-def recovered(store: Store) -> frozenset[int]:
-    """Return the findings of regressions that have recovered."""
+class Standing(Struct, frozen=True):
+    """What a database says before an ingest: the findings of regressions that have recovered, and the runs that wait
+    for ranks.
+    """
+
+    recovered: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
+
+
+def standing(store: Store) -> Standing:
+    """Return what an ingest may change."""
+    from tracker.regressions.track import waiting_runs
     from tracker.store import queries
 
     rows = queries.findings(store)
-    return frozenset(row["finding_id"] for row in rows if row["base_state"] == "recovered")
+    recovered = [row["finding_id"] for row in rows if row["base_state"] == "recovered"]
+    return Standing(frozenset(recovered), frozenset(run.run_id for run in waiting_runs(store)))
 
 
-def meaning(store: Store, results: Sequence[IngestResult], before: Collection[int] = ()) -> str:
+def meaning(store: Store, results: Sequence[IngestResult], before: Standing | None = None) -> str:
     """Return the last lines: how the step of each track changed, new and recovered findings, and the next commands.
 
-    `before`: the findings that had recovered before the ingest.
+    `before`: what the database said before the ingest; None: nothing.
     """
     with store.reading():
-        return _meaning_now(store, results, before)
+        return _meaning_now(store, results, before or Standing())
 
 
-def _meaning_now(store: Store, results: Sequence[IngestResult], before: Collection[int]) -> str:
+def _meaning_now(store: Store, results: Sequence[IngestResult], standing_before: Standing) -> str:
+    before = standing_before.recovered
     changed = [result for result in results if result.created or result.joined or result.renewed]
     counts = {
         "{} new.": sum(result.created for result in results),
@@ -88,7 +100,7 @@ def _meaning_now(store: Store, results: Sequence[IngestResult], before: Collecti
         text.format(counted(count, "run")) for text, count in counts.items() if count and len(changed) < len(results)
     ]
     changes = _step_changes(store, changed) if changed else []
-    waiting = _lines_on_waiting_runs(store, changed)
+    waiting = _lines_on_waiting_runs(store, changed, standing_before)
     if len({one.place for one in changes}) > 1:
         lines, proposed = _lines_of_places(store, changes, changed, before)
         above = [" ".join(parts)] if parts else []
@@ -104,12 +116,17 @@ def _meaning_now(store: Store, results: Sequence[IngestResult], before: Collecti
     return "\n".join(filter(None, [text, *waiting])) + next_lines(next_command)
 
 
-def _lines_on_waiting_runs(store: Store, results: Sequence[IngestResult]) -> list[str]:
-    """Return a line on each of these runs that waits for ranks, of which the first are written out."""
+def _lines_on_waiting_runs(store: Store, results: Sequence[IngestResult], before: Standing) -> list[str]:
+    """Return a line on each run that waits for ranks: of these, or of those that were whole before their ingest, since
+    a rank that comes late shows that a run should have more. The first are written out.
+    """
     from tracker.regressions.track import waiting_runs
 
     added = {result.run_id for result in results}
-    lines = [run.sentence for run in waiting_runs(store) if run.run_id in added]
+    lines = []
+    for run in waiting_runs(store):
+        if run.run_id in added or run.run_id not in before.waiting:
+            lines.append(run.sentence)
     more = len(lines) - _MOST_LINES
     return lines[:_MOST_LINES] + ([f"{counted(more, 'more run')} with fewer ranks than expected."] if more > 0 else [])
 

@@ -180,7 +180,8 @@ class Labels(Struct, frozen=True, kw_only=True):
     expect_ranks: Annotated[
         int | None,
         Option(
-            "Ranks until the run is complete; more may come later. Default: those given now.",
+            "Ranks that the run should have before it is judged; some may come later. Default: as many as its job "
+            "queued, or as the last whole run before it has.",
             "N",
             group=LABELS,
             least=1,

@@ -191,9 +191,11 @@ def diff_of(store: Store, workload: str, *, among: Collection[str] | None = None
     fixed = [label for label, is_pinned in zip(order, versions.listed("pinned"), strict=True) if is_pinned]
     tracks: dict[str, dict[tuple[str, str, str], list[int]]] = {label: {} for label in order}
     runs = queries.runs(store, workload=workload)
-    for label, run_id, of, *track in runs.rows("version", "run_id", "workload", "configuration", "vendor", "device"):
-        if of != workload:
-            continue  # of a branch
+    track_names = ("configuration", "vendor", "device")
+    for label, run_id, of, awaited, *track in runs.rows("version", "run_id", "workload", "ranks_awaited", *track_names):
+        # one of a branch, or one that waits for ranks, is no part of a version of the main line
+        if of != workload or awaited is not None:
+            continue
         tracks[label].setdefault(tuple(track), []).append(int(run_id))
     found = next(
         (

@@ -18,6 +18,7 @@ from tracker.detect import words_of_limits
 from tracker.profile import NO_STEP
 from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import UserMark
+from tracker.regressions.track import waiting_runs
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.results.recording import incomplete_of
 from tracker.schema.series import RUN
@@ -59,6 +60,7 @@ def notes_on_comparison(
     sides = (baseline, candidate)
     splits = [group_splits(*one) for one in zip(sides, roles_by_size(baseline, candidate), strict=True)]
     return (
+        *notes_on_waiting_runs(sides),
         *_name_sides(sides, note_on_older_steps),
         *_name_sides(sides, _notes_on_mixed_runs),
         *_notes_on_naming_rules(baseline, candidate),
@@ -76,6 +78,19 @@ def notes_on_comparison(
         *_name_sides(sides, note_on_steps_without_time),
         *_name_sides(sides, note_on_slow_steps),
     )
+
+
+def notes_on_waiting_runs(sides: Sequence[LoadedSide]) -> list[str]:
+    """Return sentences on runs of the versions of these sides that are left out of them, since they wait for ranks."""
+    notes: dict[str, None] = {}
+    for side in sides:
+        is_version = side.side.version and side.side.label.partition("@")[0] == side.side.version
+        if not is_version:
+            continue
+        for run in waiting_runs(side.store, side.side.workload):
+            if run.version == side.side.version and run.run_id not in side.run_ids:
+                notes[run.sentence] = None
+    return [*notes]
 
 
 def _name_sides(sides: Sequence[LoadedSide], sentences: Callable[[LoadedSide], Iterable[str]]) -> list[str]:

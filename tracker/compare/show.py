@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
@@ -27,7 +27,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
 from tracker.compare.memory import note_on_blocks
 from tracker.compare.module_times import module_times
-from tracker.compare.notes import left_out, warnings
+from tracker.compare.notes import left_out, notes_on_waiting_runs, warnings
 from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.overall import (
     names_of_throughput,
@@ -89,7 +89,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         if len(side.run_ids) > 1:
             run_id, which = choose_median_run(side)
             shown = show(store, f"run:{run_id}", options=options)
-            return replace(shown, notes=(which, *shown.notes))
+            return replace(shown, notes=(which, *notes_on_waiting_runs((side,)), *shown.notes))
         _check_filters(side, options)
         return _show_run(store, side, options, reference)
 
@@ -121,6 +121,8 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
     is_stored = store is not None and side.store is store
     beside = notes_on_files_beside(side) if is_stored else ()
     return [
+        *_note_on_ranks(side),
+        *notes_on_waiting_runs((side,)),
         *note_on_older_steps(side),
         *beside,
         *_open_findings(store, side),
@@ -133,6 +135,13 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
         *notes_of_groups((side,)),
         *_without_range(side, ops, options),
     ]
+
+
+def _note_on_ranks(side: LoadedSide) -> Iterator[str]:
+    """Yield that the run is not judged, where it has fewer ranks than it should."""
+    for ranks, awaited in side.runs.rows("ranks", "ranks_awaited"):
+        if awaited is not None:
+            yield f"It has {ranks} of {awaited} ranks: it is not judged, and in no history."
 
 
 def _advice(side: LoadedSide) -> RunAdvice:

@@ -19,7 +19,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "[limits]": {"max_bytes": "largest decompressed size of one input file"},
     "[watch]": {
         "every": "time between two looks at the folders",
-        "settled": "a profile is complete when its size and time stood still this long",
+        "settled": "a profile is complete when size and time stood still this long; a run waits this long for a rank",
         "limit": "a profile that takes longer to ingest is given up, and the next one is read",
         "keep": "how long what was watched and sent stays on record",
     },

@@ -353,7 +353,7 @@ def as_measured(found: JudgedSeries, window: Window, base: Flags, new: Flags) ->
     """Turn changes that the measured numbers do not show into INCONCLUSIVE: docs/judging.md, step 3.
 
     A change stays where the number that is printed moved in its direction, and the number that was judged moved by half
-    of it or more before the common-mode shift was taken out. Nobody believes "4 % slower: IMPROVED".
+    of it or more before the common-mode shift was taken out. A series without a number on a side has no change.
     """
     rows = np.flatnonzero(np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT)))
     if not len(rows):

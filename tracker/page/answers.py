@@ -200,14 +200,17 @@ def _swapped(asked: Inquiry, found: Sequence[Diff]) -> tuple[tuple[str, Target],
     return (("swap sides", Target("diff", query)),)
 
 
+@read_one_state
 def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
     """Return sides in the order of the versions of their workload, main line before branches, and within a version by
-    start and number; those of several workloads by start and number. As they are where one names what is not there.
+    start and number; those of several workloads by start and number.
+
+    Where one of them names what is not there they stay in their order: the diff says what is wrong.
     """
     try:
         runs_of_sides = {name: references.resolve(store, name)[0] for name in sides}
     except UsageError:
-        return list(sides)  # the diff says what is wrong
+        return list(sides)
     numbers = sorted({run_id for run_ids in runs_of_sides.values() for run_id in run_ids})
     known = {row["run_id"]: row for row in records(queries.runs_by_id(store, numbers))}
     workloads = {row["workload"] for row in known.values()}
@@ -218,6 +221,7 @@ def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
     def place_of(side: str) -> tuple[int, ...]:
         first = known[runs_of_sides[side][0]]
         workload = first["workload"]
+        # versions of several workloads have no common order
         order = (int(bool(branch_of(workload))), places[workload][first["version"]]) if has_order else ()
         return (*order, first["started_at_ns"] if has_starts else 0, first["run_id"])
 

@@ -12,7 +12,7 @@ __all__ = ["WAITING_COLUMNS", "WaitingRun"]
 
 
 class WaitingRun(Struct, frozen=True):
-    """A run that is no run of its track yet: not judged, and in no level.
+    """A run that is not whole: not judged, and in no level.
 
     `ranks`: that came, of `ranks_awaited`. `is_over`: the last of them came so long ago that no other is waited for.
     `step_ns`: of the ranks that came, None: not known.
@@ -38,11 +38,13 @@ class WaitingRun(Struct, frozen=True):
 
         >>> WaitingRun(7, "gpt", "v02", "cpu", 1, 2, False, 12_300_000).sentence
         'Run 7 (gpt v02, cpu): 1 of 2 ranks, 12.30 ms per step; not judged before the others come.'
+
+        Once no other is waited for it says less: the next ingest may find that the job records so many from now on.
         """
         step = "" if self.step_ns is None else f", {format_ns(self.step_ns)} per step"
-        why = "beside runs that have more" if self.is_over else "before the others come"
+        until = "so far" if self.is_over else "before the others come"
         name = f"{self.workload} {self.version}, {self.device}"
-        return f"Run {self.run_id} ({name}): {self.ranks_words}{step}; not judged {why}."
+        return f"Run {self.run_id} ({name}): {self.ranks_words}{step}; not judged {until}."
 
 
 WAITING_COLUMNS: Final = WaitingRun.__struct_fields__

@@ -1,9 +1,9 @@
-"""Which runs are whole: how many ranks each should have, and which wait for some and are no runs of their track.
+"""How many ranks each run should have. A run that has fewer is not whole: it is not judged, and in no level.
 
 The world size of a job is not how many of its ranks record. A run should have as many ranks as a user stated; else as
-many as its job has handed over, or as the last whole run of its track had. With fewer it is not judged, and in no
-level. Ranks come at different moments. So only a run whose last rank came a while ago says that there are no more:
-three such runs in a row with one number of ranks are what the track records from then on.
+many as its job has handed over, or as the last whole run before it had. Ranks come at different moments, so that only a
+run whose last rank came a while ago says that there are no more: three such runs in a row with one number of ranks are
+what the job records from then on.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tracker.store.tracks import TrackKey, main_track_of
 LEAST_IN_A_ROW: Final = 3
 """Runs in a row with one number of ranks, fewer than those before them, that are whole by that."""
 
-_AWAIT: Final = text("UPDATE run SET ranks_awaited = :ranks WHERE id = :run_id")
-_CAME: Final = text(
+_SET_AWAITED: Final = text("UPDATE run SET ranks_awaited = :ranks WHERE id = :run_id")
+_SET_ARRIVAL: Final = text(
     "UPDATE run SET last_rank_at_ns = :now_ns, ranks_handed_over = CASE WHEN COALESCE(ranks_handed_over, 0) < "
     "CAST(:handed_over AS BIGINT) THEN CAST(:handed_over AS BIGINT) ELSE ranks_handed_over END WHERE id = :run_id"
 )
@@ -32,9 +32,9 @@ class RunRanks(Struct, frozen=True):
     """The ranks of a run.
 
     `ranks`: that came.
-    `expected`: as a user stated it; None: nobody did.
+    `expected`: as a user stated it; None: no user did.
     `handed_over`: ranks of its job that had handed over a profile; None: not known.
-    `last_rank_at_ns`: when the last one came; None: before this was kept, long ago.
+    `last_rank_at_ns`: when the last one came; None: an earlier program stored it, which did not ask.
     `awaited`: as it is stored, see `find_awaited`.
     """
 
@@ -47,38 +47,52 @@ class RunRanks(Struct, frozen=True):
 
 
 def find_awaited(
-    runs: Iterable[RunRanks], *, now_ns: int, settled_ns: int, usual: int | None = None
+    runs: Iterable[RunRanks], *, now_ns: int, settled_ns: int, of_main: Iterable[RunRanks] = ()
 ) -> dict[int, int | None]:
-    """Return run -> how many ranks it should have, where it has fewer and is no run of its track; None: it is one.
+    """Return run -> how many ranks it should have; None where it is whole.
 
-    `runs`: of one track, in the order in which they came in. `settled_ns`: how long after its last rank a run waits for
-    others. `usual`: ranks of the last whole run before these, of a branch those of its main line; None: there is none.
+    `runs`: of one track. They are looked at as they came in, by their numbers: versions may be put into another order,
+    and older ones come later.
+    `settled_ns`: how long after its last rank a run waits for others.
+    `of_main`: of a branch, the runs of its main line; the last whole one before a run of the branch says what it should
+    have as one of the branch does.
 
-    >>> runs = [RunRanks(1, 2), RunRanks(2, 1), RunRanks(3, 2)]
-    >>> find_awaited(runs, now_ns=0, settled_ns=1)
+    >>> runs = [RunRanks(1, 2, last_rank_at_ns=0), RunRanks(2, 1, last_rank_at_ns=0), RunRanks(3, 2, last_rank_at_ns=0)]
+    >>> find_awaited(runs, now_ns=5, settled_ns=1)
     {1: None, 2: 2, 3: None}
     """
     awaited: dict[int, int | None] = {}
     short_runs: list[RunRanks] = []
-    for run in runs:
-        should_have = run.expected
-        if should_have is None:
-            should_have = max(run.handed_over or 0, usual or 0)
-        is_over = run.last_rank_at_ns is None or now_ns - run.last_rank_at_ns >= settled_ns
-        # what was stated or handed over is waited for only for a while, the runs of the level are a rule
-        is_whole = run.ranks >= should_have or (is_over and run.ranks >= (usual or 0))
-        awaited[run.run_id] = None if is_whole else should_have
-        if is_whole:
-            usual, short_runs = run.ranks, []
+    usual_ranks = 0
+    own_runs = {run.run_id: run for run in runs}
+    main_runs = {run.run_id: run for run in of_main if run.awaited is None}
+    for run_id in sorted({*own_runs, *main_runs}):
+        if run_id in main_runs:
+            usual_ranks = main_runs[run_id].ranks
             continue
+        run = own_runs[run_id]
+        needed_ranks = run.expected
+        if needed_ranks is None:
+            needed_ranks = max(run.handed_over or 0, usual_ranks)
+        # what an earlier program judged stays judged
+        is_older = run.last_rank_at_ns is None
+        is_over = run.last_rank_at_ns is not None and now_ns - run.last_rank_at_ns >= settled_ns
+        # no longer waited for, a run is compared with those before it, which must not have more
+        is_comparable = is_over and run.ranks >= usual_ranks
+        if is_older or run.ranks >= needed_ranks or is_comparable:
+            awaited[run_id] = None
+            usual_ranks, short_runs = run.ranks, []
+            continue
+        awaited[run_id] = needed_ranks
         if not is_over:
+            # its other ranks may be on their way: it neither counts as a short run nor ends a row of them
             continue
         if short_runs and short_runs[-1].ranks != run.ranks:
             short_runs = []
         short_runs.append(run)
         if len(short_runs) == LEAST_IN_A_ROW:
-            awaited.update(dict.fromkeys([one.run_id for one in short_runs]))
-            usual, short_runs = run.ranks, []
+            awaited.update(dict.fromkeys([short.run_id for short in short_runs]))
+            usual_ranks, short_runs = run.ranks, []
     return awaited
 
 
@@ -91,7 +105,7 @@ def note_arrival(
     now_ns = time.time_ns() if now_ns is None else now_ns
     for run_id in sorted(run_ids):
         values = {"run_id": run_id, "now_ns": now_ns, "handed_over": handed_over.get(run_id)}
-        connection.execute(_CAME, values)
+        connection.execute(_SET_ARRIVAL, values)
 
 
 def list_outdated(
@@ -100,19 +114,16 @@ def list_outdated(
     """Return what `find_awaited` says of the runs of a track, for those of which something else is stored."""
     now_ns = time.time_ns() if now_ns is None else now_ns
     runs = _read_ranks(connection, track_key)
-    usual = None
     main = main_track_of(connection, track_key)
-    if main is not None:
-        whole = [run.ranks for run in _read_ranks(connection, main) if run.awaited is None]
-        usual = whole[-1] if whole else None
-    awaited = find_awaited(runs, now_ns=now_ns, settled_ns=settled_ns, usual=usual)
+    of_main = () if main is None else _read_ranks(connection, main)
+    awaited = find_awaited(runs, now_ns=now_ns, settled_ns=settled_ns, of_main=of_main)
     return {run.run_id: awaited[run.run_id] for run in runs if awaited[run.run_id] != run.awaited}
 
 
 def write_awaited(connection: Connection, awaited: Mapping[int, int | None]) -> None:
-    """Store how many ranks runs should have, None for those that are runs of their track."""
+    """Store how many ranks runs should have, None for those that are whole."""
     for run_id in sorted(awaited):
-        connection.execute(_AWAIT, {"run_id": run_id, "ranks": awaited[run_id]})
+        connection.execute(_SET_AWAITED, {"run_id": run_id, "ranks": awaited[run_id]})
 
 
 def list_tracks_that_wait(connection: Connection) -> list[TrackKey]:

@@ -129,14 +129,15 @@ def _save_all(connection: Connection, runs: Sequence[Incoming], settled_ns: int)
 
 def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int) -> None:
     """Note which of the runs that ranks came to wait for others now."""
-    handed_over = {}
+    handed_over: dict[int, int | None] = {}
     for incoming, home in zip(runs, homes, strict=True):
         if home.fresh:
-            handed_over[home.run_id] = incoming.record.ranks_handed_over
+            known = handed_over.get(home.run_id) or 0
+            handed_over[home.run_id] = max(known, incoming.record.ranks_handed_over or 0) or None
     awaited_ranks.note_arrival(connection, handed_over, handed_over)
     for track_key in list_tracks(connection, handed_over):
         outdated = awaited_ranks.list_outdated(connection, track_key, settled_ns)
-        # what another run is by now, who judges the track notes: here it may be in the hands of another process
+        # other runs of the track are looked at when it is judged: another process may be writing to them now
         own = {run_id: ranks for run_id, ranks in outdated.items() if run_id in handed_over}
         awaited_ranks.write_awaited(connection, own)
 

@@ -1,4 +1,4 @@
--- What did the runs of a workload reach? One row per active run, in the order of versions.
+-- What did the runs of a workload reach? One row per active run that waits for no rank, in the order of versions.
 -- Parameters: workload (name)
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
 --   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
@@ -24,6 +24,7 @@ WITH picked AS (
     INNER JOIN device AS d ON r.device_id = d.id
     WHERE
         r.state = 'active'
+        AND r.ranks_awaited IS NULL
         AND w.name = :workload
 ),
 

@@ -1,6 +1,6 @@
 -- Which versions are there, in their order? One row per workload and label.
 -- Parameters: workload (name, NULL = all)
--- Columns: workload, version, ordinal: its place; commit_id, pinned, note; runs: active ones;
+-- Columns: workload, version, ordinal: its place; commit_id, pinned, note; runs: active ones that wait for no rank;
 --   first_started_at_ns: of them, UTC ns, NULL: unknown
 SELECT
     w.name AS workload,
@@ -13,7 +13,7 @@ SELECT
     MIN(r.started_at_ns) AS first_started_at_ns
 FROM version AS v
 INNER JOIN workload AS w ON v.workload_id = w.id
-LEFT JOIN run AS r ON v.id = r.version_id AND r.state = 'active'
+LEFT JOIN run AS r ON v.id = r.version_id AND r.state = 'active' AND r.ranks_awaited IS NULL
 WHERE CAST(:workload AS TEXT) IS NULL OR w.name = :workload
 GROUP BY w.name, v.label, v.ordinal, v.commit_id, v.pinned, v.note, v.id
 ORDER BY w.name, v.ordinal, v.id
