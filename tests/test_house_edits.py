@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tracker.store.schema import SCHEMA_HEAD
 
 ROOT = Path(__file__).parents[1]
@@ -413,6 +415,7 @@ def run_in_copy(tmp_path: Path, edits: Edits, code: str, migration: str = "") ->
     return found
 
 
+@pytest.mark.slow  # as a shown column
 def test_stored_column_costs_three_files(tmp_path):
     assert count(STORED_COLUMN) == (3, 3)
     found = run_in_copy(tmp_path, STORED_COLUMN, STORE_IN_THE_COPY, "shortest lead")
@@ -424,6 +427,7 @@ def test_stored_column_costs_three_files(tmp_path):
     assert "min_lead_ns" not in found["columns"]
 
 
+@pytest.mark.slow  # by day a level with a section, which is most of it
 def test_shown_column_costs_five_files(tmp_path):
     assert count(SHOWN_COLUMN) == (5, 6)
     found = run_in_copy(tmp_path, SHOWN_COLUMN, SHOW_IN_THE_COPY, "long calls")

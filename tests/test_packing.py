@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from tests.conftest import count_rows
 from tests.packs import everything
 from tests.test_intake import write_trace
-from tracker import api
+from tracker import api, readers
 from tracker.compare import show
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import sidecar_of
@@ -77,6 +77,22 @@ def test_a_pack_gives_the_rows_of_its_profiles(store, other_store, tmp_path):
     assert (taken.device, taken.version, taken.ranks, taken.paths) == ("NVIDIA H200", "v1", (0, 1), plain.paths)
     assert taken.formats == plain.formats == ("torch_profiler",)
     assert taken.warnings == plain.warnings
+
+
+@pytest.mark.parametrize("format", [name for name in readers.NAMES if name != "pack"])
+def test_pack_of_a_small_profile_of_each_format_is_that_profile(format, memory_store, tmp_path):
+    found = [one for one in readers.search(DATA / format, None, keep_going=True).found if one.format == format]
+    profile = min((one.path for one in found), key=_bytes_below)
+    labels = {"version": "v1", "workload": "toy"}
+    with open_store("sqlite://") as other:
+        (taken,) = ingest(other, [packed(tmp_path / "run.trk", profile, **labels)])
+        (plain,) = ingest(memory_store, [profile], **labels)
+        assert everything(other) == everything(memory_store)
+    assert (taken.formats, taken.warnings) == (plain.formats, plain.warnings)
+
+
+def _bytes_below(path: Path) -> int:
+    return sum(file.stat().st_size for file in [path, *path.rglob("*")])
 
 
 def test_timer_log_beside_a_profile_is_in_its_pack(memory_store, tmp_path):

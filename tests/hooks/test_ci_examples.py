@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.conftest import slow
-from tests.hooks.jobs import ROOT, calls, command, environ, real_tracker, until
+from tests.hooks.jobs import ROOT, calls, command, copied, environ, real_tracker, until
 from tests.test_sidecar import beside, trace
 from tracker.hooks import places, spool
 from tracker.intake import ingest
@@ -98,7 +98,7 @@ class Checkout:
     `tracker`, `python`, and `gh` and `curl` that write down what they are given, are on PATH.
     """
 
-    def __init__(self, place: Path, label: str = "v01") -> None:
+    def __init__(self, place: Path, tracker: list[str], label: str = "v01") -> None:
         self.place, self.folder = place, place / "code"
         self.folder.mkdir()
         (self.folder / "train.py").write_text(
@@ -115,7 +115,7 @@ class Checkout:
         ):  # fmt: skip
             author = ("-c", "user.name=a", "-c", "user.email=a@b")
             subprocess.run(["git", "-C", str(self.folder), *author, *line.split()], check=True)
-        program = Path(real_tracker(place).strip("'"))
+        program = Path(copied(place, tracker).strip("'"))
         (program.parent / "python").symlink_to(sys.executable)
         curl = f'#!/bin/sh\necho curl "$@" >> "{place}/posted"\n'
         for name, script in (("gh", GH.format(place=str(place))), ("curl", curl)):
@@ -173,8 +173,8 @@ JOBS = pytest.mark.parametrize("job", [github, slow(gitlab)])
 
 @pytest.mark.slow
 @JOBS
-def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes(tmp_path, job):
-    checkout = Checkout(tmp_path)
+def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes(tmp_path, copied_tracker, job):
+    checkout = Checkout(tmp_path, copied_tracker)
     queued = beside(trace(tmp_path / "earlier"), version="v4", workload="small_gpt")
     profile = str(queued).removesuffix(".tracker.json")
     spool.add(places.folder(checkout.variables), {"profile": profile}, now_ns=1)
@@ -189,9 +189,9 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
 @pytest.mark.parametrize(
     ("job", "now", "ends"), [(github, "v08", 1), slow((github, "v01", 0)), slow((gitlab, "v08", 1))]
 )
-def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now, ends):
+def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, copied_tracker, job, now, ends):
     """v08 writes its GELU out by hand, which takes longer than it did in v01."""
-    checkout = Checkout(tmp_path, now)
+    checkout = Checkout(tmp_path, copied_tracker, now)
     with checkout.store() as store:
         ingest(store, again(tmp_path / "before"), version="v4", workload="small_gpt")
     code, printed = checkout.run(job()[0])
@@ -214,9 +214,9 @@ def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now
 
 @pytest.mark.slow
 @JOBS
-def test_each_push_of_a_slow_pull_request_fails_until_one_is_mended(tmp_path, job):
+def test_each_push_of_a_slow_pull_request_fails_until_one_is_mended(tmp_path, copied_tracker, job):
     """v4 of main is as fast as v01: what fix wrote by hand makes v5 and v6 as slow as v08, and v7 is without it."""
-    checkout = Checkout(tmp_path, "v08")
+    checkout = Checkout(tmp_path, copied_tracker, "v08")
     with checkout.store() as store:
         ingest(store, again(tmp_path / "before"), version="v4", workload="small_gpt")
     codes = [checkout.run(job()[0])[0]]
@@ -231,8 +231,8 @@ def test_each_push_of_a_slow_pull_request_fails_until_one_is_mended(tmp_path, jo
 
 
 @pytest.mark.slow
-def test_a_further_push_changes_the_comment_of_the_one_before_and_no_other(tmp_path):
-    checkout = Checkout(tmp_path)
+def test_a_further_push_changes_the_comment_of_the_one_before_and_no_other(tmp_path, copied_tracker):
+    checkout = Checkout(tmp_path, copied_tracker)
     with checkout.store() as store:
         ingest(store, again(tmp_path / "before"), version="v4", workload="small_gpt")
     comments = [("someone", f"{MARK}\nmine", 3), (BOT, "coverage", 4), (BOT, f"{MARK}\nold", 5), (BOT, "lint", 6)]
@@ -245,8 +245,8 @@ def test_a_further_push_changes_the_comment_of_the_one_before_and_no_other(tmp_p
 
 
 @pytest.mark.slow
-def test_a_job_that_cannot_judge_fails_with_2(tmp_path):
-    checkout = Checkout(tmp_path)
+def test_a_job_that_cannot_judge_fails_with_2(tmp_path, copied_tracker):
+    checkout = Checkout(tmp_path, copied_tracker)
     checkout.variables["TRACKER_DB"] = str(tmp_path / "no folder" / "jobs.db")
     steps = [step for step in github()[0] if not step.always]
     assert checkout.run(steps)[0] == 2

@@ -17,13 +17,19 @@ def folder() -> Path:
     return Path(os.environ.get("TRACKER_SHARED", beside)) / "data"
 
 
+_BY_DAY_BYTES = 1_000_000
+
+
 def some(captures: Iterable[Path]) -> list[str]:
-    """The names of captures: at night of all, else of the smallest of each set (`pytorch/two_ranks_nccl`)."""
+    """The names of captures: at night of all, else of the smallest of each set (`pytorch/two_ranks_nccl`), where it is
+    small: beside a reader of its own a test takes seconds for each megabyte.
+    """
     smallest: dict[tuple[str, ...], Path] = {}
     every = sorted(captures)
     for one in sorted(every, key=lambda capture: capture.stat().st_size):
         smallest.setdefault(one.relative_to(folder()).parts[:2], one)
-    return [str(one.relative_to(folder())) for one in every if RUN == "all" or one in smallest.values()]
+    by_day = {one for one in smallest.values() if one.stat().st_size < _BY_DAY_BYTES}
+    return [str(one.relative_to(folder())) for one in every if RUN == "all" or one in by_day]
 
 
 def path(name: str) -> Path:

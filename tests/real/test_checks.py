@@ -26,7 +26,7 @@ from tracker.timeline import build
 from tracker.timeline.checks import launching_calls
 from tracker.timeline.links import launches_of
 
-EVERY = ("pytorch", "nsys", "ascend", "cann", at_night("paddle"))
+EVERY = ("cann", "nsys", *map(at_night, ("pytorch", "ascend", "paddle")))
 LAUNCHED = ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", "pytorch/h100_vs_mi300/mi300")
 SECONDS = 10**9
 

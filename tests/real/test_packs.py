@@ -26,6 +26,7 @@ OPTIONS = IngestOptions(configuration={"batch": "8"}, tags={"image": "x"}, note=
 SAID = Sidecar(version="v1", workload="toy", note="n", configuration={"batch": "8"}, tags={"image": "x"})
 
 
+@pytest.mark.slow  # by day tests/test_packing.py packs a small profile of each format
 @pytest.mark.parametrize("format", [name for name in readers.NAMES if name != "pack"])
 def test_the_pack_of_a_capture_is_that_capture(format, tmp_path):
     assert captures(format)
