@@ -2,7 +2,7 @@
 
 The default run is to be fast: tests marked `slow` are left out, the stores are on SQLite, and on Postgres too where SQL
 or locking is tested (tests/store, the marker `postgres`), a property is tried on a few examples, and of the parameters
-of a test in a folder of SAMPLED three are tried.
+of a test in a folder of SAMPLED three are tried, unless it is marked `all_parameters` or has a golden file of each.
 TRACKER_TESTS=all, for the night, runs everything on both databases; =oldest what holds with the oldest libraries too;
 =explore looks for new examples.
 """
@@ -247,7 +247,8 @@ def _by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
 
 def _some_of(variants: list[pytest.Item]) -> list[pytest.Item]:
     """Of the parameters of a test that goes through whole commands or files: the first, one in the middle, the last."""
-    if len(variants) <= 3 or _folder(variants[0].nodeid) not in SAMPLED:
+    takes_all = variants[0].get_closest_marker("all_parameters") or "golden" in getattr(variants[0], "fixturenames", ())
+    if len(variants) <= 3 or takes_all or _folder(variants[0].nodeid) not in SAMPLED:
         return variants
     return [variants[0], variants[len(variants) // 2], variants[-1]]
 

@@ -40,7 +40,8 @@ def test_names_are_no_links_mentions_or_references(name):
     text = escape(name)
     page = MarkdownIt("gfm-like", {"linkify": False}).render(text)
     assert "<a" not in page and "<strong" not in page and "<em" not in page
-    assert not re.search(r"GH-\d|#\d|@\w|://|www\.", text)
+    # signs are written as entities, which are read as nothing but signs
+    assert not re.search(r"GH-\d|#\d|@\w|://|www\.", re.sub(r"&#\d+;", "", text))
 
 
 def test_length_is_bounded_and_the_cut_is_stated():

@@ -61,7 +61,7 @@ def of_all(tables):
     shares = {"ops": "device_self_ns", "kernels": "total_ns", "copies": "total_ns", "kernel_types": "total_ns"}
     found = {**tables, **{name: summaries.with_share(tables[name], time) for name, time in shares.items()}}
     overall = tables["overall"]
-    if len(overall):
+    if "e2e_ns" in overall:
         overall = summaries.with_shares(overall.having(whole_ns=overall["e2e_ns"]))
         found["overall"] = overall.without("whole_ns")
     found["memory_peak"] = summaries.with_share(tables["memory_peak"], "bytes", ("rank", "component"))

@@ -244,7 +244,7 @@ def metrics(diff: Diff, limit: int | None) -> list[Table]:
     moved = {True: "yes", False: "no"}
     columns = [
         col("kernel", "name", **NAME), SHAPES, col("metric", **NAME), *_MEANS,
-        col("of change", "share"), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT)),
+        col("of change", "share"), Column("moved", lambda row: moved.get(row["moved"], MISSING_TEXT), drop=1),
     ]  # fmt: skip
     rows = diff.tables["kernel_metrics"]
 
@@ -296,7 +296,7 @@ def links(diff: Diff, limit: int | None) -> list[Table]:
     def sizes(row: Row) -> str:
         return pair(*values("bytes", row["baseline_bytes"], row["candidate_bytes"], None)[:2])
 
-    keys = [*COLLECTIVE, col("transport")]
+    keys = [*COLLECTIVE, col("transport", drop=1)]
     heads = (*map(Column, SIDES), Column("change", drop=1), Column("change %"))
     timed: list[Column] = [group(heads, times), Column("GB/s", both("bandwidth_gb_per_s", cells.rate), drop=2)]
     large = Column("large packets", both("large_packet_ratio", share), drop=3)
@@ -379,7 +379,7 @@ def memory_blocks(diff: Diff, limit: int | None) -> list[Table]:
         return str(row["candidate_code_line"] or row["baseline_code_line"] or "")
 
     keys = [OPERATOR, SHAPES, sections.ALLOCATOR, Column("place", of("place", number), drop=1)]
-    extra = (Column("held", held), replace(sections.CODE, cell=code))
+    extra = (Column("held", held, drop=2), replace(sections.CODE, cell=code))
     rows = diff.tables["memory_blocks"]
     return [_compared(SECTION["memory_block"].title, keys, rows, limit, *extra, of="bytes", calls="")]
 

@@ -735,13 +735,13 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     """
     source, measurement = col("source"), col("measurement", "attribute", **NAME)
     columns = [
-        source, measurement, col("number", "names"), cells.measures("mean", "smallest", "largest"),
+        source, measurement, col("number", "names", drop=1), cells.measures("mean", "smallest", "largest"),
     ]  # fmt: skip
     columns.append(col("largest of", "max_name", **NAME))
     source_word = "log" if _is_log(shown) else "profiler"
     overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
     every = order_counters(shown)
-    columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell)]
+    columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell, drop=1)]
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 
 
