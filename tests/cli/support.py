@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 WORKLOAD = "small_gpt"
+ARRIVAL = "last_rank_at_ns"
+"""The column of a run that says when its last rank came in: another moment in each database."""
 _NAMED = re.compile(r"(tracker(?: [a-z]+){1,2}) --db (?:'[^']*'|\S+)")
 
 
@@ -27,7 +29,12 @@ class Done:
 
 
 def content(database: Path) -> dict[str, list[tuple[object, ...]]]:
-    """All rows of a SQLite database by table, to see whether anything changed."""
+    """All rows of a SQLite database by table, but for when ranks came in, to see whether anything changed."""
+    found = {}
     with closing(sqlite3.connect(database)) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
-        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in tables}
+        for (name,) in tables:
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')]
+            chosen = ", ".join(f'"{column}"' for column in columns if column != ARRIVAL)
+            found[name] = connection.execute(f'SELECT {chosen} FROM "{name}"').fetchall()
+    return found

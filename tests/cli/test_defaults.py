@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.cli.test_run import job, queued, run  # noqa: F401 job is a fixture
+from tests.cli.test_run import job, queued, run  # noqa: F401 job and run are fixtures
 from tests.factories import save
 from tests.regressions import made
 from tests.test_sidecar import trace
@@ -38,14 +38,14 @@ def test_a_workload_of_the_environment_is_the_default_of_every_command(tracker, 
         assert done.code == 0, f"{words}: {done.err}"
         assert "bert" not in done.out
     listed = json.loads(tracker("runs", "--format", "json", "--db", two).out)["runs"]
-    assert {run["workload"] for run in listed} == {"gpt"}
+    assert {one["workload"] for one in listed} == {"gpt"}
     assert "run:8" in tracker("runs", "--workload", "bert", "--db", two).out, "an option overrides it"
 
 
 def test_a_version_of_the_environment_is_the_default_of_lists(tracker, two, monkeypatch):
     monkeypatch.setenv("TRACKER_VERSION", "v2")
     found = json.loads(tracker("runs", "--format", "json", "--db", two).out)["runs"]
-    assert [run["run_id"] for run in found] == [8, 6, 5, 4]
+    assert [one["run_id"] for one in found] == [8, 6, 5, 4]
 
 
 def test_an_ingest_takes_what_neither_option_nor_sidecar_says(tracker, tmp_path, monkeypatch):
@@ -56,7 +56,7 @@ def test_an_ingest_takes_what_neither_option_nor_sidecar_says(tracker, tmp_path,
     assert "gpt v8" in tracker("ingest", profile, "--version", "v8", "--db", tmp_path / "b.db").out
 
 
-def test_a_job_without_a_version_is_delivered_once_one_is_named(job, tracker, monkeypatch):  # noqa: F811 the fixture
+def test_a_job_without_a_version_is_delivered_once_one_is_named(job, run, tracker, monkeypatch):  # noqa: F811 the fixtures
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(job.parent))
     done = run("--profiles", "prof", "--workload", "toy", "--", "cp", "made.json", "prof")
     (proposed,) = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
@@ -68,7 +68,7 @@ def test_a_job_without_a_version_is_delivered_once_one_is_named(job, tracker, mo
     assert queued(job) == []
 
 
-def test_profiles_for_another_database_are_counted(job, tracker, monkeypatch):  # noqa: F811 the fixture
+def test_profiles_for_another_database_are_counted(job, run, tracker, monkeypatch):  # noqa: F811 the fixtures
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(job.parent))
     run("--profiles", "prof", "--db", "postgresql://ann:secret@db.example/runs", "--", "cp", "made.json", "prof")
     monkeypatch.setenv("TRACKER_SPOOL", str(job / "spool"))
