@@ -49,14 +49,19 @@ def command(folder: Path, script: str) -> str:
     return f"'{path}'"
 
 
+REAL_TRACKER = f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m tracker "$@"'
+
+
 def real_tracker(folder: Path) -> str:
     """The tracker of this working tree, found wherever the job's own paths point."""
-    return command(folder, f'PYTHONPATH="{ROOT}" exec "{sys.executable}" -m tracker "$@"')
+    return command(folder, REAL_TRACKER)
 
 
 def copied(folder: Path, tracker: list[str]) -> str:
     """The same as copies of a process (`copied_tracker`), for what is no test of how it starts."""
-    return command(folder, f'exec {shlex.join(tracker)} "$@"')
+    # completion looks for the shell that called it, which called no copy
+    script = f'case "$*" in *-completion*) {REAL_TRACKER};; esac\nexec {shlex.join(tracker)} "$@"'
+    return command(folder, script)
 
 
 def calls(folder: Path) -> list[str]:
