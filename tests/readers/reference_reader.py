@@ -16,6 +16,7 @@ KERNELS = {"kernel", "Kernel"}
 COPIES = {"gpu_memcpy", "Memcpy", "gpu_memset", "Memset"}
 # what the profiler itself did is listed among the calls of the host
 LAUNCHES = {"cuda_runtime", "Runtime", "cuda_driver", "overhead"}
+MARKER = re.compile(r"ProfilerStep#(\d+)")
 
 
 @dataclass
@@ -43,12 +44,17 @@ def to_ns(value: Any) -> int:
 
 
 def counters(events: list[dict]) -> list[dict]:
-    """Calls that take no time, of processes that run nothing, beside processes that run operators."""
+    """Calls that take no time, of processes that run nothing, beside processes that run and have events of their own.
+
+    A marker of a step is no such event: it belongs to whichever process has some.
+    """
     slices = [event for event in events if event.get("ph") == "X"]
-    ops = {event["pid"] for event in slices if event.get("cat") in OPS}
-    if not ops:
+    running = {event["pid"] for event in slices if event.get("cat") in OPS | {"python_function"}}
+    of_processes = [
+        event for event in slices if event.get("cat") in OPS | LAUNCHES and not MARKER.fullmatch(event["name"])
+    ]
+    if not running & {event["pid"] for event in of_processes}:
         return []
-    running = ops | {event["pid"] for event in slices if event.get("cat") == "python_function"}
     calls = [event for event in slices if event.get("cat") in LAUNCHES and event["pid"] not in running]
     return [event for event in calls if to_ns(event["dur"]) == 0]
 
@@ -72,7 +78,7 @@ def _add_slice(result: Totals, event: dict) -> None:
     category, name = event.get("cat"), event["name"]
     kinds = {"op": OPS, "kernel": KERNELS, "copy": COPIES, "launch": LAUNCHES, "frame": {"python_function"}}
     kind = next((kind for kind, categories in kinds.items() if category in categories), None)
-    marker = re.fullmatch(r"ProfilerStep#(\d+)", name)
+    marker = MARKER.fullmatch(name)
     if kind == "op" and marker:
         result.steps.add(int(marker.group(1)))
     elif kind:
