@@ -358,6 +358,15 @@ def test_run_waits_for_ranks_that_its_job_queued(store: Store, tmp_path: Path, f
     assert queries.runs(store).frame["ranks"].tolist() == [2]
 
 
+def test_cycles_of_one_rank_are_no_ranks_to_wait_for(store: Store, tmp_path: Path, folder: Path):
+    """Rank 0 of job 41 alone hands over two cycles, of which the second is still being analysed."""
+    world = {"rank": 0, "world_size": 8, "facts": {"job_id": "41"}}
+    add(folder, labelled(tmp_path, 0, **world))
+    add(folder, labelled(tmp_path, 1, **world), wait_for=str(tmp_path / "never"), now_ns=time.time_ns())
+    take_spooled(store, folder)
+    assert waiting_runs(store) == []
+
+
 def test_jobs_of_one_spool_do_not_wait_for_each_other(store: Store, tmp_path: Path, folder: Path):
     for job in ("41", "42"):
         add(folder, labelled(tmp_path, int(job), rank=0, world_size=8, facts={"job_id": job}))

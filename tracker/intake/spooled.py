@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
@@ -150,7 +149,8 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
                         continue
                 handed_over = None
                 if isinstance(entry, Entry):
-                    handed_over = ranks_of_job.get(_job_of(entry, toucher))
+                    job = _sidecar_of(entry, toucher).facts.get("job_id", "")
+                    handed_over = ranks_of_job.get(job)
                 labelled = _labelled(entry, unsaid)
                 done.append(_take(store, path, labelled, max_bytes, now, toucher, handed_over))
     if judge:
@@ -158,33 +158,34 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
     return done
 
 
-def _count_ranks_of_jobs(place: Path, toucher: Toucher | None) -> Counter[str]:
-    """Return job -> how many profiles of it are in a spool, each of one rank, but for those that were given up."""
-    counts: Counter[str] = Counter()
+def _count_ranks_of_jobs(place: Path, toucher: Toucher | None) -> dict[str, int]:
+    """Return job -> how many of its ranks have a profile in a spool; a rank may have several, of one cycle each."""
+    ranks: dict[str, set[int]] = {}
     for path in map(Path, spool.entries(str(place))):
         try:
-            job = _job_of(_read(path), toucher)
+            said = _sidecar_of(_read(path), toucher)
         except (SourceError, OSError):
             continue
-        if job:
-            counts[job] += 1
-    return counts
+        job = said.facts.get("job_id")
+        if job and said.rank is not None:
+            ranks.setdefault(job, set()).add(said.rank)
+    return {job: len(own) for job, own in ranks.items()}
 
 
-def _job_of(entry: Entry, toucher: Toucher | None) -> str:
-    """Return the job of a profile, as its sidecar names it; "" where it names none or cannot be read."""
+def _sidecar_of(entry: Entry, toucher: Toucher | None) -> Sidecar:
+    """Return what lies beside a profile; NOTHING where there is no sidecar, or none that can be read."""
     if _elsewhere(entry):
-        return ""
+        return NOTHING
     try:
-        return _ask(toucher, entry, _read_job, entry.profile)
+        return _ask(toucher, entry, _read_sidecar, entry.profile)
     except (TrackerError, OSError):
         # who takes the profile meets the same error, and reports it
-        return ""
+        return NOTHING
 
 
-def _read_job(profile: str) -> str:
+def _read_sidecar(profile: str) -> Sidecar:
     path = sidecar.sidecar_of(Path(profile))
-    return "" if path is None else sidecar.read(path)[0].facts.get("job_id", "")
+    return NOTHING if path is None else sidecar.read(path)[0]
 
 
 def _labelled(entry: Entry | SourceError, unsaid: Sidecar) -> Entry | SourceError:

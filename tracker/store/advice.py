@@ -39,7 +39,7 @@ def files_of(connection: Connection, run_id: int) -> frozenset[bytes] | None:
 
 def keep(connection: Connection, run_id: int, rule_version: int, content: str, files: frozenset[bytes]) -> None:
     """Store the text of a run that was made of these files, in place of what there was; nothing where the run is gone,
-    or has other files now: whoever brought them advises on all of them.
+    or has other files now: the ingest that brought them advises on all of them.
     """
     labels.hold_run(connection, run_id)
     if files_of(connection, run_id) == files:

@@ -96,15 +96,13 @@ def find_awaited(
     return awaited
 
 
-def note_arrival(
-    connection: Connection, run_ids: Iterable[int], handed_over: Mapping[int, int | None], *, now_ns: int | None = None
-) -> None:
+def note_arrival(connection: Connection, handed_over: Mapping[int, int | None]) -> None:
     """Note that ranks of these runs came just now. `handed_over`: run -> ranks of its job that handed over a profile,
     None where that is not known.
     """
-    now_ns = time.time_ns() if now_ns is None else now_ns
-    for run_id in sorted(run_ids):
-        values = {"run_id": run_id, "now_ns": now_ns, "handed_over": handed_over.get(run_id)}
+    now_ns = time.time_ns()
+    for run_id in sorted(handed_over):
+        values = {"run_id": run_id, "now_ns": now_ns, "handed_over": handed_over[run_id]}
         connection.execute(_SET_ARRIVAL, values)
 
 

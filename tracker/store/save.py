@@ -134,7 +134,7 @@ def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequen
         if home.fresh:
             known = handed_over.get(home.run_id) or 0
             handed_over[home.run_id] = max(known, incoming.record.ranks_handed_over or 0) or None
-    awaited_ranks.note_arrival(connection, handed_over, handed_over)
+    awaited_ranks.note_arrival(connection, handed_over)
     for track_key in list_tracks(connection, handed_over):
         outdated = awaited_ranks.list_outdated(connection, track_key, settled_ns)
         # other runs of the track are looked at when it is judged: another process may be writing to them now
