@@ -28,6 +28,7 @@ find_tests() {
 limit_minutes() {
     case "$1" in
         real) echo 25 ;;
+        load) echo 15 ;;
         *) echo 10 ;;
     esac
 }
