@@ -54,7 +54,7 @@ def test_night_goes_on_after_a_red_part_and_a_late_one(night):
     green = ["green", "12", "passed,", "0", "failed,", "3", "skipped,", "0", "xfailed"]
     assert code == 1
     assert lines == [
-        ["load", "over", "10", "min", "5", "passed,", "0", "failed,", "0", "skipped,", "0", "xfailed"],
+        ["load", "over", "15", "min", "5", "passed,", "0", "failed,", "0", "skipped,", "0", "xfailed"],
         ["page", *green],
         ["store", "red", "7", "passed,", "1", "failed,", "0", "skipped,", "2", "xfailed"],
         ["FAILED", "tests/store/test_a.py::test_b"],
