@@ -10,6 +10,7 @@ import pytest
 from tests.regressions.tracks import GELU, MM, STEP, found_in, noisy_track, track_of
 from tracker.detect import Verdict, series_of
 from tracker.detect.track import Track
+from tracker.regressions.judgement import decided_word
 from tracker.regressions.lifecycle import Finding, TrackState, walk
 
 NAN = np.nan
@@ -285,3 +286,48 @@ def test_what_many_findings_of_a_version_cost_grows_with_their_number():
     state.findings[7].stored = state.findings[7].end("withdrawn").stored
     again = state.begin(finding(7))
     assert (len(state.findings), state.findings[7] is again, again.state) == (20_000, True, "open")
+
+
+def levels_of_step(levels, **more):
+    """The level of the step in each version; `levels`: numbers by version, the step last."""
+    track = track_of(levels, **more)
+    state = TrackState(len(levels))
+    list(walk(track, state))
+    return [int(own[-1]) for _, own in sorted(state.levels.items())], state.findings
+
+
+def test_new_operator_of_one_percent_begins_a_level_of_the_step():
+    # gelu is 3 % of a step of 1,000 that no version changed: v5 is as v1 and v2 again, and v3 and v4 are beside it
+    rows = {MM: [500] * 6, GELU: [NAN, NAN, 30, 30, NAN, NAN], STEP: [1000, 1000, 1010, 1010, 1000, 1000]}
+    levels, findings = levels_of_step(rows)
+    assert levels == [0, 0, 3, 3, 0, 0]
+    assert {one.series for one in findings} == {1}
+
+
+def test_new_operator_of_half_a_percent_begins_no_level_of_the_step():
+    rows = {MM: [500] * 4, GELU: [NAN, NAN, 5, 5], STEP: [1000] * 4}
+    assert levels_of_step(rows)[0] == [0, 0, 0, 0]
+
+
+def test_step_returns_only_to_a_level_with_the_same_operators():
+    # mm is new in v3, gelu in v4; v5 has gelu alone, which no version before it had; v6 has neither, as v1
+    mm, gelu = [NAN, NAN, 30, 30, NAN, NAN], [NAN, NAN, NAN, 40, 40, NAN]
+    rows = {("op", "host_self_ns", "add", "", ""): [500] * 6, MM: mm, GELU: gelu, STEP: [1000] * 6}
+    assert levels_of_step(rows)[0] == [0, 0, 3, 4, 5, 0]
+
+
+def test_step_that_regressed_with_its_operators_recovers_with_them():
+    rows = {MM: [500] * 5, GELU: [NAN, NAN, 200, 200, NAN], STEP: [1000, 1000, 1200, 1200, 1000]}
+    levels, findings = levels_of_step(rows)
+    assert levels == [0, 0, 3, 3, 0]
+    assert [(one.series, one.state) for one in findings] == [(1, "recovered"), (2, "recovered")]
+
+
+def test_suspect_step_that_is_cleared_keeps_the_level_of_its_operators():
+    # one run a version: gelu is new in v9, whose run took 8 % longer by chance
+    rows = {GELU: [NAN] * 8 + [30] * 4, MM: [500] * 12, STEP: [1000] * 8 + [1080, 1010, 1010, 1010]}
+    track = track_of(rows, 1)
+    state = TrackState(3)
+    list(walk(track, state))
+    assert [int(own[2]) for _, own in sorted(state.levels.items())] == [0] * 8 + [9] * 4
+    assert decided_word(state, 9, 2) == "NOT_CONFIRMED", "a new level is no slower step"

@@ -294,7 +294,10 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
         return None  # a drift stays one, whatever later runs decide
     own = [one for one in state.findings if one.series == row and one.state != "withdrawn"]
     how = next((one.how for one in own if one.first_version == at), "level")
-    if level == at and sign:
+    is_found = any(one.first_version == at for one in own)
+    # a fall beside an open regression is no finding, and moves the level
+    is_fall = sign < 0 and any(one.sign > 0 and one.first_version < at <= (one.ended_version or at) for one in own)
+    if level == at and sign and (is_found or is_fall):
         return verdict_word(sign, how)
     for one in own:
         if one.ended_version <= at <= one.ended_by_version and one.state in ("recovered", "taken back"):

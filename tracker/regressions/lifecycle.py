@@ -28,6 +28,9 @@ LATE: Final = "late"
 MACHINE: Final = "machine"
 """How a finding came about that is the machine's: the step moved with all operators, and stays so."""
 
+_DIGITS: Final = 3
+"""Of the share of the step that new and gone operators make up."""
+
 
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
@@ -214,7 +217,8 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     """Take the verdicts of a version into the state; the findings that it decided.
 
     In this order: open findings end or stay; suspects are confirmed, cleared, or wait; other changes begin findings;
-    what returned is compared with the level it returned to; what slows down gradually is found.
+    what returned is compared with the level it returned to; new and gone operators begin a level of the step; what
+    slows down gradually is found.
     """
     level, waits = now.current.copy(), np.zeros(state.series, dtype=np.int64)
     forgotten = ~now.level(now.current).any(axis=1) & now.looked_back.any()
@@ -251,6 +255,7 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     falling = {one.series for one in state.open if one.sign > 0}
     found = [state.begin(own) for own in changes.values() if own.sign > 0 or own.series not in falling]
     found += compare_returned(state, now, judged, returned, level)
+    begin_certain_levels(state, now, versions, count, level, waits)
     settled = (waits == 0) & (level == now.current)
     for change in gradual_slowdowns(state, now, settled):
         level[change.series] = now.version
@@ -446,6 +451,78 @@ def compare_returned(
             state.settle([at for at in state.levels if at >= first], row, first, now.version)
             level[row] = first
             yield state.begin(change_of(now, row, "level", first, against, int(target[row])))
+
+
+def begin_certain_levels(
+    state: TrackState, now: VersionRuns, versions: list[int], count: I64, level: I64, waits: I64
+) -> None:
+    """Begin a level of the step with each version whose new and gone operators make 1 % of it, though the step itself
+    did not change; a version that takes them back returns to the level before. `level` gets that of this version.
+
+    The step, E2E and compute have all operators in them; of the other parts nothing says whether these are in them.
+    `versions`, `count`: what waited until now, as `TrackState.pending` has it.
+    """
+    changes = certain_changes(state, now)
+    share = {version: abs(sum(of_series.values())) for version, of_series in changes.items()}
+    # 0.99 % in a slower night and 1.03 % in a faster one are one change, and both are printed as 1.0 %
+    certain = {version for version, own in share.items() if round(own, _DIGITS) >= now.limits.gate_net}
+    if not certain:
+        return
+    for row in np.flatnonzero(np.isin(now.series.kind, (KindCode.STEP, KindCode.WHOLE))).tolist():
+        current = int(now.current[row])
+        # from a version on that waits, or changed, or is back, the level is no longer the current one
+        decided = [at for at in versions[len(versions) - count[row] :] if state.levels[at][row] == current]
+        if waits[row] == 0 and level[row] == current:
+            decided.append(now.version)
+        first = next((at for at in decided if at in certain), None)
+        if first is None:
+            continue
+        begun = returned_level(state, now, row, first, changes, certain)
+        state.settle([at for at in decided if first <= at < now.version], row, begun, now.version)
+        if decided[-1] == now.version:
+            level[row] = begun
+
+
+OperatorChanges = dict[int, dict[int, float]]
+"""Version -> series of an operator that came or went with it -> by how much of the step, signed."""
+
+
+def certain_changes(state: TrackState, now: VersionRuns) -> OperatorChanges:
+    """Return by how much of the step operators that came and went changed it."""
+    changes: OperatorChanges = {}
+    for one in state.findings:
+        if one.how != "presence" or one.state == "withdrawn" or not now.series.leaf[one.series]:
+            continue
+        share = float(np.nan_to_num(one.contribution))
+        changes.setdefault(one.first_version, {})[one.series] = share
+        if one.state in ("recovered", "taken back"):
+            changes.setdefault(one.ended_version, {})[one.series] = -share
+    return changes
+
+
+def returned_level(
+    state: TrackState, now: VersionRuns, row: int, version: int, changes: OperatorChanges, certain: set[int]
+) -> int:
+    """Return the level of the step from a version on whose operators changed: the newest older one with the same
+    operators, if the levels in between began with operators alone, else a new one.
+
+    `certain`: the versions whose operators begin a level.
+    """
+    found = {one.first_version for one in state.findings if one.series == row and one.state != "withdrawn"}
+    past = now.looked_back & (now.levels[row] >= 0)
+    begun = int(now.current[row])
+    while begun in certain and begun not in found:
+        older = np.flatnonzero(past & (now.versions < begun))
+        if not len(older):
+            break
+        since: dict[int, float] = {}
+        for of_series in (changes[at] for at in changes if begun <= at <= version):
+            for series, share in of_series.items():
+                since[series] = since.get(series, 0.0) + share
+        begun = int(now.levels[row, older[-1]])
+        if round(sum(map(abs, since.values())), _DIGITS) < now.limits.gate_net:
+            return begun
+    return version
 
 
 def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:

@@ -33,7 +33,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.reports.view import View
 from tracker.results import History
-from tracker.results.verdicts import CHANGED, NOT_CONFIRMED
+from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
 
 if TYPE_CHECKING:
@@ -163,12 +163,20 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
         start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, not judged"
     if not any(point["verdict"] for point in points):
         return start
-    lasting = [point["version"] for point in points if point["change_point"] or point["back_to"] is not None]
+    lasting = [point["version"] for point in points if is_lasting(point)]
     if len(lasting) > _NAMED:
         return f"{start}; {len(lasting)} lasting changes, the newest with {', '.join(lasting[-_NAMED:])}"
     if not lasting:
         return f"{start}; {_why_nothing_lasts(points)}"
     return f"{start}; {'a lasting change' if len(lasting) == 1 else 'lasting changes'} with {', '.join(lasting)}"
+
+
+def is_lasting(point: Row) -> bool:
+    """Return whether a version brought or took back a lasting change: a level of the step may begin without one, where
+    operators are new or gone.
+    """
+    begins = bool(point["change_point"]) or point["back_to"] is not None
+    return begins and (point["verdict"] not in (None, *GLOSSES) or point["gradual_change"] is not None)
 
 
 def _why_nothing_lasts(points: Sequence[Row]) -> str:

@@ -9,7 +9,7 @@ from openpyxl.chart import LineChart, Reference
 
 from tracker.reports.cells import readable
 from tracker.reports.rows import Row, records
-from tracker.reports.views.history import points_of, series_title
+from tracker.reports.views.history import is_lasting, points_of, series_title
 from tracker.reports.workbook import UNITS, Book, Field, coloured_change, field
 from tracker.reports.workbooks.tables import write_summary, write_tables
 from tracker.units import printable
@@ -61,7 +61,7 @@ def _list_fields(series: Row, history: History) -> list[Field]:
         field("Change", change("change"), 12, "percent"),
         field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", "verdict", 16),
         *pinned, field("Runs", "runs", 8), field("Calls", "calls", 8),
-        field("Lasting change", lambda row: "from here on" if row["change_point"] else None, 14),
+        field("Lasting change", lambda row: "from here on" if row["change_point"] and is_lasting(row) else None, 14),
         field("Back to the level since", "back_to", 14), field("Facts", lambda row: row["facts"] or None, 24),
         field("What else changed", lambda row: row["environment"] or None, 40),
     ]  # fmt: skip
