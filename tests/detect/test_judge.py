@@ -274,6 +274,37 @@ def test_new_operators_do_not_excuse_a_faster_step():
     assert judged({**rows, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE"
 
 
+@pytest.mark.parametrize(
+    ("conv", "verdict", "reason", "change"),
+    [
+        (400.0, "REGRESSED", "EQUAL_MACHINE", 0.192),
+        (250.0, "UNCHANGED", "RATIO", -0.026),
+        (20.0, "DRIFT", "MACHINE", -0.122),
+    ],
+)
+def test_faster_machine_hides_no_slower_step(conv, verdict, reason, change):
+    """24 operators of 100 take 87, and conv is new. With 400 the step is 2,400 -> 2,488, +3.7 %, and by machines
+    that are equal 2,400 -> 2,860; with 250 it was measured 2.6 % faster, and is not called slower.
+    """
+    rows = {key: [*row, 87.0, 87.1] for key, row in MACHINE.items()}
+    rows[op("conv")] = [np.nan] * 8 + [conv, conv]
+    steps = [24 * value for value in STEADY] + [24 * 87 + conv, 24 * 87.1 + conv]
+    verdicts, reasons, found = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[-1], reasons[-1]) == (verdict, reason)
+    assert np.expm1(found.change[-1]) == pytest.approx(change, abs=0.002)
+    assert found.sign[-1] * found.raw_change[-1] >= 0
+
+
+def test_slower_machine_hides_no_faster_step():
+    # 24 operators of 100 take 115, and gelu is gone: 2,860 -> 2,760, -3.5 %; by equal machines 2,860 -> 2,400
+    rows = {key: [*row, 115.0, 115.1] for key, row in MACHINE.items()}
+    rows[op("gelu")] = [460.0] * 8 + [np.nan] * 2
+    steps = [24 * value + 460 for value in STEADY] + [2760.0, 2762.4]
+    verdicts, reasons, found = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[-1], reasons[-1]) == ("IMPROVED", "EQUAL_MACHINE")
+    assert np.expm1([found.change[-1], found.raw_change[-1]]) == pytest.approx([-0.161, -0.035], abs=0.002)
+
+
 def test_late_data_regress_the_step():
     rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
     wait = ("run", "data_loading_ns", "data loading")

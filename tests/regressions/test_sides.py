@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -207,3 +209,16 @@ def test_a_run_says_what_is_still_slower_than_before_an_older_finding(store):
     runs(store, "v4", start=9)
     judge(store)
     assert not any("I-1" in note for note in (*first, *show(store, "run:7").notes)), "v4 has recovered"
+
+
+def test_a_step_that_a_faster_machine_hid_says_so(store):
+    """40 ops of 1 ms take 0.87, and conv of 5.8 ms is new: 40 -> 40.6 ms."""
+    runs(store, "v1")
+    runs(store, "v2", {"conv": 5_800_000}, start=3, shared=0.87)
+    judge(store)
+    found = diff(store, "v1", "v2")
+    assert found.explanation.verdict == "REGRESSED"
+    words = " ".join(found.explanation.remarks)
+    assert re.search(r"16\.\d % slower on an equally fast machine \(measured \+1\.\d %, the machine was 1[23]", words)
+    assert "2 % slower than v1" not in found.explanation.headline
+    assert "an equally fast machine" in found.overall.set_index("metric").loc["step_ns", "reason"]

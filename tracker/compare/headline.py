@@ -21,7 +21,7 @@ from tracker.profile.branches import branch_of
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED
+from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine
 from tracker.schema.series import STEP_KEY, key_of_run
 from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
@@ -213,6 +213,9 @@ def make_headline(
     else:
         verdict = str(row["verdict"])
         phrase, remarks = _phrase_of_verdict(verdict, change, row["change"], judged, runs)
+        on_equal_machine = sentence_on_machine(row)
+        if on_equal_machine:
+            remarks = (on_equal_machine, *remarks)
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),

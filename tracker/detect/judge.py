@@ -57,7 +57,9 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 
 class Reason(IntEnum):
-    """What kept a series from being a change: the first condition that does not hold; NONE for a change."""
+    """What kept a series from being a change: the first condition that does not hold; NONE for a change, but for
+    EQUAL_MACHINE.
+    """
 
     NONE = 0
     RATIO = 1
@@ -80,16 +82,18 @@ class Reason(IntEnum):
     """The profiler lost records that the series rests on, so that a side has no run."""
     CORRECTION = 11
     """More than half of the change is the common-mode shift that was taken out."""
+    EQUAL_MACHINE = 12
+    """Of the step that is a change: it is one without the common-mode shift, which hid a part of it."""
 
 
 class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
-    out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
-    degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of the change; `beyond`: 1 or -1
-    where the new runs are above or below the base runs, but for a few pairs; `verdict`, `reason`: codes. `base`
-    (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was judged; `statistic`:
-    which number of a run that is, a `sides.Statistic`. `suspect`: 1 or -1 where one run is no verdict and further ones
-    may make it one, by the sign of the change, else 0.
+    out, and of the step where it hid a change; `raw_change`: with it; `contribution`: share of the step; `se`: standard
+    error of the change, on `freedom` degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of
+    the change; `beyond`: 1 or -1 where the new runs are above or below the base runs, but for a few pairs; `verdict`,
+    `reason`: codes. `base` (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was
+    judged; `statistic`: which number of a run that is, a `sides.Statistic`. `suspect`: 1 or -1 where one run is no
+    verdict and further ones may make it one, by the sign of the change, else 0.
     """
 
     verdict: I64
@@ -168,6 +172,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
     own = as_measured(own, window, base, new)
     own = without_drift(own, window, series, (base, beside), new, limits)
+    own = on_equal_machine(own, window, series, (base, beside), new, limits.alpha if alpha is None else alpha, limits)
     return with_likely_suspects(own, series, limits)
 
 
@@ -370,6 +375,58 @@ def as_measured(found: JudgedSeries, window: Window, base: Flags, new: Flags) ->
     return replace(found, verdict=verdict, reason=reason)
 
 
+def centred_parts(
+    window: Window, series: SeriesTraits, rows: I64, sides_before: tuple[Flags, Flags], new: Flags, limits: Thresholds
+) -> tuple[Sides, tuple[F64, F64, F64, F64]]:
+    """Compare and test the step and its parts (`rows`) without the common-mode shift.
+
+    `sides_before`: the base runs, and those whose noise counts beside them.
+    """
+    base, beside = sides_before
+    logs = window.logs[rows] - window.shift
+    sides = with_noise_of(sides_of(logs, base[rows], new), logs, beside[rows])
+    is_tested = (sides.base_runs > 0) & (sides.new_runs > 0)
+    return sides, tested_change(sides, series.take(rows), is_tested, None, limits)
+
+
+def on_equal_machine(
+    found: JudgedSeries, window: Window, series: SeriesTraits, sides_before: tuple[Flags, Flags], new: Flags,
+    alpha: float, limits: Thresholds,
+) -> JudgedSeries:  # fmt: skip
+    """Let the step without the common-mode shift decide where that hid a part of the change: docs/judging.md, step 3.
+
+    New and gone operators must make 1 % of the step in that direction, and the step must have moved in it as measured,
+    too: a step that was measured faster is never called slower. `sides_before`: as in `without_drift`.
+    """
+    certain = exact_share(found, series)
+    if abs(certain) < limits.gate_net:
+        return found
+    rows = np.flatnonzero(series.of_step)
+    own = series.take(rows)
+    sides, (se, freedom, p, q) = centred_parts(window, series, rows, sides_before, new, limits)
+    is_whole = np.isin(own.kind, (KindCode.STEP, KindCode.WHOLE))
+    base_runs = found.base_runs[rows] + sides_before[1][rows].sum(axis=1)
+    is_open = is_whole & (base_runs >= limits.least_base) & (sides.new_runs >= limits.least_new)
+    sign = np.sign(certain)
+    change, measured = sign * sides.change, sign * found.raw_change[rows]
+    with np.errstate(invalid="ignore"):
+        passes = is_open & (found.sign[rows] == 0) & (change >= own.ratio) & (q <= alpha) & (sides.beyond == sign)
+        passes &= (measured > 0) & (change > measured)
+    if not passes.any():
+        return found
+    hidden = rows[passes]
+    columns = {
+        "verdict": np.full(len(rows), Verdict.REGRESSED if sign > 0 else Verdict.IMPROVED),
+        "reason": np.full(len(rows), Reason.EQUAL_MACHINE),
+        "change": sides.change, "se": se, "freedom": freedom, "p": p, "q": q, "beyond": sides.beyond,
+    }  # fmt: skip
+    decided_columns = {}
+    for name, numbers in columns.items():
+        decided_columns[name] = getattr(found, name).copy()
+        decided_columns[name][hidden] = numbers[passes]
+    return replace(found, **decided_columns)
+
+
 def without_drift(
     found: JudgedSeries, window: Window, series: SeriesTraits, sides_before: tuple[Flags, Flags], new: Flags,
     limits: Thresholds,
@@ -380,16 +437,13 @@ def without_drift(
     the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
     `sides_before`: the base runs, and those whose noise counts beside them.
     """
-    base, beside = sides_before
     part = series.of_step
     moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
     if not moved.any():
         return found
     rows = np.flatnonzero(part)
     own = series.take(rows)
-    logs = window.logs[rows] - window.shift
-    sides = with_noise_of(sides_of(logs, base[rows], new), logs, beside[rows])
-    *_, q = tested_change(sides, own, (sides.base_runs > 0) & (sides.new_runs > 0), None, limits)
+    sides, (*_, q) = centred_parts(window, series, rows, sides_before, new, limits)
     centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
     holds = np.zeros(len(part), dtype=bool)
     holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from tracker.advice.versions import on_findings
 from tracker.columns import F64, I64, Columns, Flags
-from tracker.detect import JudgedSeries, Thresholds, Window, judge_version
+from tracker.detect import JudgedSeries, Reason, Thresholds, Window, judge_version
 from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
@@ -256,7 +256,8 @@ def tests_of(
     add("runs after", after, new, after >= new, "runs that show the change together", "confirm")
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
-        what = "change, machine-wide drift removed" if data.series.shares_shift[row] else "change"
+        is_centred = data.series.shares_shift[row] or own.reason[row] == Reason.EQUAL_MACHINE
+        what = "change, machine-wide drift removed" if is_centred else "change"
         if own.statistic[row] != Statistic.PRINTED:
             what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9

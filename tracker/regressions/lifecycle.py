@@ -320,7 +320,12 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             reference = centred[row, base].mean() if base.any() else np.nan
             least = float(np.nan_to_num(judged.se[row])) * 2
             limit = max(now.series.ratio[row], one.size / 4, min(one.size / 2, least))
-            back = one.sign * (centred[row, new & there[row]].mean() - reference) < limit
+            away = one.sign * (centred[row, new & there[row]].mean() - reference)
+            if keeps_operators(state, now, one) and base.any():
+                # a faster machine hides no slower step
+                moved = now.window.shift[new].mean() - now.window.shift[base].mean()
+                away = max(away, away - one.sign * moved)
+            back = away < limit
             was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
         if back and (not single or was_back):
             word = "recovered" if one.sign > 0 else "taken back"
@@ -329,6 +334,21 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             waits[row] = -one.sign
         elif one.sign < 0 and one.decided_version < now.version:
             yield one.end("accepted", now.version, now.version)
+
+
+def keeps_operators(state: TrackState, now: VersionRuns, found: Finding) -> bool:
+    """Return whether a finding of the step is one that operators made up which came or went with its version, 1 % of
+    the step in its direction, and whether that is still so in this version.
+    """
+    if now.series.kind[found.series] not in (KindCode.STEP, KindCode.WHOLE):
+        return False
+    there = ~np.isnan(now.window.logs) & now.new
+    share = 0.0
+    for one in state.findings:
+        is_cause = one.how == "presence" and one.first_version == found.first_version and now.series.leaf[one.series]
+        if is_cause and one.state != "withdrawn" and bool(there[one.series].any()) == (one.sign > 0):
+            share += float(np.nan_to_num(one.contribution))
+    return share * found.sign >= now.limits.gate_net
 
 
 def decide_suspects(

@@ -5,7 +5,7 @@ should fail by it: what of it is news, and the exit code that says so.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -16,9 +16,9 @@ __all__ = ["VERDICT_COLUMNS", "Judgement"]
 
 VERDICT_COLUMNS: Final = ("verdict", "judged_diff", "q", "detectable", "reason")
 """verdict: of the time (of overall rows: the number); judged_diff: the change that it rests on, a ratio without the
-common-mode shift (of overall rows with it), against the runs that it was judged against; q: the false discovery rate of
-all that are as significant; detectable: the smallest change that these runs would have shown; reason: of the verdict,
-in words. All NA where nothing was judged."""
+common-mode shift (of overall rows with it, unless it hid the change), against the runs that it was judged against; q:
+the false discovery rate of all that are as significant; detectable: the smallest change that these runs would have
+shown; reason: of the verdict, in words. All NA where nothing was judged."""
 
 REASONS: Final[Mapping[str, str]] = {
     "RATIO": "the change is smaller than the limit",
@@ -31,9 +31,10 @@ REASONS: Final[Mapping[str, str]] = {
     "PRESENCE": "only in some runs of a side",
     "SETTINGS": "the baseline runs were recorded with other settings",
     "CORRECTION": "more than half of it is the correction for machine-wide drift, and was not measured",
+    "EQUAL_MACHINE": "on an equally fast machine: that of these runs hid a part of it",
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
 }
-"""Code of a reason -> why a verdict is no change, in words."""
+"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE why it is one."""
 
 VERDICTS: Final[Mapping[str, str]] = {
     "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
@@ -78,7 +79,7 @@ RANKS: Final = "ranks"
 
 
 def reason_words(verdict: str | None, reason: str | None) -> str:
-    """Why a verdict is no change, in words; "" for a change.
+    """Why a verdict is no change, in words; "" for a change, but for one that the machine hid.
 
     >>> reason_words("DRIFT", "MACHINE"), reason_words("REGRESSED", "NONE")
     ('it moved with the machine', '')
@@ -86,6 +87,26 @@ def reason_words(verdict: str | None, reason: str | None) -> str:
     if (verdict, reason) == ("INCONCLUSIVE", "RATIO"):
         return _NEARLY
     return REASONS.get(reason or "", "")
+
+
+def sentence_on_machine(verdict: Mapping[str, Any] | None) -> str:
+    """Return what a step is on an equally fast machine, where it is by that that it changed; "" where it is not.
+
+    `verdict`: of the step, with its reason, its change as measured, and the judged one.
+
+    >>> sentence_on_machine({"reason": "EQUAL_MACHINE", "change": 0.066, "judged_change": 0.235})
+    '23.5 % slower on an equally fast machine (measured +6.6 %, the machine was 13.7 % faster).'
+    """
+    if verdict is None or verdict["reason"] != "EQUAL_MACHINE":
+        return ""
+    judged, measured = verdict["judged_change"], verdict["change"]
+    of_machine = (1.0 + measured) / (1.0 + judged) - 1.0
+    size, size_of_machine = (format_diff(abs(one)).lstrip("+") for one in (judged, of_machine))
+    word, word_of_machine = ("slower" if one > 0 else "faster" for one in (judged, of_machine))
+    return (
+        f"{size} {word} on an equally fast machine (measured {format_diff(measured)}, the machine was "
+        f"{size_of_machine} {word_of_machine})."
+    )
 
 
 class Judgement(Struct, frozen=True):
