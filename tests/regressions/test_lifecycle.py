@@ -342,3 +342,20 @@ def test_faster_machine_ends_no_regression_of_its_operators():
     rows[STEP] = [2400, 2400, 2488, 2488, 2400]
     found = found_in(track_of(rows))
     assert found == [(24, 1, "presence", 3, 3, "recovered", 5), (25, 1, "level", 3, 3, "recovered", 5)]
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"),
+    [
+        ((100, 130), Verdict.INCONCLUSIVE),  # one of two runs of v2 was at 130, as v8 is: mm jumps
+        ((130, 130), Verdict.REGRESSED),  # v2 was slow as a whole, and is over
+        ((100, 115), Verdict.REGRESSED),  # 115 is not where v8 is
+    ],
+)
+def test_operator_that_jumps_is_told_by_the_whole_look_back(second, verdict):
+    # two runs a version: the 8 runs before v8 are those of v4 to v7
+    rows = {MM: [100, 101, *second, *[100, 101] * 5, 130, 131], GELU: [50.0] * 16, STEP: [1000.0] * 16}
+    track = track_of(rows, 1, spread=(1.0,))
+    track.versions[:] = np.arange(16) // 2 + 1
+    *_, last = walk(track, TrackState(3))
+    assert last.judged.verdict[0] == verdict

@@ -222,3 +222,17 @@ def test_a_step_that_a_faster_machine_hid_says_so(store):
     assert re.search(r"16\.\d % slower on an equally fast machine \(measured \+1\.\d %, the machine was 1[23]", words)
     assert "2 % slower than v1" not in found.explanation.headline
     assert "an equally fast machine" in found.overall.set_index("metric").loc["step_ns", "reason"]
+
+
+def test_named_sides_know_what_their_track_knows(store):
+    """One run of v1 has op07 at 1.5 ms, and so have all of v4: against v3 it is no regression, but a jump."""
+    runs(store, "v1", SLOW, count=1)
+    runs(store, "v1", start=1, count=2)
+    for number, changed in ((2, None), (3, None), (4, SLOW)):
+        runs(store, f"v{number}", changed, start=3 * number)
+    judge(store)
+    found = verdicts_of_sides(store, [7, 8, 9], [10, 11, 12])
+    assert (found.base_runs, verdict(found), found.by_series[OF_OP]["reason"]) == (None, "INCONCLUSIVE", "OVERLAP")
+    reverse = verdicts_of_sides(store, [10, 11, 12], [7, 8, 9])
+    assert verdict(reverse) == "INCONCLUSIVE"
+    assert found.by_series.keys() == reverse.by_series.keys(), "of series of both sides alone"

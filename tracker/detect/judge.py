@@ -16,6 +16,7 @@ from tracker.detect.sides import (
     Statistic,
     Window,
     choose_steadiest,
+    jumping,
     lone_outliers,
     mostly_beyond,
     presence_of,
@@ -145,6 +146,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     beside = beside & ~lone_outliers(centred, beside, series.ratio)
     printed, sides = sides_of(medians, base, new), with_noise_of(sides_of(centred, base, new), centred, beside)
     beyond = separated(centred, series, sides, recorded_base, base, new)
+    beyond = without_jumps(beyond, window, centred, series, sides, new)
     if by_calls.any():
         # it was chosen because it varied little, which is partly luck
         sides = replace(sides, variance=np.fmax(sides.variance, LEAST_OF_VARIANCE * printed.variance))
@@ -257,6 +259,23 @@ def separated(logs: F64, series: SeriesTraits, sides: Sides, recorded: Flags, ba
         middle = median(np.where(new, own, np.nan), axis=1)
         near = recorded[rows] & (np.abs(own - middle[:, None]) <= NEAR)
     beyond[rows[near.sum(axis=1) >= LEAST_JUMPS]] = 0
+    return beyond
+
+
+def without_jumps(
+    beyond: I64, window: Window, logs: F64, series: SeriesTraits, sides: Sides, new: Flags
+) -> I64:  # fmt: skip
+    """Return `beyond` with 0 where a series jumps between two levels, as the whole look-back shows: docs/judging.md.
+
+    The step and its parts are told by their causes.
+    """
+    if window.past is None or not (window.past > 0).any():
+        return beyond
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero((beyond != 0) & ~series.of_step & (np.abs(sides.change) >= series.ratio))
+    jumps = rows[jumping(logs[rows], window.past, new, sides.change[rows])] if len(rows) else rows
+    beyond = beyond.copy()
+    beyond[jumps] = 0
     return beyond
 
 

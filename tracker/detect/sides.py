@@ -14,6 +14,7 @@ from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import LEAST_VARIANCE, median
 from tracker.detect.thresholds import Thresholds
 from tracker.profile.arrays import median as strict_median
+from tracker.table import sort_distinct
 
 LEAST_EXACT = 2
 """Runs of a level from which something counts as constant in it."""
@@ -29,6 +30,8 @@ FAR = 5.0
 """Robust deviations of the other runs from which a run is an outlier."""
 NEAR = 0.01
 """A base run that is as near to the new ones, a log, shows the level of the new ones."""
+LEVEL_WIDTH = 4
+"""By so much the distance between two levels is larger than how far a run may be from one that is at it."""
 _DEVIATION = 1.4826
 """Standard deviation of a normal distribution by its median absolute deviation."""
 
@@ -51,7 +54,7 @@ class Window(Struct, frozen=True):
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
     `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
     (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
-    itself.
+    itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known.
     """
 
     logs: F64
@@ -60,6 +63,7 @@ class Window(Struct, frozen=True):
     step: F64
     by_calls: F64 | None = None
     by_calls_shift: F64 | None = None
+    past: I64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """Return the logs, without the common-mode shift in the series that it `moves` (series,)."""
@@ -186,6 +190,30 @@ def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:
         below += np.where(counts, (lower <= value).sum(axis=1), 0)
     some = news > 0
     return np.asarray((some & (above <= allowed)).astype(np.int64) - (some & (below <= allowed) & (above > allowed)))
+
+
+def jumping(logs: F64, past: I64, new: Flags, change: F64) -> Flags:
+    """Return which series jump between two levels: a run of the look-back lies where the new ones are, while another
+    run of its own version does not.
+
+    `past`: as in `Window`. `change` (series,): of the new runs, a log. Where the new ones are is within 1 % of their
+    median, and within a quarter of the change; a run that lies there by less than twice as much is not elsewhere.
+
+    >>> row = np.log([[100.0, 130.0, 100.0, 100.0, 131.0, 130.0]])
+    >>> is_new = np.arange(6) > 3
+    >>> [jumping(row, np.array([*past, 0, 0]), is_new, np.log([1.3])).item() for past in ((1, 1, 2, 2), (1, 2, 3, 3))]
+    [True, False]
+    """
+    middle = median(np.where(new, logs, np.nan), axis=1)[:, None]
+    width = np.maximum(NEAR, np.abs(change) / LEVEL_WIDTH)[:, None]
+    found = np.zeros(len(logs), dtype=bool)
+    with np.errstate(invalid="ignore"):
+        away = np.where(new | (past <= 0), np.nan, np.abs(logs - middle))
+        near, far = away <= width, away >= 2 * width
+    for version in sort_distinct(past[past > 0]).tolist():
+        own = past == version
+        found |= near[:, own].any(axis=1) & far[:, own].any(axis=1)
+    return found
 
 
 def lone_outliers(logs: F64, base: Flags, least: F64) -> Flags:

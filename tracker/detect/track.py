@@ -86,9 +86,11 @@ class Track:
         The common-mode shift rests on the newest 8 of the runs before the version and on its own.
         """
         columns = np.concatenate([before, new])
-        newest = before[self.versions[before] < version]
-        newest = newest[np.argsort(newest)][-limits.window :]
-        return self.part(columns, np.isin(columns, newest), np.isin(columns, new), limits), columns
+        older = np.sort(before[self.versions[before] < version])
+        newest, looked_back = older[-limits.window :], older[-limits.look_back :]
+        window = self.part(columns, np.isin(columns, newest), np.isin(columns, new), limits)
+        past = np.where(np.isin(columns, looked_back), self.versions[columns], 0)
+        return replace(window, past=past), columns
 
     def part(self, columns: I64, before: Flags, new: Flags, limits: Thresholds) -> Window:
         """Return these runs as a window. `before`, `new` (columns,): on which of them the common-mode shift rests."""

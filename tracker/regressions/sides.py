@@ -15,14 +15,24 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
-from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict, judge_version, traits_of
+from tracker.detect import (
+    CHANGES,
+    JudgedSeries,
+    KindCode,
+    Reason,
+    Thresholds,
+    Verdict,
+    Window,
+    judge_version,
+    traits_of,
+)
 from tracker.detect.thresholds import track_limits
-from tracker.detect.track import Track
+from tracker.detect.track import Track, newest
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
-from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track
+from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track, unjudged_track
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
@@ -38,6 +48,9 @@ from tracker.units import format_diff
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
+_BASELINE: Final = 1
+_CANDIDATE: Final = 2
+"""The sides as versions of a track."""
 STEP: Final = ("step", "e2e")
 """Names of the series that are the step: that of the whole capture where no step is marked."""
 MEAN_STEP: Final = "mean step"
@@ -436,17 +449,22 @@ def judge_sides(
     for side, run_ids in of_store.items():
         with side.connect() as connection:
             runs += read_chosen_runs(connection, run_ids)
-    keys, values, calls, by_calls = tabulate_runs(runs)
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
-    traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[len(baseline) :]))
-    versions = np.repeat([1, 2], [len(baseline), len(candidate)])
-    recordings = recordings_of(keys, values, [run.recorded for run in runs])
-    same, lost = alike(keys, recordings, len(runs) - 1), incomplete_cells(keys, recordings)
-    track = Track(values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls)
-    new = versions == 2
-    window, _ = track.window(2, np.flatnonzero(~new), np.flatnonzero(new), limits)
-    judged = judge_version(window, traits, window.recorded & ~new, new, limits=limits)
+    counts = (len(baseline), len(candidate))
+    track, judged, window = _judge_runs(runs, counts, rows)
+    moves = np.isin(judged.verdict, (Verdict.REGRESSED, Verdict.IMPROVED)) & ~track.series.of_step
+    if moves.any():
+        # whether such a series jumps between two levels is what the look-back of the candidate shows
+        with candidate_store.connect() as connection:
+            places = _look_back(connection, [*(baseline if store is candidate_store else ()), *candidate], limits)
+            older = [run_id for run_id in places if run_id not in {*of_store[candidate_store]}]
+            past_runs = read_chosen_runs(connection, older)
+        if places:
+            own = baseline if store is candidate_store else [None] * len(baseline)
+            past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
+            track, judged, window = _judge_runs(runs, counts, rows, past_runs, past)
+    keys, traits, new = track.keys, track.series, track.versions == _CANDIDATE
     verdicts = _list_verdicts(track, judged, keys, limits)
     signs = judged.sign.tolist()
     excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
@@ -476,6 +494,52 @@ def judge_sides(
         history=marks.history,
         marks=marks.marks,
     )
+
+
+def _judge_runs(
+    runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
+    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (),
+) -> tuple[Track, JudgedSeries, Window]:  # fmt: skip
+    """Judge the last runs against the first ones; `counts`: of the baseline, and of the candidate.
+
+    `past_runs`: of the look-back beside them; `past`: of these and of `runs` the version in the look-back, 0 for none.
+    """
+    limits, older = track_limits(rows), len(past_runs)
+    every = [*past_runs, *runs]
+    keys, values, calls, by_calls = tabulate_runs(every)
+    # what neither side has is no row of the comparison
+    there = np.flatnonzero(~np.isnan(values[:, older:]).all(axis=1))
+    keys, values, calls, by_calls = [keys[row] for row in there], values[there], calls[there], by_calls[:, there]
+    traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[counts[0] :]))
+    recordings = recordings_of(keys, values, [run.recorded for run in every])
+    same, lost = alike(keys, recordings, len(every) - 1), incomplete_cells(keys, recordings)
+    versions = np.repeat([0, _BASELINE, _CANDIDATE], [older, *counts])
+    track = Track(
+        values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys
+    )  # fmt: skip
+    base, new = versions == _BASELINE, versions == _CANDIDATE
+    nearest = newest(base[None, :], limits.window)[0]
+    window = track.part(np.arange(len(every)), nearest, new, limits)
+    if len(past):
+        window = replace(window, past=np.array(past, dtype=np.int64))
+    judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
+    return track, judged, window
+
+
+def _look_back(connection: Connection, run_ids: Sequence[int], limits: Thresholds) -> dict[int, int]:
+    """Return the runs that came before the newest version among these, with the place of their version: as many as the
+    judge looks back on. Empty where the runs are of several tracks.
+    """
+    track_keys = stored_tracks.list_tracks(connection, run_ids)
+    if len(track_keys) != 1:
+        return {}
+    track = unjudged_track(connection, track_keys[0])
+    last = max((track.place[run.version_id] for run in track.runs if run.run_id in {*run_ids}), default=0)
+    if last and track.main is not None:
+        base = track.bases[track.order[last - 1]]
+        track, last = track.main, 1 + (base.place if base else 0)
+    older = [run for run in track.runs if track.place[run.version_id] < last]
+    return {run.run_id: track.place[run.version_id] for run in older[-limits.look_back :]}
 
 
 def _list_verdicts(
