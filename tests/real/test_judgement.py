@@ -6,6 +6,8 @@ import pytest
 
 import tracker
 from tests.real import data
+from tests.real.conftest import nightly_versions
+from tracker.regressions.gates import gate_of_findings
 
 LABELS = {
     "v05": {"+aten::native_layer_norm", "+aten::native_layer_norm_backward", "+aten::copy_"},
@@ -59,3 +61,25 @@ def test_repeats_of_one_code_change_nothing(tmp_path):
         found = found_in(store)
         assert sum(map(len, found.values())) <= 2
         assert not any("+step" in names for names in found.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("third_run", ["v08b", "v08", None])
+def test_rewrite_that_is_taken_back_fails_no_gate(third_run):
+    """GELU is written out in v08 and back in v09. `third_run`: the version of the third run of v08, None: left out."""
+    runs = {
+        (version, number): path
+        for version, paths in nightly_versions().items()
+        for number, path in enumerate(paths, 1)
+        if "v05" <= version <= "v09"
+    }
+    with tracker.open_store("sqlite://") as store:
+        for (version, number), path in runs.items():
+            label = third_run if (version, number) == ("v08", 3) else version
+            if label is not None:
+                tracker.ingest([path], version=label, workload="gpt", store=store)
+        assert "v09" not in found_in(store)
+        assert gate_of_findings(tracker.findings(store=store), "new").code == 0
+        recovered = tracker.findings(store=store, states=("recovered",)).findings
+        assert {"step", "peak memory", "compute"} <= {*recovered["name"]}
+        assert {*recovered["ended_version"]} == {"v09"}

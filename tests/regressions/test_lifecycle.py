@@ -14,6 +14,8 @@ from tracker.regressions.judgement import decided_word
 from tracker.regressions.lifecycle import Finding, TrackState, walk
 
 NAN = np.nan
+TANH = ("op", "host_self_ns", "tanh", "", "")
+SUM = ("op", "host_self_ns", "sum", "", "")
 
 
 def of_mm(*levels, runs=3):
@@ -133,6 +135,54 @@ def test_operator_that_was_not_recorded_is_not_gone():
 def test_renamed_operator_comes_and_goes_at_once():
     track = track_of({MM: [100, 100, NAN], GELU: [NAN, NAN, 100], STEP: [1000.0] * 3})
     assert [one[:5] for one in found_in(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]
+
+
+def of_rewrite(gelu, tanh, mm=None):
+    """Findings of a gelu of 40 that is written out with a tanh of 240, beside an operator of 100, in the step of all.
+
+    Name of the operator, then as in `of_mm`.
+    """
+    mm = mm or [100.0] * len(gelu)
+    parts = {GELU: gelu, TANH: tanh, MM: mm, SUM: [620.0] * len(gelu)}
+    step = [float(np.nansum(column)) for column in zip(*parts.values(), strict=True)]
+    names = [key[2] for key in (*parts, STEP)]
+    found = found_in(track_of({**parts, STEP: step}))
+    return [(names[one[0]], *one[1:]) for one in found if names[one[0]] != "step"]
+
+
+def test_operator_that_went_returns_with_the_recovery():
+    # the rewrite lasts for two versions, so that an improvement alone would be accepted
+    assert of_rewrite([40, 40, NAN, NAN, 40, 40], [NAN, NAN, 240, 240, NAN, NAN]) == [
+        ("gelu", -1, "presence", 3, 3, "taken back", 5),
+        ("tanh", 1, "presence", 3, 3, "recovered", 5),
+    ]
+
+
+def test_rewrite_taken_back_in_two_steps_finds_nothing():
+    # v5: half of the layers call gelu again, v6: all of them
+    assert of_rewrite([40, 40, NAN, NAN, 20, 40, 40], [NAN, NAN, 240, 240, 120, NAN, NAN]) == [
+        ("gelu", -1, "presence", 3, 3, "taken back", 5),
+        ("tanh", 1, "presence", 3, 3, "recovered", 6),
+    ]
+
+
+def test_operator_that_returns_while_the_loss_stays_is_a_loss():
+    found = of_rewrite([40, 40, NAN, NAN, 40, 40], [NAN, NAN, 240, 240, 240, 240])
+    assert found[2:] == [("gelu", 1, "presence", 5, 5, "open", 0)]
+
+
+def test_operator_that_got_slower_beside_a_recovery_is_found():
+    found = of_rewrite([40, 40, NAN, NAN, 40], [NAN, NAN, 240, 240, NAN], [100.0, 100, 100, 100, 130])
+    assert found[2:] == [("mm", 1, "level", 5, 5, "open", 0)]
+
+
+def test_operator_that_stays_away_after_the_recovery_is_accepted():
+    # tanh got as fast as the gelu that it stands for
+    found = of_rewrite([40, 40, NAN, NAN, NAN, NAN], [30, 30, 240, 240, 30, 30])
+    assert found == [
+        ("gelu", -1, "presence", 3, 3, "accepted", 6),
+        ("tanh", 1, "level", 3, 3, "recovered", 5),
+    ]
 
 
 def test_two_runs_of_a_new_level_are_judged_by_the_noise_of_both():

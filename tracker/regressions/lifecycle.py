@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -293,10 +293,13 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
     """End the open findings whose series is back, gone, or kept its improvement; `waits` gets what may be back.
 
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
-    errors (at most half of its size); in a version of one run only if the version before was back too.
+    errors (at most half of its size); in a version of one run only if the version before was back too. What a version
+    took away while it became slower on the whole stays open as long as one of its regressions does: both return
+    together.
     """
     single, centred = now.is_single, judged.logs
     versions, count, _ = state.pending()
+    regressed = {one.first_version for one in state.open if one.sign > 0}
     there = ~np.isnan(centred) & now.window.recorded
     for one in state.open:
         row = one.series
@@ -332,7 +335,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             yield one.end(word, versions[-1] if waited else now.version, now.version)
         elif back:
             waits[row] = -one.sign
-        elif one.sign < 0 and one.decided_version < now.version:
+        elif one.sign < 0 and one.decided_version < now.version and (one.faster or one.first_version not in regressed):
             yield one.end("accepted", now.version, now.version)
 
 
@@ -446,16 +449,22 @@ def compare_returned(
 ) -> Iterator[Finding]:
     """Yield findings of series that came back: `level` gets the new level of those that changed.
 
-    A rise that takes back an improvement of a version that was faster on the whole is a regression. What went further
-    than the level it returned to, in the direction of the return, is a change against that level.
+    A rise that takes back an improvement of a version that was faster on the whole is a regression, and one that takes
+    back what stayed open beside a regression, unless the regression returns with it. What went further than the level
+    it returned to, in the direction of the return, is a change against that level.
     """
     if not returned:
         return
     since = min(own[0].ended_version for own in returned.values())
     new = now.since(since)
     whole = judged if not now.is_single else now.judge(now.current, new)
-    faster = {row for row, own in returned.items() if any(one.sign < 0 and one.faster for one in own)}
-    lost = {row for row in faster if whole.sign[row] > 0}
+    gains = [one for own in returned.values() for one in own if one.sign < 0]
+    cost = {first: cost_of_return(state, now, whole, returned, first) for first in {one.first_version for one in gains}}
+    lost = set()
+    for one in gains:
+        is_held = bool(((now.versions > one.decided_version) & (now.versions < one.ended_version)).any())
+        if whole.sign[one.series] > 0 and (one.faster or (is_held and cost[one.first_version] > 0)):
+            lost.add(one.series)
     for row in sorted(lost):
         how = "presence" if whole.verdict[row] == Verdict.ADDED else "level"
         yield state.begin(change_of(now, row, how, returned[row][0].ended_version, whole))
@@ -543,6 +552,20 @@ def returned_level(
         if round(sum(map(abs, since.values())), _DIGITS) < now.limits.gate_net:
             return begun
     return version
+
+
+def cost_of_return(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: Mapping[int, Sequence[Finding]], first: int
+) -> float:
+    """Return what the changes of a version cost of the step, net, of the operators that changed in version `first`.
+
+    `judged`: the runs that decide; `returned`: the findings that are over with them, by series.
+    """
+    own = {one.series for one in state.open if one.first_version == first}
+    over = {row for row, findings in returned.items() if any(one.first_version == first for one in findings)}
+    changed = [row for row in own if judged.sign[row] != 0]
+    rows = [row for row in sorted({*changed, *over}) if now.series.leaf[row]]
+    return float(np.nansum(judged.contribution[rows]))
 
 
 def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> Iterator[Finding]:
