@@ -28,7 +28,7 @@ def test_demo_shows_no_cause_that_is_none(tracker):
     last = next(at for at, line in enumerate(lines) if line.startswith("  = step time") and at > first)
     causes = [re.split("  +", line.strip())[0] for line in lines[first + 1 : last]]
     assert causes == [
-        "aten::gelu_backward, gelu -> mul, add, pow and 8 more", "idle",
+        "aten::gelu_backward, gelu -> mul, add, pow and 3 more", "idle",
         "autograd::engine::evaluate_function: MulBackward0", "103 other operators", "rest (medians of operators)",
     ]  # fmt: skip
     assert [line.count("▲") for line in lines[first + 1 : last]] == [1, 0, 1, 0, 0]

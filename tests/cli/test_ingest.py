@@ -50,7 +50,7 @@ def test_last_line_says_what_a_new_version_means(tracker, db, tmp_path, trace):
     tracker("ingest", trace["v01"].parent, *LABELS, "--db", db)
     last = ending(tracker("ingest", trace["v08"].parent, "--version", "v08", "--db", db).plain.out)
     assert last == (
-        "v08 (3 runs) is 23.8 % slower than v01. 7 new findings.\n"
+        "v08 (3 runs) is 23.8 % slower than v01. 6 new findings.\n"
         "Next:\n  tracker findings --version v08 --workload small_gpt"
     )
 
@@ -258,14 +258,14 @@ def test_ingest_counts_what_its_command_lists(tracker, db, tmp_path):
         return tracker(*words, "--db", db).out.splitlines()[0]
 
     line = again("v01", "v09")
-    assert "18.7 % faster than v08. 7 findings recovered.\nNext:\n  tracker findings --state recovered" in line
-    assert "1 incident, 7 findings (0 new)" in listed(line)
+    assert "18.7 % faster than v08. 6 findings recovered.\nNext:\n  tracker findings --state recovered" in line
+    assert "1 incident, 6 findings (0 new)" in listed(line)
     line = again("v08", "v10")
-    assert ". 7 new findings.\nNext:\n  tracker findings --version v10" in line
-    assert "1 incident, 7 findings (7 new)" in listed(line)
+    assert ". 6 new findings.\nNext:\n  tracker findings --version v10" in line
+    assert "1 incident, 6 findings (6 new)" in listed(line)
     line = again("v01", "v11")
-    assert "7 findings recovered (14 in all).\nNext:\n  tracker findings --state recovered" in line
-    assert "2 incidents, 14 findings (0 new)" in listed(line)
+    assert "6 findings recovered (12 in all).\nNext:\n  tracker findings --state recovered" in line
+    assert "2 incidents, 12 findings (0 new)" in listed(line)
 
 
 def test_the_only_workload_of_a_database_is_the_default(tracker, db, tmp_path, trace):

@@ -8,9 +8,9 @@ from msgspec.structs import astuple
 
 from tests.regressions.tracks import GELU, MM, STEP, track_of
 from tracker.detect import DEFAULTS
-from tracker.regressions.causes import Moved, replacements
 from tracker.regressions.judgement import incidents_of
 from tracker.regressions.lifecycle import TrackState, walk
+from tracker.regressions.replacements import Moved, replacements
 from tracker.regressions.sides import gate_of
 
 

@@ -15,7 +15,8 @@ from tracker.compare import coverage, match
 from tracker.compare.renames import Change, list_changes
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
-from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, REPLACED_BY, Contribution, Rename
+from tracker.regressions.replacements import name_replacement
+from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
@@ -304,7 +305,7 @@ def _make_replacement(
             verdict = "IMPROVED"
     return Contribution(
         "replacement",
-        f"{rename.removed}{REPLACED_BY}{rename.added}".replace(" + ", ", "),
+        name_replacement(rename.removed.split(" + "), rename.added.split(" + ")),
         delta,
         why="replaced" if rename.is_worse or delta < 0 else "renamed or fused",
         baseline_ns=fsum(max(-operator.delta_ns, 0.0) for operator in operators),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import match
-from tracker.regressions.causes import MOVED, Moved, places_of, replacements
-from tracker.results import ADDED, BOTH, REMOVED, TOP_LEVEL, Rename
+from tracker.regressions.replacements import CallingContexts, OperatorChange, Replacement, find_replacements
+from tracker.results import ADDED, BOTH, REMOVED, Rename
 from tracker.store import queries
 from tracker.table import number_distinct_rows
 
@@ -42,7 +42,7 @@ class Change(NamedTuple):
         before, after = self.calls_before, self.calls_after
         if self.status != BOTH or not before or not after:
             return False
-        return abs(after - before) > MOVED * max(before, after)
+        return OperatorChange(self.name, self.before_ns, self.after_ns, before, after).has_moved
 
 
 def list_changes(rows: Columns) -> Iterator[Change]:
@@ -60,28 +60,22 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> t
     An op of which only one side can have recorded anything neither went nor came.
     """
     changed = _find_changed_names(ops)
-    directions = {change.calls_after > change.calls_before for change in changed.values()}
-    if len(directions) < 2:
-        # nothing can have taken the place of anything
+    if not changed:
         return ()
-    places = _find_changed_places(baseline, candidate, changed)
-    # where a source does not say from where it calls, shapes say what takes the place of what
-    shapes = _list_shapes(ops, changed.keys() - places)
-    moved = []
+    shapes = _list_shapes(ops, changed)
+    changes = []
     for name, change in changed.items():
-        moved.append(
-            Moved(
-                name,
-                change.after_ns - change.before_ns,
-                change.calls_after - change.calls_before,
-                " ".join(dict.fromkeys(shapes.get(name, ()))),
-                places.get(name, frozenset()),
-            )
-        )
+        calls = change.calls_before, change.calls_after
+        words = " ".join(dict.fromkeys(shapes.get(name, ())))
+        changes.append(OperatorChange(name, change.before_ns, change.after_ns, *calls, words))
+    contexts = []
+    for side in (baseline, candidate):
+        tree, ops_of_run = _take_first_run(side.query_op_tree()), _take_first_run(side.query(queries.ops))
+        contexts.append(CallingContexts(tree, ops_of_run))
     smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
     renames = []
-    for gone, come in replacements(moved):
-        rename = _make_rename(gone, come)
+    for replacement in find_replacements(changes, *contexts):
+        rename = _make_rename(replacement)
         if min(rename.removed_ns, rename.added_ns) >= smallest:
             renames.append(rename)
     return tuple(sorted(renames, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
@@ -109,50 +103,18 @@ def _list_shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
     return shapes_of_name
 
 
-def _find_changed_places(
-    baseline: LoadedSide, candidate: LoadedSide, changed: Mapping[str, Change]
-) -> dict[str, frozenset[str]]:
-    """Return operator -> where most of its calls changed, by a run of each side; see `places_of`."""
-    tables = []
-    for side in (baseline, candidate):
-        tables.append((_take_first_run(side.query_op_tree()), _take_first_run(side.query(queries.ops))))
-    names_of_both = {*tables[0][0]["name"]} & {*tables[1][0]["name"]}
-    parents = names_of_both - changed.keys()
-    calls_before, calls_after = (places_of(tree, ops, changed.keys(), parents) for tree, ops in tables)
-    places = {}
-    for name, change in changed.items():
-        moved: dict[str, float] = {}
-        _add_calls(moved, calls_before.get(name, {}), -change.calls_before)
-        _add_calls(moved, calls_after.get(name, {}), change.calls_after)
-        if moved:
-            most = max(map(abs, moved.values()))
-            places[name] = frozenset(place for place, calls in moved.items() if abs(calls) >= most / 2)
-    return places
-
-
 def _take_first_run(table: Columns) -> Columns:
     runs = table.integers("run_id")
     return table.taken(runs == runs.min()) if len(table) else table
 
 
-def _add_calls(growing_calls: dict[str, float], calls_of_place: Mapping[str, float], calls: float) -> None:
-    """Share out `calls` over the places from which a run makes them."""
-    total = sum(calls_of_place.values())
-    for place, count in calls_of_place.items():
-        share = count / total if total else 0.0
-        growing_calls[place] = growing_calls.get(place, 0.0) + calls * share
-
-
-def _make_rename(gone: list[Moved], come: list[Moved]) -> Rename:
-    gone, come = (sorted(side, key=lambda op: -abs(op.change)) for side in (gone, come))
-    removed_ns = sum(max(-op.change, 0.0) for op in gone)
-    added_ns = sum(max(op.change, 0.0) for op in come)
-    shared_places = frozenset.intersection(*(op.places for op in (*gone, *come)))
-    place = min(shared_places or gone[0].places, default=TOP_LEVEL)
+def _make_rename(replacement: Replacement) -> Rename:
+    removed_ns = sum(max(op.before_ns - op.after_ns, 0.0) for op in replacement.gone)
+    added_ns = sum(max(op.after_ns - op.before_ns, 0.0) for op in replacement.come)
     return Rename(
-        removed=" + ".join(op.name for op in gone),
-        added=" + ".join(op.name for op in come),
-        parent=TOP_LEVEL if place.startswith(TOP_LEVEL) else place,
+        removed=" + ".join(op.name for op in replacement.gone),
+        added=" + ".join(op.name for op in replacement.come),
+        parent=replacement.parent,
         removed_ns=removed_ns,
         added_ns=added_ns,
         is_worse=added_ns - removed_ns > _WORSE * removed_ns,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Final
 
-from msgspec import Struct
-
-from tracker.columns import Columns
 from tracker.detect import DEFAULTS
 from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.regressions.replacements import CallingContexts, OperatorChange, Replacement, find_replacements, main_names
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.schema.series import IDLE_SERIES, KINDS
@@ -29,24 +28,13 @@ _ALIKE: Final = 0.6
 _NEW_SHAPES: Final = 0.5
 """Part of the change of an operator that new shapes of it must make to be its cause."""
 
+_NAMESPACE: Final = re.compile(r"\b\w+::")
+_BACKWARD: Final = re.compile(r"_?[Bb]ackwards?\d*$")
 _COUNTED: Final = frozenset(kind.word for kind in KINDS if kind.is_called)
 _OF_RUN: Final = {
     "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
     "exposed communication": "communication",
 }  # fmt: skip
-_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
-_MOVERS: Final = frozenset({
-    "alias", "as_strided", "cat", "chunk", "clone", "contiguous", "copy", "copys", "detach", "empty", "empty_like",
-    "empty_strided", "expand", "fill", "narrow", "npu_dtype_cast", "npu_format_cast", "ones", "ones_like", "permute",
-    "repeat", "reshape", "reshape_alias", "resize", "select", "slice", "split", "squeeze", "stack", "t", "to",
-    "to_copy", "transpose", "unbind", "unsafe_split", "unsafe_view", "unsqueeze", "view", "zero", "zeros", "zeros_like",
-})  # fmt: skip
-"""Operators that move, view or fill tensors, in lower case without underscores around them: they come with others that
-compute, and take the place of none.
-"""
-_NODE: Final = re.compile(r"backwards?\d*$")
-MOVED: Final = 0.02
-"""Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 
 
 def cause_words(before: float, after: float, calls_before: float, calls_after: float) -> tuple[str, float, float]:
@@ -99,35 +87,56 @@ def mark_cause(row: Row) -> None:
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 
-def mark_renamed(rows: Sequence[Row]) -> None:
-    """Mark series that came with a version while others of the same time went: one work under other names.
+def find_renamed(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Return what may be one operator or kernel under another name: what came with a version, and what went with it.
 
-    Their state is `renamed` where a name alone changed.
-
-    First one by one, alike in name; then all that is left of a kind together, where its sums agree: a fusion.
+    Both are alike in name, without namespaces, are called as often, and take about as long.
     """
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    pairs = []
+    for added, removed in _list_presences(rows):
+        for came in added:
+            alike = [(_likeness(came, went), went) for went in removed]
+            likeness, went = max(alike, key=lambda pair: pair[0], default=(0.0, None))
+            if went is not None and likeness > 0:
+                pairs.append((came, went))
+                removed.remove(went)
+    return pairs
+
+
+def mark_renamed(rows: Sequence[Row], pairs: Iterable[tuple[Row, Row]]) -> None:
+    """Mark the `pairs` of `find_renamed`, but for those that are a part of what replaced what, with others.
+
+    Their state is `renamed` where a name alone changed. Where all that is left of a kind sums up to the same time, it
+    was renamed or fused.
+    """
+    members = Counter(row["replaced"]["head"] for row in rows if row["replaced"])
+    for came, went in pairs:
+        heads = {row["replaced"]["head"] for row in (came, went) if row["replaced"]}
+        if any(members[head] > len((came, went)) for head in heads):
+            continue
+        came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
+        if _is_as_long(came["delta"], -went["delta"]):
+            # nothing got slower or faster: an incident would be noise
+            for row in (came, went):
+                if row["state"] in CONFIRMED_STATES:
+                    row |= {"state": "renamed", "is_new": False}
+    for added, removed in _list_presences(rows):
+        left = [row for row in (*added, *removed) if not row["replaced"] and not row["cause"].startswith("renamed")]
+        gains = [row["delta"] for row in left if row["delta"] > 0]
+        losses = [-row["delta"] for row in left if row["delta"] < 0]
+        if gains and losses and _equal(sum(gains), sum(losses)):
+            for row in left:
+                row["cause"] = "renamed or fused"
+
+
+def _list_presences(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
+    """Yield what came and what went, of each incident and kind."""
+    groups: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = {}
     for row in rows:
         if row["change"] == "presence" and row["incident_id"] is not None and row["kind"] in _COUNTED:
-            groups.setdefault((row["incident_id"], row["kind"]), []).append(row)
-    for own in groups.values():
-        added = [row for row in own if row["direction"] == "regression"]
-        removed = [row for row in own if row["direction"] == "improvement"]
-        for came in list(added):
-            same = [(alike, row) for row in removed if (alike := _same_work(came, row))]
-            went = max(same, key=lambda pair: pair[0])[1] if same else None
-            if went is not None:
-                came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
-                if _is_as_long(came["delta"], -went["delta"]):
-                    # nothing got slower or faster: an incident would be noise
-                    for row in (came, went):
-                        if row["state"] in CONFIRMED_STATES:
-                            row |= {"state": "renamed", "is_new": False}
-                added.remove(came)
-                removed.remove(went)
-        if added and removed and _equal(sum(row["delta"] for row in added), -sum(row["delta"] for row in removed)):
-            for row in (*added, *removed):
-                row["cause"] = "renamed or fused"
+            added, removed = groups.setdefault((row["incident_id"], row["kind"]), ([], []))
+            (added if row["direction"] == "regression" else removed).append(row)
+    yield from groups.values()
 
 
 def mark_new_shapes(rows: Sequence[Row]) -> None:
@@ -147,11 +156,31 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
         row["cause"] = came if row["direction"] == "regression" else "shapes gone"
 
 
-def _same_work(came: Row, went: Row) -> float:
-    """Return how alike two operators are in name, 0 where they do not look like one that was renamed."""
-    short, long = sorted((came["name"], went["name"]), key=len)
-    alike = SequenceMatcher(None, came["name"], went["name"]).ratio()
-    return alike if (short in long or alike >= _ALIKE) and _equal(came["delta"], -went["delta"]) else 0.0
+def _likeness(came: Row, went: Row) -> float:
+    """Return how alike two operators are in name, 0 where they do not look like one that was renamed.
+
+    A namespace and the word backward say nothing of what an operator computes: many share them.
+    """
+    (new_name, is_new_backward), (old_name, is_old_backward) = _core_name(came["name"]), _core_name(went["name"])
+    calls = came["candidate_calls"] or 0.0, went["baseline_calls"] or 0.0
+    if is_new_backward != is_old_backward or not _equal(*calls) or not _equal(came["delta"], -went["delta"]):
+        return 0.0
+    short, long = sorted((new_name, old_name), key=len)
+    alike = SequenceMatcher(None, new_name, old_name).ratio()
+    return alike if short in long or alike >= _ALIKE else 0.0
+
+
+def _core_name(name: str) -> tuple[str, bool]:
+    """Return the name of an operator or kernel without its namespaces, and whether it belongs to a backward pass.
+
+    >>> _core_name("aten::gelu_backward"), _core_name("autograd::engine::evaluate_function: MulBackward0")
+    (('gelu', True), ('Mul', True))
+    >>> _core_name("void at::native::fill<at::half>(float*)")
+    ('void fill<half>(float*)', False)
+    """
+    plain = _NAMESPACE.sub("", name).rpartition(": ")[2]
+    core = _BACKWARD.sub("", plain)
+    return core, core != plain
 
 
 def _is_as_long(one: float, other: float) -> bool:
@@ -161,63 +190,6 @@ def _is_as_long(one: float, other: float) -> bool:
 
 def _equal(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME_TIME * max(abs(one), abs(other))
-
-
-class Moved(Struct, frozen=True):
-    """An operator whose calls rose or fell, or that came or went: its change (ns per step), the calls per step that it
-    gained, its shapes, and the parents and modules that call it.
-    """
-
-    name: str
-    change: float
-    calls: float
-    shapes: str = ""
-    places: frozenset[str] = frozenset()
-
-
-def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
-    """Return operators that lost calls, and those that gained them in their place.
-
-    Those in one place belong together, a parent or module that both have, where the calls that one gained are those
-    that the other lost, or a multiple of them; and those of the same shapes, with as many gained as lost. Operators
-    that only move data replace nothing, and nothing replaces them.
-    """
-    group = {one.name: one.name for one in moved}
-    for at, one in enumerate(moved):
-        for other in moved[at + 1 :]:
-            is_swap = one.calls == -other.calls and bool(one.shapes) and one.shapes == other.shapes
-            if is_swap or (one.places & other.places and _are_multiples(one.calls, other.calls)):
-                target, source = group[one.name], group[other.name]
-                group = {name: target if own == source else own for name, own in group.items()}
-    found = []
-    for own in dict.fromkeys(group[one.name] for one in moved if one.calls < 0):
-        together = [one for one in moved if group[one.name] == own]
-        gone = [one for one in together if one.calls < 0]
-        come = [one for one in together if one.calls > 0]
-        if all(any(not _is_mover(one.name) for one in side) for side in (gone, come)):
-            found.append((gone, come))
-    return found
-
-
-def _are_multiples(one: float, other: float) -> bool:
-    """Return whether two numbers of calls are whole multiples of each other, whatever their signs.
-
-    >>> _are_multiples(-12, 24), _are_multiples(-12, 12.1), _are_multiples(-12, 18)
-    (True, True, False)
-    """
-    small, large = sorted((abs(one), abs(other)))
-    ratio = large / small
-    return abs(ratio - round(ratio)) <= MOVED * ratio
-
-
-def _is_mover(name: str) -> bool:
-    """Return whether an operator, or a node of autograd, only moves, views or fills tensors.
-
-    >>> _is_mover("aten::copy_"), _is_mover("autograd::engine::evaluate_function: ViewBackward0"), _is_mover("aten::mm")
-    (True, True, False)
-    """
-    plain = _NODE.sub("", name.rpartition(":")[2].strip().lower()).strip("_")
-    return plain in _MOVERS
 
 
 def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int], *, with_invalid: bool = False) -> None:
@@ -230,51 +202,48 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int],
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
         row["replaced"] = None
-        before, after = _calls(row)
-        has_moved = abs(after - before) > MOVED * max(before, after)
         counts = with_invalid or row["state"] != "invalid"
-        if has_moved and counts and row["incident_id"] in incidents and row["kind"] == "op_name":
+        if counts and row["incident_id"] in incidents and row["kind"] == "op_name" and _change_of(row).has_moved:
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
     for moved in groups.values():
-        if len({_calls(row)[1] > _calls(row)[0] for row in moved.values()}) < 2:
+        changes = [_change_of(row) for row in moved.values()]
+        if len({change.calls_after > change.calls_before for change in changes}) < 2:
             continue
         first = next(iter(moved.values()))
-        sides = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
-        trees = [queries.op_tree(store, [run_id]) for run_id in sides]
-        both = set.intersection(*({*tree["name"]} if len(tree) else set() for tree in trees))
-        where: dict[str, set[str]] = {name: set() for name in moved}
-        for run_id, tree in zip(sides, trees, strict=True):
-            ops = queries.ops(store, [run_id])
-            for name, places in places_of(tree, ops, moved.keys(), both - moved.keys()).items():
-                where[name].update(places)
-        changed = [
-            Moved(name, row["delta"], _calls(row)[1] - _calls(row)[0], places=frozenset(where[name]))
-            for name, row in moved.items()
-        ]
-        for pair in replacements(changed):
-            gone, come = (
-                sorted((moved[one.name] for one in side), key=lambda row: (-abs(row["delta"]), row["name"]))
-                for side in pair
-            )
-            together = [*gone, *come]
-            shared = set.intersection(*(where[row["name"]] for row in together))
-            parents = [place for place in sorted(shared) if not place.startswith(TOP_LEVEL)]
-            gone_names, come_names = (some_of([row["name"] for row in side]) for side in (gone, come))
-            before = -sum(min(row["delta"], 0.0) for row in together)
-            after = sum(max(row["delta"], 0.0) for row in together)
-            whole = {
-                "name": f"{gone_names}{REPLACED_BY}{come_names}", "input_shapes": "", "change": "level",
-                "ratio": after / before - 1 if before else None, "baseline_value": before, "candidate_value": after,
-                "contribution": sum(row["contribution"] for row in together), "delta": after - before,
-                "verdict": "REGRESSED" if after > before else "IMPROVED",
-                "cause": f"replaced under {parents[0]}" if parents else "replaced",
-                **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
-            }  # fmt: skip
-            head = (come if sum(row["delta"] for row in together) > 0 else gone)[0]["finding_id"]
-            for row in together:
-                row["replaced"] = {"head": head, "whole": whole}
-                if not str(row["cause"]).startswith("renamed"):
-                    row["cause"] = f"replaced by {come_names}" if row in gone else f"replaces {gone_names}"
+        run_ids = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
+        if len(run_ids) < 2:
+            continue
+        contexts = [CallingContexts(queries.op_tree(store, [run]), queries.ops(store, [run])) for run in run_ids]
+        for replacement in find_replacements(changes, *contexts):
+            _mark_replacement(replacement, moved)
+
+
+def _mark_replacement(replacement: Replacement, moved: Mapping[str, Row]) -> None:
+    """Give the findings of a replacement what stands for all of them, and their causes."""
+    gone, come = ([moved[one.name] for one in side] for side in (replacement.gone, replacement.come))
+    gone_names, come_names = (some_of(main_names([row["name"] for row in side])) for side in (gone, come))
+    before, after = replacement.removed_ns, replacement.added_ns
+    has_parent = replacement.parent != TOP_LEVEL
+    whole = {
+        "name": f"{gone_names}{REPLACED_BY}{come_names}", "input_shapes": "", "change": "level",
+        "ratio": after / before - 1 if before else None, "baseline_value": before, "candidate_value": after,
+        "contribution": sum(row["contribution"] for row in (*gone, *come)), "delta": after - before,
+        "verdict": "REGRESSED" if after > before else "IMPROVED",
+        "cause": f"replaced under {replacement.parent}" if has_parent else "replaced",
+        **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
+    }  # fmt: skip
+    head = (come if after > before else gone)[0]["finding_id"]
+    for row in (*gone, *come):
+        row["replaced"] = {"head": head, "whole": whole}
+        row["cause"] = f"replaced by {come_names}" if row in gone else f"replaces {gone_names}"
+
+
+def _change_of(row: Row) -> OperatorChange:
+    """Return the change of a finding of an operator, by name."""
+    calls_before, calls_after = row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
+    return OperatorChange(
+        row["name"], row["baseline_value"] or 0.0, row["candidate_value"] or 0.0, calls_before, calls_after
+    )
 
 
 def as_one(row: Row) -> Row:
@@ -289,52 +258,6 @@ def net_contribution(row: Row) -> float:
     if of is None:
         return row["contribution"] or 0.0
     return float(of["whole"]["contribution"]) if of["head"] == row["finding_id"] else 0.0
-
-
-def _calls(row: Row) -> tuple[float, float]:
-    return row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
-
-
-def places_of(
-    tree: Columns, ops: Columns, names: Collection[str], parents: Collection[str]
-) -> dict[str, dict[str, float]]:
-    """Return, per operator, where a run calls it from, and how often: the nearest operator above that is one of
-    `parents`, else its module, else the top level with the tensors that come in there: the shapes of the outermost
-    operator above it that has any. `tree`, `ops`: of `queries.op_tree` and `ops`.
-    """
-    found: dict[str, dict[str, float]] = {}
-    modules: dict[str, set[str]] = {}
-    for name, module in ops.rows("name", "module"):
-        if name in names and module:
-            modules.setdefault(name, set()).add(module)
-    rows = list(tree.rows("rank", "name", "parent", "input_shapes", "calls")) if len(tree) else []
-    # most rows are only passed on the way up, so that all that is kept of them is where they stand
-    row_of_node = dict(zip(tree.rows("rank", "node"), range(len(rows)), strict=True)) if rows else {}
-    for rank, name, parent, shapes, calls in rows:
-        if name not in names:
-            continue
-        above, outermost = row_of_node.get((rank, parent)), shapes
-        while above is not None and rows[above][1] not in parents:
-            _, _, parent_above, shapes_above, _ = rows[above]
-            outermost = shapes_above if _SHAPE.search(shapes_above) else outermost
-            above = row_of_node.get((rank, parent_above))
-        top = modules.get(name) or {f"{TOP_LEVEL} {text}" for text in _tensors(outermost)}
-        for place in top if above is None else {rows[above][1]}:
-            own = found.setdefault(name, {})
-            own[place] = own.get(place, 0.0) + (calls or 0.0)
-    for name in modules.keys() - found.keys():
-        found[name] = dict.fromkeys(modules[name], 1.0)
-    return found
-
-
-def _tensors(shapes: str) -> list[str]:
-    """Return the shapes of the tensors among inputs, without scalars and vectors where there are others.
-
-    >>> _tensors("[[8,96,768],[768],[]]"), _tensors("[[2],[]]")
-    (['8,96,768'], ['2'])
-    """
-    found = _SHAPE.findall(shapes)
-    return [text for text in found if "," in text] or found[:1]
 
 
 def changed_between(store: Store, incident: Row) -> list[Row]:

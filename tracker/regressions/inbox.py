@@ -178,10 +178,12 @@ def found_rows(
         delta = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
         row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
-    causes.mark_renamed(rows)
-    add_current(store, rows, tracks)
     shown = [row for row in rows if (wanted(row) if wanted else finding_ids is not None or is_wanted(row, options))]
-    causes.mark_replaced(store, rows, {row["incident_id"] for row in shown}, with_invalid=with_invalid)
+    renamed = causes.find_renamed(rows)
+    looked_at = {row["incident_id"] for row in (*shown, *(came for came, _ in renamed))}
+    causes.mark_replaced(store, rows, looked_at, with_invalid=with_invalid)
+    causes.mark_renamed(rows, renamed)
+    add_current(store, rows, tracks)
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
@@ -431,13 +433,14 @@ def direction_of(own: Sequence[Row]) -> str:
     """Return what a version did to the step on the whole: what its own finding says.
 
     Where it has none, the net of its operators decides, as long as nothing else got worse; else it is a regression
-    where anything did.
+    where anything did. What came in the place of others counts as they do, with what it allocates.
     """
     whole = {row["direction"] for row in own if row["kind"] == "run" and row["name"] in STEP}
     if whole:
         return "regression" if "regression" in whole else "improvement"
-    worse = [row for row in own if row["direction"] == "regression"]
-    if not worse or len(worse) == len(own):
+    replaced = {row["name"] for row in own if row["replaced"] and row["replaced"]["whole"]["delta"] <= 0}
+    worse = [row for row in own if row["direction"] == "regression" and row["name"] not in replaced]
+    if not worse or all(row["direction"] == "regression" for row in own):
         return "regression" if worse else "improvement"
     net = sum(row["contribution"] for row in own if row["is_leaf"])
     is_time = all(row["unit"] == "ns" and row["kind"] != "run" for row in worse)
