@@ -12,7 +12,7 @@ from tests.regressions import made
 from tracker.regressions.judgement import tracks_of, update
 from tracker.store import open_store
 
-PARTS = ("operators", "new", "gone", "machine", "other_operators", "beside")
+PARTS = ("operators", "new", "gone", "machine", "other_operators", "earlier", "beside")
 
 
 @pytest.fixture

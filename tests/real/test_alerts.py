@@ -92,7 +92,7 @@ def test_each_change_of_the_step_adds_up(heard):
         (incident,) = message.incidents
         parts = (
             incident.operators_ns, incident.new_ns, incident.gone_ns, incident.machine_ns,
-            incident.other_operators_ns, incident.beside_ns,
+            incident.other_operators_ns, incident.earlier_ns, incident.beside_ns,
         )  # fmt: skip
         assert sum(part or 0.0 for part in parts) == pytest.approx(incident.step_delta_ns, abs=1.0)
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
+from tracker.compare.overall import PARTS, step_numbers
 from tracker.compare.renames import Change, list_changes
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
@@ -20,12 +21,11 @@ from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Re
 from tracker.results.verdicts import CHANGED
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
-from tracker.units import format_diff
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tracker.compare.side import LoadedSide
+    from tracker.compare.side import LoadedSide, OwnRows
     from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Part
 
@@ -36,7 +36,7 @@ _LEAST_SHARE: Final = 0.02
 _BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
 """Categories of device work that have a part of the step of their own."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
-_EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns")
+_EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns", "earlier_ns")
 """Parts that operators explain, or that are computed once more from all rows."""
 _HIDDEN: Final = {
     "exposed_communication_ns": "not hidden by compute",
@@ -46,6 +46,7 @@ _HIDDEN: Final = {
 _WHY_ON_HOST: Final = _HIDDEN | {"idle_ns": "no operator runs"}
 _WHY_ON_DEVICE: Final = _HIDDEN | {"idle_ns": "nothing runs on the device"}
 """Part of the step -> what it means that it takes longer."""
+_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 _PLURALS: Final = {"kernel": "kernels", "category": "kinds of work"}
 
 Sides = tuple["LoadedSide", "LoadedSide"]
@@ -59,6 +60,7 @@ def list_contributions(
     renames: Sequence[Rename],
     findings: Sequence[Cause],
     judged: Judged,
+    own: OwnRows | None = None,
 ) -> tuple[Contribution, ...]:
     """Return what carries the change of a step; the `delta_ns` of all rows sum to `delta_ns` exactly.
 
@@ -69,13 +71,14 @@ def list_contributions(
     kernels where no operators are known; kinds of work where the devices differ.
 
     `tables`: overall, ops (all of them) and kernels of the Diff, and idle.
-    `parts`: of the step; `delta_ns`: by how much it changed.
+    `parts`: of the step; `delta_ns`: by how much it changed. `own`: where rows are of other runs than the step; by how
+    much they were longer or shorter in the runs of the step is a row of its own.
     """
     finding_of_name = {finding.name: finding for finding in findings}
     causes = []
     for cause in _list_causes(sides, tables, renames, finding_of_name):
         if cause.delta_ns:
-            causes.append(_add_share(_explain_sign(cause, judged), delta_ns))
+            causes.append(_add_share(cause, delta_ns))
     causes.sort(key=_by_size)
     named, others = _choose_named(causes)
     rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_size)
@@ -86,10 +89,26 @@ def list_contributions(
         rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     if delta_ns is None:
         return tuple(rows)
+    if own is not None and own.versions:
+        rows += _list_earlier(sides, own, parts, causes)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     if abs(rest) >= 1:
         rows.append(Contribution("rest", "", rest))
     return tuple(_add_share(row, delta_ns) for row in rows)
+
+
+def _list_earlier(
+    sides: Sides, own: OwnRows, parts: Sequence[Part], causes: Sequence[Contribution]
+) -> list[Contribution]:
+    """Return by how much the rows would have changed by more in the runs of the step: what had changed before."""
+    in_step = [cause.delta_ns for cause in _list_causes(sides, own.in_step, (), {})]
+    numbers = step_numbers(sides[0])
+    of_parts = []
+    for part in parts:
+        if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
+            of_parts.append(part.baseline_ns - numbers[part.name])
+    delta = fsum([*in_step, *(-cause.delta_ns for cause in causes), *of_parts])
+    return [Contribution("earlier", ", ".join(own.versions), delta)] if abs(delta) >= 1 else []
 
 
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
@@ -188,7 +207,7 @@ def _list_causes(
     moved = np.abs(np.nan_to_num(ops["delta_ns"]))
     if moved[is_real].sum() < moved[~is_real].sum() and len(tables["kernels"]):
         return _list_kernels(tables["kernels"])
-    return _list_operators(sides, ops, renames, finding_of_name)
+    return _list_operators(sides, tables, renames, finding_of_name)
 
 
 def _list_categories(overall: Columns) -> list[Contribution]:
@@ -211,27 +230,30 @@ def _list_kernels(kernels: Columns) -> list[Contribution]:
 
 
 def _list_operators(
-    sides: Sides, ops: Columns, renames: Sequence[Rename], finding_of_name: Mapping[str, Cause]
+    sides: Sides, tables: Mapping[str, Columns], renames: Sequence[Rename], finding_of_name: Mapping[str, Cause]
 ) -> list[Contribution]:
     """Return operators without what they have in collectives and copies, for these are parts of the step of their
     own.
     """
+    ops, names = tables["ops"], tables["names"]
     beside: dict[str, tuple[float, float]] = {}
     if any(side.side.timeline == "device" for side in sides):
         before, after = (_sum_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
-        ops = ops.taken(~is_among(ops["name"], _find_host_collectives(sides)))
+        names = names.taken(~is_among(names["name"], _find_host_collectives(sides)))
     operators = {}
-    for change in list_changes(ops):
+    for change in list_changes(names):
         beside_before, beside_after = beside.get(change.name, (0.0, 0.0))
         compute = change._replace(
             before_ns=max(change.before_ns - beside_before, 0.0), after_ns=max(change.after_ns - beside_after, 0.0)
         )
         operators[change.name] = _make_contribution("operator", compute)
     main_shapes = _find_main_shapes(ops, operators)
+    others_of = _find_other_shapes(ops, finding_of_name)
     contributions = []
-    for rename in renames:
+    for every in renames:
+        rename = _keep_found(every, finding_of_name)
         replaced = [operators[name] for name in dict.fromkeys(rename.names) if name in operators]
         if len(replaced) > 1:
             contributions.append(_make_replacement(rename, replaced, finding_of_name))
@@ -242,51 +264,57 @@ def _list_operators(
         if finding is None:
             contributions.append(replace(operator, input_shapes=main_shapes.get(name, "")))
         elif finding.kind == "op" and name not in beside:
-            contributions += _split_shape_from_others(operator, finding)
+            contributions += _split_shape_from_others(operator, finding, others_of[name])
         else:
             contributions.append(replace(operator, verdict=finding.verdict))
     return contributions
 
 
-def _split_shape_from_others(operator: Contribution, finding: Cause) -> list[Contribution]:
+def _find_other_shapes(ops: Columns, finding_of_name: Mapping[str, Cause]) -> dict[str, Change]:
+    """Return of each operator of which one shape is a finding the sum of its other shapes."""
+    shape_of_name = {name: finding.input_shapes for name, finding in finding_of_name.items() if finding.kind == "op"}
+    numbers_of_name = dict.fromkeys(shape_of_name, (0.0, 0.0, 0.0, 0.0))
+    for name, shapes, *numbers in ops.rows("name", "input_shapes", *_NUMBERS):
+        if name in shape_of_name and shapes != shape_of_name[name]:
+            before, after, calls_before, calls_after = (number or 0.0 for number in numbers)
+            sums = numbers_of_name[name]
+            numbers_of_name[name] = (
+                sums[0] + before, sums[1] + after, sums[2] + calls_before, sums[3] + calls_after
+            )  # fmt: skip
+    return {name: Change(name, BOTH, *numbers) for name, numbers in numbers_of_name.items()}
+
+
+def _split_shape_from_others(operator: Contribution, finding: Cause, others: Change) -> list[Contribution]:
     """Return the shape of an operator that is a finding, and all its other shapes together where it has any."""
-    before, after = finding.baseline_ns or 0.0, finding.candidate_ns or 0.0
-    calls_before, calls_after = finding.baseline_calls or 0.0, finding.candidate_calls or 0.0
     status = finding.status if finding.status in (ADDED, REMOVED) else BOTH
-    shape = Change(operator.name, status, before, after, calls_before, calls_after)
+    shape = Change(
+        operator.name,
+        status,
+        finding.baseline_ns or 0.0,
+        finding.candidate_ns or 0.0,
+        finding.baseline_calls or 0.0,
+        finding.candidate_calls or 0.0,
+    )
     contribution = _make_contribution(operator.kind, shape)
     contributions = [replace(contribution, input_shapes=finding.input_shapes, verdict=finding.verdict)]
-
-    others = Change(
-        operator.name,
-        BOTH,
-        (operator.baseline_ns or 0.0) - before,
-        (operator.candidate_ns or 0.0) - after,
-        (operator.baseline_calls or 0.0) - calls_before,
-        (operator.candidate_calls or 0.0) - calls_after,
-    )
     # less than a nanosecond is what the sums were rounded by
     if abs(others.before_ns) >= 1 or abs(others.after_ns) >= 1:
         contributions.append(replace(_make_contribution(operator.kind, others), input_shapes=OTHER_SHAPES))
     return contributions
 
 
-def _explain_sign(cause: Contribution, judged: Judged) -> Contribution:
-    """Return a cause that says why, where its change has another sign than its verdict."""
-    if cause.verdict == "IMPROVED":
-        word, sign = "faster", -1.0
-    elif cause.verdict == "REGRESSED":
-        word, sign = "slower", 1.0
-    else:
-        return cause
-    if cause.delta_ns * sign >= 0:
-        return cause
-    row = judged.find_shapes(cause.name, cause.input_shapes)
-    if row is None or not judged.base_runs or np.isnan(row["judged_change"]):
-        return cause
-    # the level of this operator began with another version than that of the step, whose runs are the baseline
-    size = format_diff(abs(row["judged_change"])).lstrip("+")
-    return replace(cause, why=f"{word} than its own level by {size}")
+def _keep_found(rename: Rename, finding_of_name: Mapping[str, Cause]) -> Rename:
+    """Return a replacement of those of its operators that are findings, as `findings` has it, where some that went and
+    some that came are; else as it is. What came with them and costs next to nothing is no part of the finding.
+    """
+    sides = []
+    for names in (rename.removed, rename.added):
+        found = [finding_of_name[name] for name in names.split(" + ") if name in finding_of_name]
+        sides.append([finding.name for finding in found if finding.kind == "name" and finding.verdict in CHANGED])
+    if not all(sides):
+        return rename
+    removed, added = (" + ".join(names) for names in sides)
+    return replace(rename, removed=removed, added=added)
 
 
 def _make_replacement(

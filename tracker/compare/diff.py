@@ -23,14 +23,18 @@ from tracker.compare import (
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.comparable import compare_recordings
 from tracker.compare.filters import check_exchange, check_named
-from tracker.compare.loading import load_all
+from tracker.compare.loading import load_all, load_own_runs
 from tracker.compare.notes import notes_on_comparison
+from tracker.compare.own_runs import OwnRuns
 from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
+from tracker.compare.side import OwnRows
 from tracker.errors import UsageError
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.diff import DiffSamples
+from tracker.schema.series import IDLE_SERIES, RUN, key_of_run
+from tracker.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,30 +87,35 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps)
         recorded, options = compare_recordings(left, right, options)
         found = recorded.operators(operators.compare(left, right, options))
+        judged = verdicts.judge(left, right, options, recorded, found, is_level=pair.is_level)
+        own = _find_own_rows(left, right, options, judged, found)
+        rows_of = left if own is None else own.side
+        if own is not None:
+            found = recorded.operators(operators.compare(rows_of, right, options))
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
             unfiltered = replace(options, op=None, module=None, minimum_ns=None)
             everything = compare_table(sections.MODULES, left, right, unfiltered)
             check_named("module", options.module, everything.listed("module"), (left, right))
         check_exchange(options, (left, right))
-        allocated, allocated_details = memory.compare_allocations(left, right, options)
+        allocated, allocated_details = memory.compare_allocations(rows_of, right, options)
+        at_peak = _of_peak(left, own)
         measured = kernels.measure_kernels(left, right)
-        matched = {one.table: compare_table(one, left, right, options) for one in sections.MATCHED_TABLES}
+        matched = {one.table: compare_table(one, rows_of, right, options) for one in sections.MATCHED_TABLES}
         matched["kernels"], kernel_metrics = kernels.add_metrics(measured, matched["kernels"])
-        judged = verdicts.judge(left, right, options, recorded, found)
         made = {
             **matched,
             "environment": environment.compare(left, right),
-            "overall": overall.compare_overall(left, right),
+            "overall": overall.compare_overall(left, right, rows_of),
             "ops": found.ops,
             "op_details": found.details,
             "kernel_metrics": kernel_metrics,
             "communication_links": collectives.compare_links(left, right, options),
             "memory": allocated,
             "memory_details": allocated_details,
-            "memory_peak": memory.compare_owners(left, right, options),
-            "memory_peak_totals": memory.compare_totals(left, right),
-            "memory_blocks": memory.compare_blocks(left, right, options, allocated),
+            "memory_peak": memory.compare_owners(at_peak, right, options),
+            "memory_peak_totals": memory.compare_totals(at_peak, right),
+            "memory_blocks": memory.compare_blocks(at_peak, right, options, allocated),
             "counters": counters.compare(left, right),
         }
         tables = {name: made[name] for name in DIFF_COLUMNS}
@@ -115,29 +124,80 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
             tables={name: judged.add_verdicts(name, recorded.marked(name, table)) for name, table in tables.items()},
-            explanation=explain.explain(left, right, found, measured, options, judged, recorded, tables),
+            explanation=explain.explain((left, right), found, measured, options, judged, recorded, tables, own),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
             tree_table=recorded.tree(tree_tables.compare_trees(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
             samples=DiffSamples(
-                overall=overall.overall_of_runs(left, right),
+                overall=overall.overall_of_runs(left, right, rows_of),
                 keys=found.keys,
                 ops=found.runs,
-                curves=memory.curves(left, right),
+                curves=memory.curves(at_peak, right),
                 **_drawn_tree(left, right, options, judged, tables["modules"]),
             ),
             notes=(
                 *pair.notes,
+                *_note_on_levels(judged, own, found),
                 *recorded.notes(),
                 *notes_on_comparison(left, right, found, options),
                 *memory.note_on_rules(left, right),
-                *memory.notes_on_blocks(left, right),
+                *memory.notes_on_blocks(at_peak, right),
                 *measured.notes,
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _find_own_rows(
+    left: LoadedSide, right: LoadedSide, options: DiffOptions, judged: Judged, in_step: operators.Operators
+) -> OwnRows | None:
+    """Return the baseline with the runs that the verdict of each row rests on, where these are not those of the step.
+
+    `in_step`: the operators with every row of the runs of the step.
+    """
+    bases = judged.bases
+    if not bases:
+        return None
+    own_runs = OwnRuns(
+        step=frozenset(left.run_ids),
+        of_series={key: frozenset(own.runs) for key, own in bases.items()},
+        own_time=judged.own_time,
+        by_name=judged.by_name,
+        left_out=judged.partial_tables,
+    )
+    tables = {
+        "ops": in_step.everything,
+        "names": in_step.names,
+        "kernels": compare_table(sections.KERNELS, left, right, options),
+    }
+    moved = {run_id for own in bases.values() for run_id in own.other_level}
+    versions = [version for run_id, version in sorted(left.runs.rows("run_id", "version")) if run_id in moved]
+    return OwnRows(load_own_runs(left, options, own_runs), tables, tuple(dict.fromkeys(versions)))
+
+
+def _note_on_levels(judged: Judged, own: OwnRows | None, found: operators.Operators) -> tuple[str, ...]:
+    """Return a sentence on what is compared with another level than the step, the largest first."""
+    if own is None or not own.versions:
+        return ()
+    moved = {key for key, base in judged.bases.items() if base.other_level}
+    names = [key.name for key in moved if key.kind == RUN and not key.name.startswith(IDLE_SERIES)]
+    of_ops = {key.name for key in moved if key.kind == "op_name"}
+    rows = sorted(found.names.rows("name", "baseline_ns"), key=lambda row: -(row[1] or 0.0))
+    listed = [*sorted(names), *(name for name, _ in rows if name in of_ops)]
+    if not listed:
+        return ()
+    versions = ", ".join(own.versions)
+    return (f"What had another level in {versions} is compared with runs of its own: {some_of(listed)}.",)
+
+
+def _of_peak(left: LoadedSide, own: OwnRows | None) -> LoadedSide:
+    """Return the baseline with the runs that its peak memory is compared with."""
+    of_peak = None
+    if own is not None and own.side.own_runs is not None:
+        of_peak = own.side.own_runs.of_number(key_of_run("peak memory").metric)
+    return left if own is None or of_peak is None else own.side.of_runs(sorted(of_peak))
 
 
 def _drawn_tree(

@@ -19,10 +19,10 @@ from tracker.compare.contributions import list_contributions
 from tracker.compare.headline import Range, Total, do_overlap, find_facts, make_headline
 from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import notes_on_incomplete_captures
-from tracker.compare.overall import ROUNDING, run_numbers, step_numbers
-from tracker.compare.renames import find_renames, status_of_names
+from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers
+from tracker.compare.renames import find_renames
 from tracker.results import Cause, Explanation, Part
-from tracker.table import is_among, number_distinct_rows, number_tables, rank_values
+from tracker.table import is_among, number_tables, rank_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence, Set
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.kernels import Measured
     from tracker.compare.operators import Operators
-    from tracker.compare.side import LoadedSide
+    from tracker.compare.side import LoadedSide, OwnRows
     from tracker.compare.verdicts import Judged, SeriesVerdict
     from tracker.results import DiffOptions
 
@@ -59,18 +59,21 @@ _HOST_PARTS: Final = (
 
 
 def explain(
-    baseline: LoadedSide,
-    candidate: LoadedSide,
+    sides: tuple[LoadedSide, LoadedSide],
     operators: Operators,
     measured: Measured,
     options: DiffOptions,
     judged: Judged,
     recorded: Recorded,
     tables: Mapping[str, Columns],
+    own: OwnRows | None = None,
 ) -> Explanation:
-    """Return the explanation of a Diff. `tables`: its tables; overall, idle and kernels are read."""
-    sides = (baseline, candidate)
-    before, after = step_numbers(baseline), step_numbers(candidate)
+    """Return the explanation of a Diff. `tables`: its tables; overall, idle and kernels are read. `own`: where rows are
+    of other runs than the step.
+    """
+    baseline, candidate = sides
+    before = numbers_of_rows(baseline, None if own is None else own.side)
+    after = step_numbers(candidate)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
@@ -82,8 +85,8 @@ def explain(
     moved = loss - gain
     causes = _list_causes(sides, operators, delta, judged)
     rollup = _list_causes_by_name(sides, operators, delta, judged)
-    findings = _list_findings(ops, delta, judged)
-    renames = find_renames(baseline, candidate, ops)
+    findings = _list_findings(operators, delta, judged)
+    renames = find_renames(baseline, candidate, operators.names, operators.by_name)
     parts = _list_parts(sides, before, after, metric)
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
@@ -95,7 +98,7 @@ def explain(
         parts,
         judged,
         recorded,
-        facts=find_facts(ops, tables["overall"]),
+        facts=find_facts(operators, tables["overall"]),
         forced=options.force,
     )
     return Explanation(
@@ -115,7 +118,16 @@ def explain(
         headline=headline.text,
         verdict=headline.verdict,
         remarks=(*incomplete, *headline.remarks),
-        contributions=list_contributions(sides, {**tables, "ops": ops}, parts, delta, renames, findings, judged),
+        contributions=list_contributions(
+            sides,
+            {**tables, "ops": operators.by_name, "names": operators.names},
+            parts,
+            delta,
+            renames,
+            findings,
+            judged,
+            own,
+        ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],
@@ -167,7 +179,7 @@ def _list_causes_by_name(
     sides: tuple[LoadedSide, LoadedSide], operators: Operators, delta: float | None, judged: Judged
 ) -> list[Cause]:
     """Return the same of names of operators, all shapes of one together."""
-    largest = _sum_by_name(operators.everything, _MAX_CAUSES)
+    largest = _of_names(operators.names).head(_MAX_CAUSES)
     causes = [_make_cause("name", row, delta) for row in _rows_of_causes(largest) if row["delta_ns"]]
     if judged.verdicts is not None and judged.has_op_series:
         return [_add_verdict(cause, judged.find_op_name(cause.name)) for cause in causes]
@@ -205,16 +217,16 @@ def _find_range(side: LoadedSide, metric: str) -> Range | None:
     return (min(values), max(values)) if values else None
 
 
-def _list_findings(ops: Columns, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
+def _list_findings(operators: Operators, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
     """Return what is a finding or a suspect, once per name of an operator, the largest contribution first: all shapes
     together, or the shape that is one.
     """
     verdicts = judged.find_op_findings()
     if not verdicts:
         return ()
-    chosen = ops.taken(is_among(ops["name"], verdicts))
-    row_of_name = {row["name"]: row for row in _rows_of_causes(_sum_by_name(chosen))}
-    row_of_shape = {(row["name"], row["input_shapes"]): row for row in _rows_of_causes(chosen)}
+    by_name, by_shapes = (ops.taken(is_among(ops["name"], verdicts)) for ops in (operators.names, operators.everything))
+    row_of_name = {row["name"]: row for row in _rows_of_causes(_of_names(by_name))}
+    row_of_shape = {(row["name"], row["input_shapes"]): row for row in _rows_of_causes(by_shapes)}
     causes = []
     for name, verdict in verdicts.items():
         shape = (name, verdict["input_shapes"])
@@ -255,6 +267,9 @@ def _list_parts(
         return tuple(parts)
     if not shared:
         return _list_parts_of_log(before, after, metric)
+    earlier = before.get("earlier_ns")
+    if earlier:
+        parts.append(Part("earlier_ns", "Changed before", earlier, 0.0, -earlier))
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
         has_main_parts = all(name in times for name in ("compute_ns", "idle_ns") for times in (before, after))
@@ -284,23 +299,13 @@ def _are_host_timelines(sides: tuple[LoadedSide, LoadedSide]) -> bool:
     return all(side.side.timeline != "device" for side in sides)
 
 
-def _sum_by_name(ops: Columns, most: int | None = None) -> Columns:
-    """Return operators summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
-    number, first = number_distinct_rows([ops["name"]])
-    sums = {name: match.sum_exactly(ops[name], number, len(first)) for name in _SUMS}
-    names = ops["name"][first]
-    order = np.lexsort([rank_values(names), -np.abs(sums["delta_ns"])])[:most]
-    largest = Columns({"name": names, **sums}).taken(order)
-    calls_before, calls_after = largest["baseline_calls"], largest["candidate_calls"]
-    time_per_call = largest["baseline_ns"] / np.where(calls_before > 0, calls_before, np.nan)
-    by_calls = (calls_after - calls_before) * time_per_call
-    statuses = status_of_names(ops.only(["name", "status"]).taken(is_among(ops["name"], set(largest.listed("name")))))
-    return largest.having(
-        input_shapes=objects([""] * len(largest)),
-        status=objects([statuses[name] for name in largest["name"]]),
-        calls_delta_ns=by_calls,
-        per_call_delta_ns=largest["delta_ns"] - by_calls,
-    )
+def _of_names(names: Columns) -> Columns:
+    """Return the rows of names without shapes, in the order of their changes: the roll-up that a reader must see
+    first.
+    """
+    order = np.lexsort([rank_values(names["name"]), -np.abs(np.nan_to_num(names["delta_ns"]))])
+    ordered = names.taken(order)
+    return ordered.having(input_shapes=objects([""] * len(ordered)))
 
 
 def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]:

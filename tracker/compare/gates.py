@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tracker.compare.verdicts import list_keys
+from tracker.compare.own_runs import list_keys
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.gates import WHY

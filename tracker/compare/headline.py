@@ -28,6 +28,7 @@ from tracker.units import counted, format_bytes, format_diff, format_ns, size_un
 if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.compare.comparable import Recorded
+    from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Part
@@ -131,14 +132,14 @@ class Facts(Struct, frozen=True):
         return ", ".join(phrases)
 
 
-def find_facts(ops: Columns, overall: Columns) -> Facts:
+def find_facts(operators: Operators, overall: Columns) -> Facts:
     """Return what differs for certain between two sides.
 
-    `ops`: all operators of their Diff; `overall`: its overall rows.
+    `operators`: of their Diff; `overall`: its overall rows.
     """
-    one_sided = {name for name, status in ops.rows("name", "status") if status in (ADDED, REMOVED)}
+    one_sided = {name for name, status in operators.by_name.rows("name", "status") if status in (ADDED, REMOVED)}
     added, removed, reshaped, called = [], [], [], []
-    for change in list_changes(ops):
+    for change in list_changes(operators.names):
         if change.name in _STAND_INS:
             continue
         if change.status == ADDED:
@@ -269,12 +270,8 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
     if result is None or verdict == "REGRESSED":
         return ()
     if result.cause == "peak memory":
-        before, after = facts.peak or (1.0, 1.0 + result.peak)
-        # a stored verdict of it may rest on other runs than those of the baseline
-        is_other_level = abs(after / before - 1.0 - result.peak) > _SMALL_CHANGE
-        against = " against its own level" if is_other_level else ""
         rise = format_diff(result.peak).lstrip("+")
-        return (f"Peak memory rose by {rise}{against}: that fails a gate (--fail-on).",)
+        return (f"Peak memory rose by {rise}: that fails a gate (--fail-on).",)
     if result.cause == "net of the operators":
         net = format_diff(result.net).lstrip("+")
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns
 from tracker.compare import coverage
 from tracker.compare.coverage import leave_out_older_steps
+from tracker.compare.own_runs import OwnRuns
 from tracker.compare.references import FILES, SIDES, NamedRuns, exists, is_path, paths_of
 from tracker.compare.side import LoadedSide, SharedAnswers, rows_of_captures
 from tracker.config.places import user_path
@@ -128,6 +129,20 @@ def load_all(
         known = dict(shared.answers) if of_filter[0].store is store else {}
         together[key] = SharedAnswers(run_ids, known)
     return [replace(side, shared=together[_filter_of(side)]) for side in sides]
+
+
+def load_own_runs(side: LoadedSide, options: Selection, own_runs: OwnRuns) -> LoadedSide:
+    """Return a side with all runs that its rows are of; those whose details were deleted are left out.
+
+    A series of which no run is left is of the runs of the step.
+    """
+    run_ids = sorted(own_runs.step.union(*own_runs.of_series.values()))
+    left, _ = _with_details(side.store, tuple(run_ids), SharedAnswers())
+    chosen = side.chosen_steps or ()
+    found = _loaded(side.store, side.side.label, (left, None), options, chosen, SharedAnswers(frozenset(left)))
+    there = set(found.run_ids)
+    of_series = {key: runs & there for key, runs in own_runs.of_series.items() if runs & there}
+    return replace(found, own_runs=replace(own_runs, of_series=of_series))
 
 
 def _filter_of(side: LoadedSide) -> Hashable:

@@ -63,7 +63,7 @@ def compare_allocations(baseline: LoadedSide, candidate: LoadedSide, options: Di
             table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
         if options.match == "name":
             table = table.having(input_shapes=objects([""] * len(table)))
-        tables.append(matching(table, "name", options.op))
+        tables.append(side.keep_own("memory", matching(table, "name", options.op)))
     if not any(map(len, tables)):
         return match.empty_table("memory"), match.empty_table("memory_details")
     rows, _ = number_tables(tables, OP_KEY[:2])

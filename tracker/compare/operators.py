@@ -36,12 +36,16 @@ _SUMS: Final = ["calls", "own_ns", *_TIMES]
 class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
+    `names`: a row per name, all shapes of an operator as one, which is the number that is judged of a name: medians do
+    not add up. `by_name`: as `everything`, with all shapes of an operator of the runs that its name is compared with.
     `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`). `keys`,
     `runs`: name and shapes of each operator, and per side the time of its runs.
     """
 
     ops: Columns
     everything: Columns
+    names: Columns
+    by_name: Columns
     details: Columns
     baseline_rows: Columns
     candidate_rows: Columns
@@ -77,6 +81,8 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
     rows[0], parts[0] = _rename(rows[0], options.op_map), _rename(parts[0], options.op_map)
     if options.match == "name":
         rows, parts = ([_without_shapes(table) for table in tables] for tables in (rows, parts))
+    rows_of_names, rows = _keep_own(sides, rows, by_name=True), _keep_own(sides, rows)
+    parts = _keep_own(sides, parts)
     runs: dict[str, Any] = {}
     ops = everything = _join_ops(sides, rows, runs)
     if options.op or options.module:
@@ -85,7 +91,16 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
     details = _join_details(sides, parts, ops)
     whole = match.finish_table("ops", everything)
     shown = whole if ops is everything else match.finish_table("ops", ops)
-    return Operators(shown, whole, details, rows[0], rows[1], **runs)
+    names = by_name = whole
+    if baseline.own_runs is not None:
+        by_name = match.finish_table("ops", _join_ops(sides, rows_of_names))
+    if any(whole.listed("input_shapes")):
+        names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]))
+    return Operators(shown, whole, names, by_name, details, rows[0], rows[1], **runs)
+
+
+def _keep_own(sides: Sequence[LoadedSide], tables: Sequence[Columns], *, by_name: bool = False) -> list[Columns]:
+    return [side.keep_own("ops", table, by_name=by_name) for side, table in zip(sides, tables, strict=True)]
 
 
 def _self_rows(side: LoadedSide) -> Columns:

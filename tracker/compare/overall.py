@@ -45,6 +45,8 @@ _WORTH_SAYING: Final = 0.01
 
 SLOW: Final = 1.2
 """Times the median step of its rank."""
+_LEAST_EARLIER: Final = 0.001
+"""Part of the step below which what had changed before is a part of the rest."""
 _MATTERS: Final = 0.01
 """Share of the step by which the mean step is longer."""
 
@@ -68,6 +70,7 @@ _REST: Final = (
     Metric("idle_ns", "Idle time", 1, in_step=True),
     Metric("host_idle_ns", "Idle, with nothing launched", 2, in_step=True),
     Metric("rest_ns", "Rest (of medians)", 1, in_step=True),
+    Metric("earlier_ns", "Changed before", 1, in_step=True),
     Metric("idle_share", "Idle share of the step", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_step=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_step=True),
@@ -219,11 +222,17 @@ def note_on_slow_steps(side: LoadedSide) -> tuple[str, ...]:
     )
 
 
-def compare_overall(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
-    """Return the `overall` rows of a Diff; rows that neither side has are left out."""
+def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: LoadedSide | None = None) -> Columns:
+    """Return the `overall` rows of a Diff; rows that neither side has are left out.
+
+    `rows_of`: the baseline with the runs that its rows are of, where some are of others than the step.
+    """
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
-    numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
+    steps = (numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
+    if "earlier_ns" in steps[0]:
+        steps[1]["earlier_ns"] = 0.0
+    numbers = [{**of_step, **of_side} for of_step, of_side in zip(steps, peaks, strict=True)]
     if has_other_units(baseline, candidate):
         for of_side in numbers:
             of_side.pop("samples_per_second", None)
@@ -250,7 +259,7 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     ]
     rows = [_row(metric, numbers, found) for metric in metrics]
     values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
-    idle = {name for name in ("rest_ns", "slow_steps") if not any(values[name])}
+    idle = {name for name in ("rest_ns", "earlier_ns", "slow_steps") if not any(values[name])}
     # what says the same as the step is no row of its own
     idle |= {name for name in ("mean_step_ns", "marker_ns") if values[name] == values["step_ns"]}
     known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
@@ -260,7 +269,8 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
         for side in ("baseline", "candidate"):
             columns[f"{side}_{number}"] = np.array([row[f"{side}_{number}"] for row in known], dtype=np.float64)
     before, after = columns["baseline_value"], columns["candidate_value"]
-    diff = np.where(columns["metric"] == "rest_ns", np.nan, match.relative_change(before, after))
+    is_remainder = np.isin(columns["metric"], ("rest_ns", "earlier_ns"))
+    diff = np.where(is_remainder, np.nan, match.relative_change(before, after))
     columns |= {"delta": after - before, "diff": diff}
     return match.finish_table("overall", Columns(columns))
 
@@ -273,7 +283,7 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
     `step_ns` is the step (without markers the span of the capture), `whole_ns` what its parts add up to, `rest_ns` what
     the medians of the parts lack to sum to it. Keys are left out where the source does not say.
     """
-    found = {name: float(over_runs(np.array([values]))[0]) for name, values in run_numbers(side).items()}
+    found = {name: _over_runs(values) for name, values in run_numbers(side).items()}
     if found.get("whole_ns") and "idle_ns" in found:
         found["idle_share"] = found["idle_ns"] / found["whole_ns"]
     if "slow_steps" in found:  # no time: a run without any counts
@@ -284,14 +294,60 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
     return found
 
 
+def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[str, float]:
+    """Return `step_numbers` of a baseline, each number of the runs that its own verdict rests on.
+
+    `rows_of`: as in `compare_overall`. `earlier_ns`: by how much the parts of the step were longer in the runs of the
+    step than in their own, so that parts, rest and `earlier_ns` sum up to the step.
+    """
+    found = step_numbers(baseline)
+    if rows_of is None or rows_of.own_runs is None:
+        return found
+    numbers = {**found, **{name: _over_runs(own) for name, own in _own_numbers(rows_of).items() if name in found}}
+    if numbers.get("whole_ns") and "idle_ns" in numbers:
+        numbers["idle_share"] = numbers["idle_ns"] / numbers["whole_ns"]
+    earlier = fsum(found[name] - numbers[name] for name in PARTS if name in found)
+    if abs(earlier) > _LEAST_EARLIER * found.get("whole_ns", 0.0):
+        numbers["earlier_ns"] = earlier
+    return numbers
+
+
+def _over_runs(values: Sequence[float]) -> float:
+    return float(over_runs(np.array([values]))[0])
+
+
+def _own_numbers(side: LoadedSide) -> dict[str, list[float]]:
+    """Return the numbers that runs of their own are compared for, of each of these runs; without slow steps, whose
+    number is no series.
+    """
+    assert side.own_runs is not None
+    found = {}
+    for name, values in side.remember("numbers by run", lambda: _numbers_by_run(side)).items():
+        own = side.own_runs.of_number(name)
+        if own is None:
+            continue
+        is_own = np.isin(side.run_ids, sorted(own)) & ~np.isnan(values)
+        if is_own.any():
+            found[name] = values[is_own].tolist()
+    return found
+
+
 def run_numbers(side: LoadedSide) -> dict[str, list[float]]:
     """Return the same for each run by itself, of the runs that report it."""
-    return side.remember("run_numbers", lambda: _run_numbers(side))
+
+    def known() -> dict[str, list[float]]:
+        every = {name: values[~np.isnan(values)].tolist() for name, values in _numbers_by_run(side).items()}
+        return {name: values for name, values in every.items() if values}
+
+    return side.remember("run numbers", known)
 
 
-def overall_of_runs(baseline: LoadedSide, candidate: LoadedSide) -> dict[str, Runs]:
-    """Return the numbers of single runs, of the metrics that both sides have."""
+def overall_of_runs(baseline: LoadedSide, candidate: LoadedSide, rows_of: LoadedSide | None = None) -> dict[str, Runs]:
+    """Return the numbers of single runs, of the metrics that both sides have. `rows_of`: as in `compare_overall`."""
     before, after = run_numbers(baseline), run_numbers(candidate)
+    if rows_of is not None and rows_of.own_runs is not None:
+        own = _own_numbers(rows_of)
+        before = {name: own.get(name, values) for name, values in before.items()}
     other_units = has_other_units(baseline, candidate)
     shared = [name for name in before if name in after and not (other_units and name == "samples_per_second")]
     return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
@@ -326,7 +382,8 @@ def _throughput(sides: Sequence[LoadedSide]) -> Metric:
     return Metric("samples_per_second", name, unit="count")
 
 
-def _run_numbers(side: LoadedSide) -> dict[str, list[float]]:
+def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
+    """Return each number of each run, in the order of `side.run_ids`; nan where a run does not report it."""
     others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", *_PEAKS)
     names = [name for name in side.steps.arrays if name not in others]
     numbers = match.reduce_steps(side, names)
@@ -338,8 +395,7 @@ def _run_numbers(side: LoadedSide) -> dict[str, list[float]]:
     if side.chosen_steps is None:
         outside = kernel_time_outside_steps(side)
         numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
-    known = {name: values[~np.isnan(values)].tolist() for name, values in numbers.items()}
-    return {name: values for name, values in known.items() if values}
+    return numbers
 
 
 def _rates_of_captures(side: LoadedSide) -> F64:

@@ -137,13 +137,15 @@ def _by_version(runs: Sequence[TrackRun]) -> str:
 
 class Pair(Struct, frozen=True):
     """Two sides to compare. `runs`: what those in the database name; `options`: with the configuration that tells this
-    pair from others; `notes`: which runs the baseline is, and what is not compared.
+    pair from others; `notes`: which runs the baseline is, and what is not compared; `is_level`: nobody named the
+    baseline, which is the level that the step of the other side was judged against.
     """
 
     sides: tuple[str, str]
     runs: Mapping[str, NamedRuns]
     options: DiffOptions
     notes: tuple[str, ...] = ()
+    is_level: bool = False
 
 
 def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, against: str = "window") -> list[Pair]:
@@ -217,7 +219,8 @@ def _with_baselines(
         raise UsageError(f"{side} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
     if not _is_several(store, side, runs[side]):
         baseline, own, note = find_baseline(store, side, runs[side][0], against, options.workload)
-        return [Pair((baseline, side), {**runs, baseline: (own, None)}, options, (note,))]
+        is_level = against == "window"
+        return [Pair((baseline, side), {**runs, baseline: (own, None)}, options, (note,), is_level)]
     tracks = _tracks(store, runs[side])
     found: list[Pair] = []
     first: dict[Track, TooLittleDataError] = {}
@@ -229,7 +232,8 @@ def _with_baselines(
             first[track] = error
             continue
         chosen = {name: (tracks[track], None), baseline: (own, None)}
-        found.append(Pair((baseline, name), chosen, replace(options, config=dict(track[1])), (note,)))
+        own_options = replace(options, config=dict(track[1]))
+        found.append(Pair((baseline, name), chosen, own_options, (note,), against == "window"))
     if not found:
         raise next(iter(first.values()))
     left_out = (f"Not compared: {_listed(first)}, of which {side} has the first runs.",) if first else ()

@@ -54,12 +54,13 @@ def list_changes(rows: Columns) -> Iterator[Change]:
         yield Change(name, statuses[name], *numbers)
 
 
-def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> tuple[Rename, ...]:
+def find_renames(baseline: LoadedSide, candidate: LoadedSide, names: Columns, ops: Columns) -> tuple[Rename, ...]:
     """Return what replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
 
-    An op of which only one side can have recorded anything neither went nor came.
+    `names`: a row per name of an op; `ops`: a row per name and shapes. An op of which only one side can have recorded
+    anything neither went nor came.
     """
-    changed = _find_changed_names(ops)
+    changed = _find_changed_names(names)
     if not changed:
         return ()
     shapes = _list_shapes(ops, changed)
@@ -72,7 +73,7 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> t
     for side in (baseline, candidate):
         tree, ops_of_run = _take_first_run(side.query_op_tree()), _take_first_run(side.query(queries.ops))
         contexts.append(CallingContexts(tree, ops_of_run))
-    smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
+    smallest = float(np.nansum(names["baseline_ns"])) * _SMALLEST_SHARE
     renames = []
     for replacement in find_replacements(changes, *contexts):
         rename = _make_rename(replacement)
@@ -81,10 +82,10 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, ops: Columns) -> t
     return tuple(sorted(renames, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
 
 
-def _find_changed_names(ops: Columns) -> dict[str, Change]:
+def _find_changed_names(names: Columns) -> dict[str, Change]:
     """Return the operators that came, went, or are called more or less often."""
     changed = {}
-    for change in list_changes(ops):
+    for change in list_changes(names):
         # a source that counts no calls: one that came or went was called at least once
         if change.status == ADDED:
             changed[change.name] = change._replace(calls_before=0.0, calls_after=change.calls_after or 1.0)

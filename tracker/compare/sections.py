@@ -99,6 +99,7 @@ def compare_table(declared: MatchedTable, baseline: LoadedSide, candidate: Loade
     if not any(map(len, tables)):
         return match.empty_table(declared.table)
     columns = declared.columns
+    tables = [side.keep_own(declared.table, table) for side, table in zip(sides, tables, strict=True)]
     rows, keys = number_tables(tables, columns.key)
     numbers = []
     for side, own_rows in zip(sides, rows, strict=True):

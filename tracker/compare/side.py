@@ -13,8 +13,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker.columns import Columns, Flags
+from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
 from tracker.store import Store, queries
 
@@ -90,6 +92,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     the captures hold step markers; a capture without any is one step, 0, as long as the capture. `warnings`: what the
     readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `shared`:
     answers about all sides that are compared. `cache`: answers about this side, and what was made from them.
+    `own_runs`: which of its runs each row is of, None: of all.
     """
 
     side: Side
@@ -105,6 +108,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     is_selection: bool = False
     shared: SharedAnswers = field(default_factory=SharedAnswers)
     cache: dict[Hashable, Any] = field(default_factory=dict)
+    own_runs: OwnRuns | None = None
 
     @property
     def run_ids(self) -> tuple[int, ...]:
@@ -167,6 +171,17 @@ class LoadedSide(Struct, frozen=True, eq=False):
         """Return which ranks have rows in which tables; see `queries.filled_tables`."""
         return self.remember("filled tables", lambda: self.query_with(queries.filled_tables))
 
+    def keep_own(self, table: str, rows: Columns, *, by_name: bool = False) -> Columns:
+        """Return those of the rows of this side that are of the runs of their series; see `OwnRuns.keep`."""
+        return rows if self.own_runs is None else self.own_runs.keep(table, rows, by_name=by_name)
+
+    def of_runs(self, run_ids: Sequence[int]) -> LoadedSide:
+        """Return this side with these of its runs alone."""
+        kept = tuple(run_id for run_id in self.run_ids if run_id in set(run_ids))
+        parts = {name: _rows_of_runs(getattr(self, name), kept) for name in ("runs", "captures", "steps")}
+        own = replace(self.side, run_ids=kept, runs=len(kept))
+        return replace(self, side=own, own_runs=None, cache={}, **parts)
+
     def pruned_runs(self) -> set[int]:
         """Return the runs of this side that lost their details."""
         return self.shared.pruned_runs(self.store, self.run_ids)
@@ -187,6 +202,18 @@ class LoadedSide(Struct, frozen=True, eq=False):
 
     def _select_ranks(self, table: Columns) -> Columns:
         return rows_of_captures(table, self.captures) if self.is_selection else table
+
+
+class OwnRows(Struct, frozen=True, eq=False):
+    """A baseline of which some rows are of other runs than the step.
+
+    `side`: with all these runs, and `own_runs`. `in_step`: operators (ops, names) and kernels of the Diff, every row of
+    the runs of the step. `versions`: of runs of the step in which rows had another level.
+    """
+
+    side: LoadedSide
+    in_step: Mapping[str, Columns]
+    versions: tuple[str, ...]
 
 
 def rows_of_captures(table: Columns, captures: Columns) -> Columns:

@@ -17,15 +17,15 @@ from tracker.columns import Columns, objects
 from tracker.compare.comparable import INSTEAD, find_refusal
 from tracker.compare.notes import sentences_of_judgement
 from tracker.compare.operators import own_time
+from tracker.compare.own_runs import list_keys
 from tracker.detect import Verdict, traits_of
+from tracker.regressions.bases import OwnBase
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
 from tracker.results import DiffOptions, Judgement
 from tracker.results.verdicts import CHANGED, EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
 from tracker.schema.series import (
-    KIND,
     KIND_OF_TABLE,
     NO_SERIES,
-    OWN_TIMES,
     RUN,
     RUN_SERIES_OF_NUMBER,
     STEP_BOUNDS,
@@ -75,6 +75,11 @@ class Judged(Struct, frozen=True, eq=False):
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
         return {} if self.verdicts is None else self.verdicts.gates
+
+    @property
+    def bases(self) -> Mapping[SeriesKey, OwnBase]:
+        """The runs that series were judged against, of those for which these are not the runs of the step."""
+        return {} if self.verdicts is None else self.verdicts.bases
 
     @property
     def base_runs(self) -> tuple[int, ...]:
@@ -221,23 +226,25 @@ def judge(
     options: DiffOptions,
     recorded: Recorded,
     operators: Operators | None = None,
+    *,
+    is_level: bool = False,
 ) -> Judged:
     """Return the verdicts of `candidate` against `baseline`, or the sentence that says why there are none.
 
-    `operators`: of both, None where they are not compared.
+    `operators`: of both, None where they are not compared. `is_level`: see `verdicts_of_sides`.
     """
     reason, refusal = find_refusal(baseline, candidate, operators, recorded)
     verdicts: SideVerdicts | None = None
     history: InHistory | None = None
     if not reason:
         verdicts = verdicts_of_sides(
-            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, is_level=is_level
         )
         history = verdicts.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
-            verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids)
+            verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids, is_level=is_level)
 
     by_name = options.match == "name"
     has_op_series = options.max_kernels is None and not options.op_map
@@ -293,18 +300,6 @@ def _count_verdicts(verdicts: SideVerdicts, metric: str, kind: str) -> dict[str,
             counts[row["verdict"]] += 1
     others = [verdict.name for verdict in Verdict if verdict.name not in CHANGED]
     return {word: counts[word] for word in (*CHANGED, *others) if word in counts}
-
-
-def list_keys(table_name: str, table: Columns, own_time: str, *, by_name: bool) -> list[SeriesKey]:
-    """Return the series of each row of a table of KIND_OF_TABLE; NO_SERIES for rows that are none.
-
-    `own_time`: the time by which operators are judged; `by_name`: all shapes of an operator are one row.
-    """
-    kind = KIND_OF_TABLE[table_name]
-    if kind.word == "op" and by_name:
-        kind = KIND["op_name"]
-    metric = own_time if kind.metrics == OWN_TIMES else kind.metrics[0].name
-    return [kind.make_key(metric, values) for values in table.rows(*kind.diff_columns)]
 
 
 def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]:

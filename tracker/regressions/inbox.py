@@ -42,7 +42,7 @@ _OF_NO_FINDING: Final = {
 }  # fmt: skip
 """What a suspect has in place of what a finding has."""
 _SETTLED: Final = {"ack": "acknowledged", "expect": "expected"}
-_PARTS: Final = ("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns")
+_PARTS: Final = ("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns", "beside_ns")
 _SAME: Final = {"e2e": "step", "mean step": "step"}
 """Series of whole runs -> the one that says the same of markers."""
 _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}

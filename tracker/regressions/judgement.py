@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
+from tracker.detect.bases import own_bases
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
 from tracker.detect.track import Track
@@ -47,6 +48,7 @@ from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
 from tracker.store.findings import FindingRow, IncidentRow, JudgedRow, Levels
+from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import TrackKey, TrackRun
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
@@ -377,11 +379,14 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
 
     The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
     `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
-    finding; `other_operators`: what else those changed by; `beside`: whatever is in the step and in no operator. NULL
-    where a side has no step, and where neither has an operator: a training log does not split its steps.
+    finding; `other_operators`: what else those changed by; `earlier`: found operators are compared with the runs that
+    their findings rest on, and would have changed by this much more against those of the step; `beside`: whatever is in
+    the step and in no operator. NULL where a side has no step, and where neither has an operator: a training log does
+    not split its steps.
     """
     now, leaf = result.now, data.series.leaf
     base = step_reference(data, result)[1]
+    own_numbers = _numbers_of_bases(data, result, base)
     for first in sorted({one.first_version for one in result.found}):
         sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
         old = now.window.shift[np.isin(now.run_ids, base)]
@@ -392,16 +397,40 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         if old_step is None or new_step is None or not is_split:
             yield IncidentRow(order[first - 1], old_step, new_step)
             continue
-        rows = [one.series for one in state.findings if one.first_version == first and one.state != "withdrawn"]
-        found, change = np.isin(np.flatnonzero(leaf), rows), after - before
-        is_new, is_gone = found & (before == 0), found & (after == 0)
+        findings = [one for one in state.findings if one.first_version == first and one.state != "withdrawn"]
+        leaves = np.flatnonzero(leaf)
+        found = np.isin(leaves, [one.series for one in findings])
+        own_before = own_numbers[leaf] if first == now.version else before.copy()
+        for reference in {one.reference for one in findings}:
+            of_reference = np.isin(leaves, [one.series for one in findings if one.reference == reference])
+            runs = np.isin(data.run_ids, reference)
+            if runs.any():
+                own_before[of_reference] = geometric_mean(data.values[leaves[of_reference]], runs)
+        change = after - own_before
+        is_new, is_gone = found & (own_before == 0), found & (after == 0)
         machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
         yield IncidentRow(
-            order[first - 1], old_step, new_step, float(change[found & ~is_new & ~is_gone].sum()),
-            float(change[is_new].sum()), float(change[is_gone].sum()), float(machine),
-            float(change[~found].sum() - machine),
-            float((new_step - after.sum()) - (old_step - before.sum())),
+            order[first - 1], old_step, new_step,
+            operators_ns=float(change[found & ~is_new & ~is_gone].sum()),
+            new_ns=float(change[is_new].sum()),
+            gone_ns=float(change[is_gone].sum()),
+            machine_ns=float(machine),
+            other_operators_ns=float(change[~found].sum() - machine),
+            earlier_ns=float((own_before - before).sum()),
+            beside_ns=float((new_step - after.sum()) - (old_step - before.sum())),
         )  # fmt: skip
+
+
+def _numbers_of_bases(data: Track, result: VersionResult, step: Sequence[int]) -> F64:
+    """Return the number of each series in the runs that it is compared with; 0 where none of them has it.
+
+    `step`: the ids of the runs that the step is compared with.
+    """
+    now = result.now
+    base, *_ = own_bases(now, result.judged, np.isin(now.run_ids, step))
+    place = {run: column for column, run in enumerate(data.run_ids.tolist())}
+    values = data.values[:, [place[run] for run in now.run_ids.tolist()]]
+    return np.nan_to_num(over_runs(np.where(base, values, np.nan)))
 
 
 def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:

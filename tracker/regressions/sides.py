@@ -29,6 +29,7 @@ from tracker.detect import (
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track, newest
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
+from tracker.regressions.bases import OwnBase, bases_of_sides, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
@@ -143,6 +144,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `still`: what was found before the candidate and is open in it, in words.
     `excused`: series that users marked as expected, or as a false positive.
     `history`: of a candidate that is a version; `marks`: of users on findings that came between the sides.
+    `bases`: the runs that a verdict rests on, of series for which these are not all runs of the baseline.
     """
 
     by_series: VerdictsBySeries
@@ -156,6 +158,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     excused: frozenset[SeriesKey] = frozenset()
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
+    bases: Mapping[SeriesKey, OwnBase] = field(default_factory=dict)
 
 
 class Marks(Struct, frozen=True):
@@ -188,30 +191,56 @@ def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | N
 
 
 def verdicts_of_sides(
-    store: Store, baseline: Sequence[int], candidate: Sequence[int], *, candidate_store: Store | None = None
-) -> SideVerdicts:
+    store: Store, baseline: Sequence[int], candidate: Sequence[int], *, candidate_store: Store | None = None,
+    is_level: bool = False,
+) -> SideVerdicts:  # fmt: skip
     """Return the verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
 
-    `candidate_store`: where the candidate runs are, if in another database. Whether the sides may be judged at all is
-    for the caller to know.
+    `candidate_store`: where the candidate runs are, if in another database. `is_level`: the baseline stands for the
+    level of the candidate, so that each series has its own; else it is exactly these runs for every series. Whether the
+    sides may be judged at all is for the caller to know.
     """
     if candidate_store is not None and candidate_store is not store:
         return judge_sides(store, baseline, candidate, candidate_store)
+    stored: SideVerdicts | None = None
     with store.connect() as connection:
         track, row = _judged_version(connection, candidate)
         if track is None or row is None:
             marks = Marks()
-        elif _is_level(row, baseline):
-            return _stored_verdicts(connection, track, row)
         else:
+            if _is_level(row, baseline):
+                stored = _stored_verdicts(connection, track, row)
+            if stored is not None and (is_level or not _list_beyond(stored, baseline)):
+                return stored
             marks = _marks_on_sides(connection, track, row, baseline)
-    return judge_sides(store, baseline, candidate, store, marks)
+    exact = judge_sides(store, baseline, candidate, store, marks)
+    return exact if stored is None else _between(stored, exact, baseline)
+
+
+def _list_beyond(stored: SideVerdicts, baseline: Sequence[int]) -> list[SeriesKey]:
+    """Return the series that were judged against other runs than these."""
+    return [key for key, own in stored.bases.items() if not {*own.runs} <= {*baseline}]
+
+
+def _between(stored: SideVerdicts, exact: SideVerdicts | None, baseline: Sequence[int]) -> SideVerdicts:
+    """Return stored verdicts with those of exactly these sides for series that were judged against other runs.
+
+    `exact`: None where these sides cannot be judged by themselves, so that such series have no verdict.
+    """
+    beyond = set(_list_beyond(stored, baseline))
+    by_series = {key: verdict for key, verdict in stored.by_series.items() if key not in beyond}
+    bases = {key: own for key, own in stored.bases.items() if key not in beyond}
+    if exact is not None:
+        by_series |= {key: verdict for key, verdict in exact.by_series.items() if key in beyond}
+        bases |= {key: own for key, own in exact.bases.items() if key in beyond}
+    return replace(stored, by_series=by_series, bases=bases)
 
 
 def stored_or_history(
-    connection: Connection, baseline: Sequence[int], candidate: Sequence[int]
+    connection: Connection, baseline: Sequence[int], candidate: Sequence[int], *, is_level: bool = False
 ) -> tuple[SideVerdicts | None, InHistory | None]:
-    """Return the verdicts that history and findings show, where these sides are those that they compare.
+    """Return the verdicts that history and findings show, where these sides are those that they compare; `is_level`: as
+    in `verdicts_of_sides`.
 
     Else None, and how the version was judged that the candidate is, None where it is none.
     """
@@ -219,7 +248,8 @@ def stored_or_history(
     if track is None or row is None:
         return None, None
     if _is_level(row, baseline):
-        return _stored_verdicts(connection, track, row), None
+        stored = _stored_verdicts(connection, track, row)
+        return (stored if is_level else _between(stored, None, baseline)), None
     return None, _mark_older_side(in_history(connection, track, row), track, row, baseline)
 
 
@@ -249,6 +279,7 @@ def _stored_verdicts(connection: Connection, track: TrackRuns, row: JudgedRow) -
         excused=frozenset(_key_of(finding) for finding in findings if finding.excused),
         history=in_history(connection, track, row),
         marks=marks_of(connection, new),
+        bases=read_bases(connection, track, row.version_id),
     )
 
 
@@ -480,6 +511,8 @@ def judge_sides(
         FAIL_ON[0]: _gate(limits, verdicts, new_signs, net=net, peak=peak),
         FAIL_ON[1]: _gate(limits, verdicts, [*new_signs, *older_signs], net=net + older_net, peak=peak),
     }
+    # runs of the look-back come first
+    every_run = np.array([*[0] * (len(new) - sum(counts)), *baseline, *candidate], dtype=np.int64)
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     return SideVerdicts(
@@ -493,6 +526,7 @@ def judge_sides(
         excused=frozenset(keys[row] for row in np.flatnonzero(excused).tolist()),
         history=marks.history,
         marks=marks.marks,
+        bases=bases_of_sides(keys, judged, every_run, track.versions == _BASELINE),
     )
 
 

@@ -33,7 +33,7 @@ READABLE: Final = {
 PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
-    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)",
+    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "changed before",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
@@ -74,6 +74,15 @@ def part_of(series: Mapping[str, Any]) -> str:
 def readable(name: Any) -> str:
     """Return a name as people should read it; the stand-ins for missing ops say what they are."""
     return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
+
+
+def words_of_earlier(versions: str) -> str:
+    """Return what changed before: the versions in which rows had another level than the one they are compared with.
+
+    >>> words_of_earlier("v05, v06")
+    'changed before, in v05, v06'
+    """
+    return f"changed before, in {versions}"
 
 
 def replaced_name(name: str) -> str:

@@ -40,8 +40,8 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "incidents": (
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
-        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "beside_ns",
-        "shared_factor", "causes",
+        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
+        "beside_ns", "shared_factor", "causes",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -134,8 +134,10 @@ class Findings(Result, frozen=True, eq=False):
       `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
       exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
       found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns` (what
-      else these changed by) + `beside_ns` (communication, copies, idle time). `shared_factor`: how much slower all
-      operators are together, as a ratio: the machine, not the code. `causes`: words, the largest first
+      else these changed by) + `earlier_ns` (by how much the found operators would have changed by more against the runs
+      of the step: they had changed before in some of these) + `beside_ns` (communication, copies, idle time).
+      `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
+      words, the largest first
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
       (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
       - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
@@ -290,6 +292,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     gone_ns: float | None = None
     machine_ns: float | None = None
     other_operators_ns: float | None = None
+    earlier_ns: float | None = None
     beside_ns: float | None = None
     shared_factor: float | None
     causes: tuple[str, ...]

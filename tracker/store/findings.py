@@ -128,6 +128,7 @@ class IncidentRow(Struct, frozen=True):
     gone_ns: float | None = None
     machine_ns: float | None = None
     other_operators_ns: float | None = None
+    earlier_ns: float | None = None
     beside_ns: float | None = None
 
 

@@ -257,14 +257,14 @@ def _causes(diff: Diff) -> Table:
         return ("100 %" if row.kind == "whole" else _of_change(row.share)) if has_shares else ""
 
     def tone(row: Contribution) -> str:
-        kinds = {"whole": "strong", "others": "sum", "rest": "sum"}
+        kinds = {"whole": "strong", "others": "sum", "earlier": "sum", "rest": "sum"}
         return cells.TONES.get(row.verdict or "", kinds.get(row.kind, ""))
 
     def link(row: Contribution) -> Target | None:
         # of a cause that is one operator, or one part of the step
         if row.kind == "part":
             return diff_tables.history_of_run(diff, row.metric)
-        is_one = row.kind not in ("others", "rest", "replacement", "whole")
+        is_one = row.kind not in ("others", "earlier", "rest", "replacement", "whole")
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
@@ -294,6 +294,8 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
         other = "other " if diff.explanation.contributions[0] is not row else ""
         one = row.name.replace("kinds", "kind").removesuffix("s")
         return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
+    if row.kind == "earlier":
+        return cells.words_of_earlier(row.name)
     if row.kind == "rest":
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":
@@ -308,15 +310,13 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
 
 def _why(row: Contribution) -> str:
     """Say slower or more often, with the numbers that show it."""
-    if row.kind in ("others", "rest", "whole") or row.why in ("new", "gone"):
+    if row.kind in ("others", "earlier", "rest", "whole") or row.why in ("new", "gone"):
         return row.why
     if row.why in ("more calls", "fewer calls"):
         return f"{row.why}: {cells.calls(row.baseline_calls, row.candidate_calls)}"
     if row.baseline_ns is None and row.candidate_ns is None:
         return row.why
     times = cells.times(row.baseline_ns, row.candidate_ns)
-    if "its own level" in row.why:
-        return f"{row.why}; these sides: {times}"
     return f"{row.why.removesuffix(' per call')}: {times}".removeprefix(": ")
 
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tracker.reports.cells import cost, is_small
+from tracker.reports.cells import cost, is_small, words_of_earlier
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
 from tracker.reports.workbooks.summary import write_summary_of_diff
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, SECTIONS, UNMATCHED, Diff
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, SECTIONS, UNMATCHED, Contribution, Diff
 from tracker.results.chosen_tables import cut_tree
 from tracker.results.columns import AVERAGE, CALLS, LONGEST, MATCHED_COLUMNS, SHORTEST, TIME
 from tracker.results.sections import SECTION
@@ -37,6 +37,13 @@ _TASKS: Final = (
     "not add up to the time of the collective."
 )
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
+
+
+def _name_of_sum(row: Contribution) -> dict[str, str]:
+    """Return the words of a row that is a sum of several; nothing for another one."""
+    if row.kind == "others":
+        return {"name": f"{row.count} other {row.name}"}
+    return {"name": words_of_earlier(row.name)} if row.kind == "earlier" else {}
 
 
 def write(book: Book, diff: Diff, view: View, look: Look) -> None:
@@ -403,10 +410,7 @@ def _explanation(diff: Diff) -> Iterator[_Block]:
     shares = [part["delta_ns"] / whole_ns if whole_ns and part["delta_ns"] is not None else None for part in parts]
     rows = plain([part | {"share": share} for part, share in zip(parts, shares, strict=True)])
     yield f"Parts of the change of {words}", _PART, rows
-    contributions = [
-        plain(row) | ({"name": f"{row.count} other {row.name}"} if row.kind == "others" else {})
-        for row in explanation.contributions
-    ]
+    contributions = [plain(row) | _name_of_sum(row) for row in explanation.contributions]
     yield "What explains the change, each cause once", _CONTRIBUTION, [*contributions, plain(whole)]
     rest = {"name": explanation.rest_title, "delta_ns": explanation.rest_ns}
     others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)

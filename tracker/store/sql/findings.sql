@@ -10,7 +10,7 @@
 --   excused: 1 where users said expect or invalid, and did not take it back; size (a log); q,
 --   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
 --   what decided; is_leaf: an operator; step_before_ns, step_after_ns, operators_ns, new_ns, gone_ns, machine_ns,
---   other_operators_ns, beside_ns: of the incident; shared_factor: of the version that decided it
+--   other_operators_ns, earlier_ns, beside_ns: of the incident; shared_factor: of the version that decided it
 SELECT
     f.id AS finding_id,
     i.id AS incident_id,
@@ -72,6 +72,7 @@ SELECT
     i.gone_ns,
     i.machine_ns,
     i.other_operators_ns,
+    i.earlier_ns,
     i.beside_ns,
     j.shared_factor
 FROM finding AS f

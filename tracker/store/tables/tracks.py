@@ -237,3 +237,4 @@ class VersionIncident(Base, TrackColumns, table=True):
     machine_ns: float | None = real()
     other_operators_ns: float | None = real()
     beside_ns: float | None = real()
+    earlier_ns: float | None = real()

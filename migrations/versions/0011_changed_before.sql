@@ -1,0 +1,1 @@
+ALTER TABLE incident ADD COLUMN earlier_ns DOUBLE PRECISION;

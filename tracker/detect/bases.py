@@ -1,0 +1,48 @@
+"""Which runs each series of a version is compared with: those that its verdict rests on, or those of the step."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tracker.columns import Flags
+from tracker.detect.judge import JudgedSeries, Verdict
+from tracker.detect.track import VersionRuns
+
+_SAYS_NO_CHANGE: Final = (Verdict.ABSENT, Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.TOO_FEW_RUNS)
+
+
+def states_change(judged: JudgedSeries) -> Flags:
+    """Return of which series (series,) the verdict says a change, though it may be too small to matter."""
+    return np.asarray(~np.isin(judged.verdict, _SAYS_NO_CHANGE))
+
+
+def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[Flags, Flags, Flags]:
+    """Return the runs (series, runs) that each series is compared with, which series (series,) are not compared with
+    the runs of the step, and in which of these (series, runs) a series had another level.
+
+    A series has runs of its own where it changed, since its verdict rests on these; where it had another level in some
+    runs of the step; and where it came or went among them without costing enough for a verdict. Each other series is
+    compared with the runs of the step, all of which are of its level. `of_step` (runs,).
+    """
+    changed = states_change(judged)
+    other_level = of_step & ~now.level(now.current)
+    # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before
+    moved = of_step & _differ_from_newest(now, judged.base) & ~changed[:, None]
+    base = judged.base & ~moved
+    other_level |= moved
+    is_own = (changed | other_level.any(axis=1)) & base.any(axis=1)
+    return np.where(is_own[:, None], base, of_step), is_own, other_level
+
+
+def _differ_from_newest(now: VersionRuns, base: Flags) -> Flags:
+    """Return which base runs (series, runs) lack a series that all of the newest base version have, or have one that
+    those lack. A series of which the newest runs differ among themselves comes and goes.
+    """
+    there = ~np.isnan(now.window.logs)
+    newest = np.where(base, now.versions, -1).max(axis=1, keepdims=True)
+    is_newest = base & (now.versions == newest)
+    in_all, in_none = (there | ~is_newest).all(axis=1), (~there | ~is_newest).all(axis=1)
+    differs = np.where(in_all[:, None], ~there, there) & (in_all | in_none)[:, None]
+    return np.asarray(base & now.window.recorded & differs)

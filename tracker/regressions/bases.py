@@ -1,0 +1,89 @@
+"""The runs that the verdicts of a version rest on, each series its own: found by judging the version again.
+
+A series that changed in a version before has another level than the step, and other runs. Compared with the runs of the
+step it would show a number that its verdict does not rest on: a peak that no run had, an operator as new that came
+three versions ago.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from sqlalchemy import Connection
+
+from tracker.columns import I64, Flags
+from tracker.detect import JudgedSeries
+from tracker.detect.bases import own_bases, states_change
+from tracker.detect.track import Track
+from tracker.regressions.judgement import TrackReader, step_reference
+from tracker.regressions.lifecycle import VersionResult, judge_next
+from tracker.regressions.track import TrackRuns, join_main
+from tracker.schema.series import SeriesKey
+
+
+class OwnBase(Struct, frozen=True):
+    """The runs that a series is compared with, where these are not those that its step is.
+
+    `runs`: their numbers, ascending; `other_level`: numbers of runs of the step in which the series had another level.
+    """
+
+    runs: tuple[int, ...]
+    other_level: tuple[int, ...] = ()
+
+
+Bases = Mapping[SeriesKey, OwnBase]
+"""Of the series that are compared with other runs than the step: each that changed, since its verdict rests on these;
+each that had another level in some of the runs of the step; and each that came or went among them without costing
+enough for a verdict. All others are compared with the runs of the step.
+"""
+
+
+def read_bases(connection: Connection, track: TrackRuns, version_id: int) -> Bases:
+    """Return the runs that the series of a judged version were judged against. Reads only."""
+    data, result = _judge_again(connection, track, version_id)
+    now = result.now
+    of_step = np.isin(now.run_ids, step_reference(data, result)[1])
+    base, is_own, other_level = own_bases(now, result.judged, of_step)
+    return _list_bases(data.keys, base, is_own, now.run_ids, of_step, other_level)
+
+
+def bases_of_sides(keys: Sequence[SeriesKey], judged: JudgedSeries, run_ids: I64, of_step: Flags) -> Bases:
+    """Return the runs that series of two sides were judged against, without outliers, of those that changed.
+
+    `run_ids`, `of_step` (runs,): all runs of both sides, and which are of the baseline.
+    """
+    return _list_bases(
+        keys, judged.base, states_change(judged), run_ids, of_step, np.zeros(judged.base.shape, dtype=bool)
+    )
+
+
+def _list_bases(
+    keys: Sequence[SeriesKey], base: Flags, is_own: Flags, run_ids: I64, of_step: Flags, other_level: Flags
+) -> Bases:
+    """Return the `base` runs (series, runs) of the series that `is_own` (series,) says, where they differ from those of
+    the step. `other_level` (series, runs): see OwnBase.
+    """
+    differs = (base != of_step).any(axis=1) & base.any(axis=1)
+    bases = {}
+    for row in np.flatnonzero(is_own & differs).tolist():
+        runs, others = (tuple(sorted(run_ids[chosen[row]].tolist())) for chosen in (base, other_level))
+        bases[keys[row]] = OwnBase(runs, others)
+    return bases
+
+
+def _judge_again(connection: Connection, track: TrackRuns, version_id: int) -> tuple[Track, VersionResult]:
+    """Return how a version is judged when it comes, and the runs that this takes.
+
+    One of a branch is judged as the next one of its main line.
+    """
+    if track.main is None:
+        joined, reader = track, TrackReader(track.key)
+    else:
+        joined, known = join_main(connection, track, version_id)
+        reader = TrackReader(joined.key, before=known)
+    place = joined.place[version_id]
+    state = reader.load(connection, joined, place).before(place)
+    data = reader.track(connection, joined, state, place)
+    return data, judge_next(data, state, place, joined.thresholds)
