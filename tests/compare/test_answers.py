@@ -53,7 +53,7 @@ def test_an_op_slower_by_less_than_the_machine_has_no_verdict(store: Store):
 
 def test_a_cause_is_compared_with_the_runs_of_its_verdict(store: Store):
     """op07 takes 1 ms, then 1.5, then 1.3. The step has one level, the runs of v1 and v2, of which op07 took 1.22 ms on
-    the mean; it came from the 1.5 ms of v2: -13.3 %. That it takes .27 ms more there than on the mean is no change of v3.
+    the mean; it came from the 1.5 ms of v2: -13.3 %. That this is .27 ms more than the mean is no change of v3.
     """
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.5}, start=3)

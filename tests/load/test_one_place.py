@@ -39,7 +39,9 @@ def test_a_wrong_place_is_a_run_or_an_error(tmp_path, profile, name):
 @pytest.mark.slow
 @pytest.mark.parametrize(("profile", "name"), PROFILES, ids=lambda value: getattr(value, "name", value))
 def test_much_that_can_be_wrong_at_a_place_is_a_run_or_an_error(tmp_path, profile, name):
-    ends = ends_of(profile, name, tmp_path / "copy", MOST_CELLS if name in ("ascend_db", "nsys_sqlite") else MOST_PLACES)
+    ends = ends_of(
+        profile, name, tmp_path / "copy", MOST_CELLS if name in ("ascend_db", "nsys_sqlite") else MOST_PLACES
+    )
     assert len(ends) > 100
     assert set(ends) == ({"rows"} if name == "training_log" else {"rows", "refused"})
 
