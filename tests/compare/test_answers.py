@@ -34,8 +34,8 @@ def test_uneven_runs_make_no_claim_and_the_parts_keep_their_verdicts(store: Stor
     found = diff(store, "v1", "v2")
     assert found.headline.startswith("v2 may be 12.2 % faster than v1: ")
     assert found.explanation.remarks == ("The runs differ too much to be sure.",)
-    idle, row = found.explanation.contributions[:2]
-    assert (idle.kind, idle.why) == ("part", "waits for data"), "the parts of a step stand among the causes by size"
+    row, idle = found.explanation.contributions[:2]
+    assert (idle.kind, idle.why) == ("part", "waits for data"), "what has a verdict stands before what has none"
     assert (row.name, row.verdict, row.why) == ("copy_", "REGRESSED", "slower per call")
     loading = found.overall.set_index("metric").loc["data_loading_ns"]
     assert (loading["verdict"], round(loading["delta"] / 1e6, 1)) == ("IMPROVED", -56.1)

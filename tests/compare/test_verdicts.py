@@ -12,6 +12,8 @@ from tests.factories import save
 from tests.regressions.made import runs
 from tracker.compare import diff, diffs
 from tracker.profile import Device
+from tracker.regressions.actions import Word, act
+from tracker.regressions.inbox import found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import VERDICT_COLUMNS, DiffOptions
 
@@ -173,6 +175,41 @@ def test_new_operators_are_a_difference_in_a_step_as_long(store):
     found = diff(store, "v1", "v2").explanation
     assert found.verdict == "UNCHANGED"
     assert "as fast" not in found.headline and found.headline.endswith("; 1 operator new, 1 gone")
+
+
+def test_headline_of_a_step_as_long_names_what_regressed(store):
+    """op07 takes .6 ms of 40 more, and op08 .2 less: the step is as long, and a user of op07 waits."""
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.6, "op08": 0.8}, start=3)
+    update(store, tracks_of(store))
+    found = diff(store, "v1", "v2").explanation
+    assert found.verdict != "REGRESSED" and "v2 is as fast as v1" in found.headline
+    assert found.headline.partition("; ")[2].startswith("1 operator REGRESSED: op07 +59.2 %")
+    assert [one.verdict for one in found.contributions[:3]] == ["REGRESSED", "IMPROVED", None]
+
+
+def test_headline_names_no_operator_that_users_expect(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.6}, start=3)
+    update(store, tracks_of(store))
+    ids = [row["finding_id"] for row in found_rows(store)]
+    act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
+    assert "REGRESSED" not in diff(store, "v1", "v2").explanation.headline
+
+
+def test_headline_of_a_faster_step_names_what_regressed(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.6, **{f"op{at}": 0.5 for at in range(10, 20)}}, start=3)
+    found = diff(store, "v1", "v2").explanation
+    assert found.verdict == "IMPROVED" and "1 operator REGRESSED: op07 +59.2 %" in found.headline
+
+
+def test_headline_names_a_replacement_once(store):
+    """gelu of .4 ms is written out as pow and tanh of .4 each: one cause of +100 % in a step as long."""
+    before = [("gelu", 400_000, {"module": "mlp"})]
+    runs(store, "v1", more_ops=before)
+    runs(store, "v2", more_ops=[(name, 400_000, {"module": "mlp"}) for name in ("pow", "tanh")], start=3)
+    assert "; 1 operator REGRESSED: gelu -> pow and 1 more +100.0 %" in diff(store, "v1", "v2").explanation.headline
 
 
 def test_without_a_level_before_it_one_run_has_no_verdict(store):

@@ -64,8 +64,9 @@ def list_contributions(
 ) -> tuple[Contribution, ...]:
     """Return what carries the change of a step; the `delta_ns` of all rows sum to `delta_ns` exactly.
 
-    Causes by size, at most 8; findings are never left out for others. Among them are the parts of the step
-    that are no operators; then all other causes together, and the rest, where it is known how much the step changed.
+    Causes with a verdict stand first, then by size, at most 8; findings are never left out for others. Among them are
+    the parts of the step that are no operators; then all other causes together, and the rest, where it is known how
+    much the step changed.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels where no operators are known; kinds of work where the devices differ.
@@ -81,7 +82,7 @@ def list_contributions(
             causes.append(_add_share(cause, delta_ns))
     causes.sort(key=_by_size)
     named, others = _choose_named(causes)
-    rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_size)
+    rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_verdict_and_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
         what = _PLURALS.get(others[0].kind, "operators")
@@ -124,6 +125,10 @@ def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], l
 
 def _by_size(row: Contribution) -> tuple[float, str]:
     return -abs(row.delta_ns), row.name
+
+
+def _by_verdict_and_size(row: Contribution) -> tuple[bool, float, str]:
+    return row.verdict not in CHANGED, *_by_size(row)
 
 
 def _add_share(row: Contribution, delta_ns: float | None) -> Contribution:

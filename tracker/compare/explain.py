@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import match
 from tracker.compare.contributions import list_contributions
-from tracker.compare.headline import Range, Total, do_overlap, find_facts, make_headline
+from tracker.compare.headline import Range, Total, add_regressed, do_overlap, find_facts, list_regressed, make_headline
 from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import notes_on_incomplete_captures
 from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers
@@ -91,6 +91,7 @@ def explain(
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
+    excused_names = set() if judged.verdicts is None else {key.name for key in judged.verdicts.excused}
     headline = make_headline(
         baseline,
         candidate,
@@ -101,6 +102,7 @@ def explain(
         facts=find_facts(operators, tables["overall"]),
         forced=options.force,
     )
+    headline = add_regressed(headline, list_regressed(findings, renames, excused_names))
     return Explanation(
         total_metric=metric,
         baseline_ns=total_before,

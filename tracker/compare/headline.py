@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.compare.comparable import are_same_runs, other_track
 from tracker.compare.notes import (
@@ -18,20 +19,23 @@ from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.profile.branches import branch_of
+from tracker.regressions.replacements import main_names
 from tracker.regressions.sides import MAIN_LINE
-from tracker.results import ADDED, REMOVED
+from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine
 from tracker.schema.series import STEP_KEY, key_of_run
-from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
+from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, some_of, steps_words, time_unit
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from tracker.columns import Columns
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
-    from tracker.results import Part
+    from tracker.results import Cause, Part, Rename
 
 _SMALL_CHANGE: Final = 0.005
 _LEAST_MOVE_OF_PART: Final = 0.02
@@ -40,6 +44,8 @@ _LEAST_MOVE_OF_PEAK: Final = 0.01
 """Part of the peak below which a change of it is no fact: allocators of devices round."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
+_MOST_REGRESSED: Final = 2
+"""Operators with a verdict that a headline names."""
 _STEP_COLUMN: Final = "step_ns"
 
 CUT_OUTS: Final = "Captures without steps that are equally long"
@@ -54,6 +60,36 @@ _NO_DIFFERENCE: Final = "no difference"
 _IS: Final = "is"
 _MAY_BE: Final = "may be"
 _RAN: Final = "ran"
+
+
+class Regressed(Struct, frozen=True):
+    """An operator, or what replaced operators, that became slower: ns per step before and after."""
+
+    name: str
+    before_ns: float
+    after_ns: float
+
+
+def list_regressed(
+    findings: Sequence[Cause], renames: Sequence[Rename], excused: Collection[str]
+) -> tuple[Regressed, ...]:
+    """Return the operators that regressed, the largest contribution first; what was replaced counts as one, by its net.
+
+    `findings`: operators with a verdict; `excused`: names that users expect, or marked as false positives.
+    """
+    rename_of_name = {name: rename for rename in renames for name in rename.names}
+    regressed: dict[str, Regressed] = {}
+    for finding in findings:
+        rename = rename_of_name.get(finding.name)
+        if finding.name in excused or finding.verdict not in ("REGRESSED", ADDED):
+            continue
+        if rename is not None and rename.is_worse:
+            sides = [main_names(side.split(" + ")) for side in (rename.removed, rename.added)]
+            name = REPLACED_BY.join(some_of(names, most=1) for names in sides)
+            regressed[name] = Regressed(name, rename.removed_ns, rename.added_ns)
+        elif rename is None and finding.verdict == "REGRESSED":
+            regressed[finding.name] = Regressed(finding.name, finding.baseline_ns or 0.0, finding.candidate_ns or 0.0)
+    return tuple(regressed.values())
 
 
 class Headline(Struct, frozen=True):
@@ -262,6 +298,27 @@ def _describe_facts(facts: Facts, verdict: str | None, runs: tuple[int, int]) ->
         return ""
     # calls vary from run to run where inputs do, and several runs are judged
     return facts.describe(with_calls=min(runs) == 1)
+
+
+def add_regressed(headline: Headline, regressed: Sequence[Regressed]) -> Headline:
+    """Return a headline that also names the operators that regressed, where the step was judged and did not."""
+    if not regressed or headline.verdict in (None, "REGRESSED"):
+        return headline
+    return replace(headline, text=f"{headline.text}{FACTS}{_describe_regressed(regressed)}")
+
+
+def _describe_regressed(regressed: Sequence[Regressed]) -> str:
+    """Return how many operators regressed, and the largest of them, for a step that does not say it.
+
+    >>> _describe_regressed([Regressed("aten::mm", 100.0, 159.0), Regressed("aten::add", 10.0, 12.0)])
+    '2 operators REGRESSED: aten::mm +59.0 %, aten::add +20.0 %'
+    """
+    words = []
+    for one in regressed:
+        is_measured = 0 < one.before_ns < one.after_ns
+        change = f" {format_diff(one.after_ns / one.before_ns - 1.0)}" if is_measured else ""
+        words.append(f"{one.name}{change}")
+    return f"{counted(len(regressed), 'operator')} REGRESSED: {some_of(words, most=_MOST_REGRESSED)}"
 
 
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:

@@ -17,13 +17,13 @@ from tracker.results import REPLACED_BY, TOP_LEVEL
 
 _SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
 _MOVERS: Final = frozenset({
-    "alias", "as_strided", "cat", "chunk", "clone", "contiguous", "copy", "copys", "detach", "empty", "empty_like",
-    "empty_strided", "expand", "fill", "narrow", "npu_dtype_cast", "npu_format_cast", "ones", "ones_like", "permute",
-    "repeat", "reshape", "reshape_alias", "resize", "result_type", "select", "slice", "split", "squeeze", "stack", "t",
-    "to", "to_copy", "transpose", "unbind", "unsafe_split", "unsafe_view", "unsqueeze", "view", "zero", "zeros",
-    "zeros_like",
+    "alias", "asstrided", "cat", "chunk", "clone", "contiguous", "copy", "copys", "detach", "empty", "emptylike",
+    "emptystrided", "expand", "fill", "narrow", "npudtypecast", "npuformatcast", "ones", "oneslike", "permute",
+    "repeat", "reshape", "reshapealias", "resize", "resulttype", "select", "slice", "split", "squeeze", "stack", "t",
+    "to", "tocopy", "transpose", "unbind", "unsafesplit", "unsafeview", "unsqueeze", "view", "zero", "zeros",
+    "zeroslike",
 })  # fmt: skip
-"""Operators that move, view or fill tensors, in lower case without underscores around them: they come with others that
+"""Operators that move, view or fill tensors, in lower case without underscores: they come with others that
 compute, and take the place of none.
 """
 _NODE: Final = re.compile(r"backwards?\d*$")
@@ -226,11 +226,11 @@ def _are_multiples(one: float, other: float) -> bool:
 def _is_mover(name: str) -> bool:
     """Return whether an operator, or a node of autograd, only moves, views or fills tensors.
 
-    >>> _is_mover("aten::copy_"), _is_mover("autograd::engine::evaluate_function: ViewBackward0"), _is_mover("aten::mm")
+    >>> _is_mover("aten::_to_copy"), _is_mover("ToCopyBackward0"), _is_mover("aten::mm")
     (True, True, False)
     """
-    plain = _NODE.sub("", name.rpartition(":")[2].strip().lower()).strip("_")
-    return plain in _MOVERS
+    plain = _NODE.sub("", name.rpartition(":")[2].strip().lower())
+    return plain.replace("_", "") in _MOVERS
 
 
 def places_of(
