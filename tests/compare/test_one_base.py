@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.one_base import check_diffs
 from tests.regressions.made import runs
+from tracker.compare import diffs
 from tracker.regressions.judgement import tracks_of, update
 
 NEW = {"op97": 1_500_000}
@@ -20,3 +23,15 @@ def test_every_diff_of_a_series_shows_the_numbers_of_its_verdicts(store):
         runs(store, version, changed, without=without, start=3 * number)
     update(store, tracks_of(store))
     assert check_diffs(store, [version for version, *_ in changes]) >= 5
+
+
+def test_a_peak_before_is_one_that_runs_had(store):
+    """One run a version, of 100, 100, 120, 100 and 150 MB: the last is 50 % above the 100 that the version before had,
+    and not 43 % above a mean of 104.7 that nothing ever held.
+    """
+    for number, peak in enumerate((100, 100, 120, 100, 150)):
+        runs(store, f"v{number + 1}", count=1, start=number, peak_allocated_bytes=peak * 10**6)
+    update(store, tracks_of(store))
+    (found,) = diffs(store, ["v5"])
+    peak = found.overall.set_index("metric").loc["peak_allocated_bytes"]
+    assert peak["diff"] == pytest.approx(0.5)

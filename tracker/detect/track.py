@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.judge import JudgedSeries, judge_version
-from tracker.detect.series import SeriesTraits
-from tracker.detect.sides import Window, shared_factor
+from tracker.detect.series import KindCode, SeriesTraits
+from tracker.detect.sides import LEAST_EXACT, Window, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.schema.series import SeriesKey
 from tracker.table import sort_distinct
@@ -150,8 +150,18 @@ class VersionRuns(Struct, frozen=True):
         return self.window.centred(self.series.shares_shift)
 
     def level(self, of: I64) -> Flags:
-        """Return (series, runs): the runs in the look-back that belong to a level of each series."""
-        return np.asarray(self.looked_back & (self.levels == of[:, None]) & ~self.divided)
+        """Return (series, runs): the runs in the look-back that belong to a level of each series.
+
+        The peak of memory is the same to the byte from run to run. Where it was another one for a while, only the runs
+        belong to its level that have what the newest one has: between the two lies no peak that a run ever had.
+        """
+        found = self.looked_back & (self.levels == of[:, None]) & ~self.divided
+        for row in np.flatnonzero((self.series.kind == KindCode.PEAK) & found.any(axis=1)).tolist():
+            logs = self.window.logs[row]
+            is_newest_peak = logs == logs[np.flatnonzero(found[row])[-1]]
+            if (found[row] & is_newest_peak).sum() >= LEAST_EXACT:
+                found[row] &= is_newest_peak
+        return np.asarray(found)
 
     def judge(self, of: I64, new: Flags, opened: Flags | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""

@@ -357,7 +357,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     since, decided_by = "", ""
     # the level that it is in now began in an older version, and is not the one that it was compared with
     began_before = level not in (row.version_id, step["level_version_id"], BEGINNING)
-    if began_before and step["verdict"] in _CHANGED:
+    if began_before and step["verdict"] in _CHANGED and not returned:
         since = track.labels.get(level, "")
     if settled_by != row.version_id:
         decided_by = track.labels.get(settled_by, "")
