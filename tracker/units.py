@@ -174,6 +174,16 @@ def some_of(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:
     return separator.join(names[:most]) + more
 
 
+def level_words(versions: Sequence[str]) -> str:
+    """A level, by the versions of its runs in their order.
+
+    >>> level_words(["v06", "v07", "v09"]), level_words(["v09"]), level_words([])
+    ('the level of v06 to v09', 'v09', '')
+    """
+    labels = list(dict.fromkeys(versions))
+    return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
+
+
 def steps_words(steps: Sequence[int] | None) -> str:
     """A choice of steps in words; None or none is all of them.
 

@@ -9,12 +9,14 @@ import pytest
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, Team, alerts, recorded, same, slower
 from tests.regressions.made import runs
 from tracker import notify
+from tracker.compare import diffs
 from tracker.config import Owner, Rule
 from tracker.notify import Alarm, enqueueing
 from tracker.profile import Device
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.reports.message import title_of
 from tracker.results import FindingsOptions
 from tracker.store import notifications, open_store
 from tracker.store.notifications import Silence
@@ -331,3 +333,21 @@ def test_both_databases_tell_the_same(store):
     assert team.rounds(DAY) == ["team recovered"]
     assert notify.expire(store, now_ns=team.now_ns + 91 * DAY, keep_ns=90 * DAY) == 2
     assert team.rounds(DAY) == [], "what was told stays told when its text is forgotten"
+
+
+def test_numbers_of_a_level_stand_under_its_versions(memory_store):
+    """v3 is slower by 5 ms against v1 and v2 together, and the command of the message compares it with both."""
+    team = Team(memory_store, alerts(Rule(channels=("team",), severity="info")))
+    same(memory_store, "v1", 0)
+    same(memory_store, "v2", 3)
+    team.round()
+    slower(memory_store, "v3", factor=6.0, start=6)
+    team.now_ns += DAY
+    team.look()
+    ((_, message),) = team.box.arrived
+    (incident,) = message.incidents
+    (beside_level,) = diffs(memory_store, ["v3"])
+    assert title_of(message).endswith(" ms, level of v1 to v2 -> v3, NVIDIA H100")
+    assert message.commands["reproduce"] == "tracker diff v3 --workload gpt"
+    found = beside_level.explanation
+    assert (incident.baseline_step_ns, incident.candidate_step_ns) == (found.baseline_ns, found.candidate_ns)

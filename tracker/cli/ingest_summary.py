@@ -15,7 +15,7 @@ from tracker.cli.output import next_lines
 from tracker.cli.versions import diff_of
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
-from tracker.units import counted, format_diff
+from tracker.units import counted, format_diff, level_words
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
@@ -163,8 +163,7 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
     words = ", ".join(filter(None, (counted(runs, "run"), where)))
     row = track.judged.get(version)
     against = {int(number) for number in (row.base_runs if row else "").split()}
-    labels = list(dict.fromkeys(run.version for run in track.runs if run.run_id in against))
-    level = f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
+    level = level_words([run.version for run in track.runs if run.run_id in against])
     base = level or track.before(version)
     verdict = (row and row.step_verdict) or "not judged"
     limits = track.thresholds

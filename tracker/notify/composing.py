@@ -181,14 +181,20 @@ class Composer:
         return {purpose: line for purpose, line in found.items() if line and is_pasteable(line)}
 
     def _reproduce(self, row: Mapping[str, Any], incident: ToldIncident) -> str | None:
-        """The diff of both versions; by their runs where a version cannot be named."""
+        """The diff that has the numbers of the message: of both versions, or of one with its level where that is more
+        than the version before; by their runs where a version cannot be named, or others decided with it.
+        """
         if not row["good_version"]:
             return None
         model = row["device"].removeprefix(row["vendor"]).strip()
         at = f"@{model}" if self._has_devices(row["workload"]) else ""
         sides = [f"{row['good_version']}{at}", f"{row['version']}{at}"]
+        if len(incident.level) > 1:
+            sides = sides[1:]
         line = exact_command("tracker", "diff", *sides, "--workload", row["workload"])
-        if line and is_pasteable(line) and not any(side.startswith(_NO_LABEL) for side in sides):
+        findings = self._of[incident.incident_id]
+        is_decided_alone = any(one["decided_version_id"] == one["version_id"] for one in findings)
+        if line and is_decided_alone and is_pasteable(line) and not any(side.startswith(_NO_LABEL) for side in sides):
             return line
         runs = [",".join(f"run:{run}" for run in side) for side in (incident.baseline_runs, incident.candidate_runs)]
         return exact_command("tracker", "diff", *runs) if all(runs) else None
@@ -214,6 +220,7 @@ def _told_incident(row: Mapping[str, Any], shown: tuple[ToldFinding, ...], **mor
         **{name: plain(row[name]) for name in _INCIDENT},
         baseline_runs=_numbers(row["baseline_runs"]),
         candidate_runs=_numbers(row["candidate_runs"]),
+        level=row["level_versions"],
         causes=tuple(filter(None, _CAUSES.split(row["causes"]))),
         shown=shown,
         **{"environment": row["environment"], "by_step": False, **more},

@@ -152,6 +152,7 @@ def found_rows(
         names = named_tracks(store, options.workload, options.device, branches=branches)
         tracks = read_tracks(store, {key: names[key] for key in names if own is None or key in own})
     track_of = {track.key: track for track in tracks}
+    labels_of = {track.key: track.label_of_run for track in tracks}
     words = queries.finding_words(store)
     rows = []
     for row in found:
@@ -162,12 +163,16 @@ def found_rows(
         said, labels = words.get(row["finding_id"], ()), track.labels.values()
         row.update(state_of(row["base_state"], is_new=is_new, words=said, versions=labels, now_ns=now_ns))
         before, after = row["baseline_value"], row["candidate_value"]
+        level_runs = getattr(track.judged.get(row["version_id"]), "base_runs", "")
+        own_level = _versions_of(row["baseline_runs"], labels_of[track.key])
+        level = _versions_of(level_runs, labels_of[track.key]) or own_level
         row.update({
             "device": track.names["device"], "is_newest": row["version_id"] == track.order[-1],
             "is_new": row["state"] == "new" or (is_new and row["state"] == "muted"),
-            "good_version": track.before(row["version_id"]),
+            "good_version": own_level[-1] if own_level else track.before(row["version_id"]),
+            "level_versions": level,
             "found_again": track.labels.get(row["decided_version_id"]) if track.main is not None else None,
-            "level_runs": getattr(track.judged.get(row["version_id"]), "base_runs", ""),
+            "level_runs": level_runs,
             "verdict": verdict_word(SIGNS[row["direction"]], row["change"]),
             "ratio": after / before - 1 if before and after else None,
         })  # fmt: skip
@@ -187,6 +192,12 @@ def found_rows(
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
+
+
+def _versions_of(runs: str, labels: Mapping[int, str]) -> tuple[str, ...]:
+    """Return the versions of runs, in the order of their track. `labels`: of its runs, in their order."""
+    run_ids = {*map(int, runs.split())}
+    return tuple(dict.fromkeys(label for run_id, label in labels.items() if run_id in run_ids))
 
 
 def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) -> None:
@@ -401,7 +412,8 @@ def incident_of(own: Sequence[Row]) -> Row:
         parts |= listed | {"other_operators_ns": moved - sum(listed.values())}
     return {
         **{name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "ordinal")},
-        **{name: first[name] for name in ("good_version", "workload_id", "version_id")},
+        **{name: first[name] for name in ("workload_id", "version_id", "level_versions")},
+        "good_version": first["level_versions"][-1] if first["level_versions"] else first["good_version"],
         "direction": direction, "severity": severity_of(counted, direction, before, after), "causes": "",
         "is_new": any(row["is_new"] for row in own), "findings": len(tops),
         "open": sum(row["state"] in CONFIRMED_STATES for row in tops),

@@ -45,7 +45,7 @@ from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
 from tracker.store.sql import statement
 from tracker.store.tracks import ChosenRun, read_chosen_runs, tabulate_runs
-from tracker.units import format_diff
+from tracker.units import format_diff, level_words
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
@@ -681,5 +681,6 @@ def _words_of_older(
             words[_key_of(finding)] = f"still there ({since})"
         else:
             where = "above" if size >= 0 else "below"
-            words[_key_of(finding)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {before[-1]} ({since})"
+            level = level_words(before)
+            words[_key_of(finding)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {level} ({since})"
     return words

@@ -19,7 +19,7 @@ from msgspec.structs import asdict, replace
 from tracker.reports.cells import KINDS, calls, form, readable, share, signed
 from tracker.reports.views.findings import diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable, ranges, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, level_words, printable, ranges, time_unit
 
 _EVENTS: Final = {"added": "more is found: ", "reminder": "still open: "}
 _COMMANDS: Final = {
@@ -134,7 +134,9 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
     where, count = named(first.device), len(message.incidents)
     if count > 1:
         where = counted(count, "device" if len({one.device for one in message.incidents}) == count else "line")
-    versions = " -> ".join(named(version) for version in (first.good_version, first.version) if version)
+    level = level_words([named(version) for version in first.level]).removeprefix("the ")
+    base = level or named(first.good_version or "")
+    versions = " -> ".join(filter(None, (base, named(first.version))))
     if message.event == "recovered":
         now = f" {named(first.recovered_in)}" if first.recovered_in else ""
         brought = f"what {named(first.version)} brought is over"

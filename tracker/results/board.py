@@ -54,8 +54,8 @@ class Board(Result, frozen=True, eq=False):
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
       newest version, step_change: the change that it rests on; accepted: whether a user expects that change;
       lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it.
-      previous_change: to the version before, a ratio; good_change: to good_version, the last one before
-      the oldest open regression of the step, NA without one; pinned_change: to the pinned version.
+      previous_change: to the version before, a ratio; good_change: to the level before the oldest open regression of
+      the step, whose newest version is good_version, NA without one; pinned_change: to the pinned version.
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
       findings counts them; incident_id: of the first of them there
     - points: the step of the last versions of each line, by its place in `lines`, with its verdict

@@ -271,7 +271,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     `shown`: its largest findings; `more`: how many others there are; `beside`: the largest that went the other way.
     `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the
     step itself is a finding. `advice`: what could undo it, a sentence each. Of what is over: `recovered_in`: the
-    version, `left`: names of findings that are still open.
+    version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared with.
     """
 
     incident_id: int
@@ -305,6 +305,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     left: tuple[str, ...] = ()
     beside: tuple[ToldFinding, ...] = ()
     advice: tuple[str, ...] = ()
+    level: tuple[str, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):
