@@ -212,6 +212,25 @@ def test_machine_that_slows_down_is_drift():
     assert found.raw_change[0] == pytest.approx(np.log(108.25 / 100), abs=1e-3)
 
 
+def test_part_that_moved_as_the_machine_is_drift_beside_a_wait():
+    # all 24 operators and their sum take 8 % longer, and data are 600 late: of the step that is a change
+    rows = {key: [*row, 108.0, 108.1] for key, row in MACHINE.items()}
+    compute = [24 * value for value in [*STEADY, 107.5, 107.6]]
+    waits = [10.0] * 8 + [610.0, 611.0]
+    rows |= {("run", "compute_ns", "compute"): compute, ("run", "data_loading_ns", "data loading"): waits}
+    rows[STEP] = [one + wait for one, wait in zip(compute, waits, strict=True)]
+    verdicts, _, _ = judged(rows, 2)
+    assert verdicts[-3:] == ["DRIFT", "REGRESSED", "REGRESSED"]
+
+
+def test_step_of_which_more_than_the_limit_is_left_is_no_drift():
+    # operators take 5 % longer and the step 12 %: 7 % are left, of a machine that varied by 12 % before
+    rows = {key: [94.0, 106.0] * 4 + [105.0, 105.2] for key in MACHINE}
+    steps = [2400.0 * value / 100 for value in STEADY] + [2690.0, 2695.0]
+    verdicts, reasons, _ = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[-1], reasons[-1]) == ("INCONCLUSIVE", "SIGNIFICANCE")
+
+
 @pytest.mark.parametrize(
     ("new", "verdict", "reason"),
     [

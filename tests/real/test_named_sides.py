@@ -13,6 +13,9 @@ import tracker
 from tests.conftest import slow as at_night
 from tests.real.conftest import nightly_versions
 from tracker.compare import diff, gate_of_diff
+from tracker.regressions.sides import verdicts_of_sides
+from tracker.regressions.track import runs_of_track
+from tracker.store import tracks as stored_tracks
 
 VERSIONS = [f"v{number:02}" for number in range(1, 13)]
 NEIGHBOURS = list(pairwise(VERSIONS))
@@ -21,6 +24,7 @@ PAIRS = ["-".join(pair) for pair in (*NEIGHBOURS, ("v08", "v01"), ("v05", "v12")
 PAIRS += [at_night("-".join(pair)) for pair in OTHERS if pair not in (("v08", "v01"), ("v05", "v12"))]
 LEAST_STEP, LEAST_OPERATOR = 0.05, 0.03
 """Changes that make a finding, of a step timed on the host and of an operator."""
+STEP_WORDS = ("DRIFT", "REGRESSED", "IMPROVED")
 AS_BEFORE = ("as fast", "no difference")
 
 
@@ -95,3 +99,23 @@ def test_operators_that_jump_are_no_regression_of_v10(nightly, before):
     """v10 copies more; what else was slower in some runs of the versions before was so by chance."""
     ops = diff(nightly, before, "v10").ops
     assert {*ops.loc[ops["verdict"] == "REGRESSED", "name"]} <= {"aten::copy_"}
+
+
+def test_drift_leaves_less_than_the_limit_in_every_diff(nightly):
+    """Of each version against its level, and of each pair, less than 5 % of a step that is DRIFT is left without it, in
+    the direction of its change; and something is left of one that is REGRESSED or IMPROVED.
+    """
+    versions = {version: [*range(3 * number - 2, 3 * number + 1)] for number, version in enumerate(VERSIONS, 1)}
+    sides = [(versions[one], versions[other]) for one in VERSIONS for other in VERSIONS if one != other]
+    with nightly.connect() as connection:
+        track_key = stored_tracks.list_tracks(connection)[0]
+        judged = runs_of_track(connection, track_key).judged.values()
+    levels = [tuple([*map(int, text.split())] for text in (row.base_runs, row.runs)) for row in judged if row.base_runs]
+    for base, new in (*levels, *sides):
+        found = verdicts_of_sides(nightly, base, new)
+        assert (found.base_runs is not None) == ((base, new) in levels)
+        for key, row in found.by_series.items():
+            if key.kind == "run" and key.name in ("step", "e2e", "compute") and row["verdict"] in STEP_WORDS:
+                left = ((1 + row["change"]) / (1 + found.shift) - 1) * (1 if row["change"] > 0 else -1)
+                is_drift = row["verdict"] == "DRIFT"
+                assert (left < LEAST_STEP) if is_drift else (left > 0), (base, new, key.name)

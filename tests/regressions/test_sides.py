@@ -236,3 +236,15 @@ def test_named_sides_know_what_their_track_knows(store):
     reverse = verdicts_of_sides(store, [10, 11, 12], [7, 8, 9])
     assert verdict(reverse) == "INCONCLUSIVE"
     assert found.by_series.keys() == reverse.by_series.keys(), "of series of both sides alone"
+
+
+def test_printed_drift_is_that_between_the_sides(store):
+    """The machine is 10 % slower in v2 and v3: of v3 against v2 nothing is drift, and of v2 all of it."""
+    for number, shared in enumerate((1.0, 1.1, 1.1)):
+        runs(store, f"v{number + 1}", start=3 * number, shared=shared)
+    judge(store)
+    for base, new, shift in (((1, 2, 3), (4, 5, 6), 0.10), ((4, 5, 6), (7, 8, 9), 0.0), ((7, 8, 9), (1, 2, 3), -0.09)):
+        assert verdicts_of_sides(store, base, new).shift == pytest.approx(shift, abs=0.006)
+    [level] = rows(store, "SELECT j.base_runs FROM judged_version AS j JOIN version AS v ON v.id = j.version_id "
+                          "WHERE v.label = 'v2'")  # fmt: skip
+    assert verdicts_of_sides(store, [*map(int, level[0].split())], [4, 5, 6]).base_runs is not None

@@ -453,8 +453,10 @@ def without_drift(
     """Turn changes of the step and its parts that the machine explains into DRIFT: docs/judging.md, step 3.
 
     A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
-    the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
-    `sides_before`: the base runs, and those whose noise counts beside them.
+    the largest wait that passes make up half of it; or if new and removed operators make up 1 % of the step. Causes do
+    not count where the shift is as large as the change itself: nothing of it is left for them. A series of which more
+    than the limit is left is no DRIFT, however much the runs differ. `sides_before`: the base runs, and those whose
+    noise counts beside them.
     """
     part = series.of_step
     moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
@@ -464,17 +466,29 @@ def without_drift(
     own = series.take(rows)
     sides, (*_, q) = centred_parts(window, series, rows, sides_before, new, limits)
     centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
-    holds = np.zeros(len(part), dtype=bool)
-    holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))
+    same_way = np.sign(sides.change) == np.sign(found.change[rows])
+    holds, is_left, is_large = np.zeros((3, len(part)), dtype=bool)
+    holds[rows], is_left[rows] = centred & same_way, same_way
+    is_large[rows] = same_way & (np.abs(sides.change) >= own.ratio)
     changed = np.isin(found.verdict, (*CHANGES, Verdict.SUSPECT))
     leaves = found.contribution[series.leaf & changed].sum()
     waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
-    leaves += found.contribution[waits[np.argmax(np.abs(found.contribution[waits]))]] if len(waits) else 0.0
+    wait = found.contribution[waits[np.argmax(np.abs(found.contribution[waits]))]] if len(waits) else 0.0
+    # a wait that changed by far more than a sum is not in it: data that come late are in the step, not in compute
+    is_within = limits.explained * np.abs(wait) <= np.abs(found.contribution)
+    leaves = leaves + np.where(is_within, wait, 0.0)
     sign = np.sign(found.change)
     is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):
-        holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
-        holds |= exact_share(found, series) * sign >= limits.gate_net
-    drifts = moved & ~holds
-    verdict = np.where(drifts, Verdict.DRIFT, found.verdict)
-    return replace(found, verdict=verdict, reason=np.where(drifts, Reason.MACHINE, found.reason))
+        by_causes = is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
+        by_causes |= exact_share(found, series) * sign >= limits.gate_net
+    moved &= ~(holds | (by_causes & is_left))
+    # what is left is above the limit, and not sure
+    unsure = moved & is_large
+    verdict = np.where(moved, Verdict.DRIFT, found.verdict)
+    reason = np.where(moved, Reason.MACHINE, found.reason)
+    return replace(
+        found,
+        verdict=np.where(unsure, Verdict.INCONCLUSIVE, verdict),
+        reason=np.where(unsure, Reason.SIGNIFICANCE, reason),
+    )

@@ -22,7 +22,7 @@ from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, 
 from tracker.detect.bases import own_bases
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
-from tracker.detect.track import Track
+from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.lifecycle import (
     DRIFTS,
     MACHINE,
@@ -373,6 +373,12 @@ def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, 
     return row, now.reference(row, result.judged) if len(now.current) else ()
 
 
+def shift_between(now: VersionRuns, base: Sequence[int], new: Flags) -> float:
+    """Return the common-mode shift of the runs `new` (runs,) less that of the runs `base` (ids), a log."""
+    before = now.window.shift[np.isin(now.run_ids, base)]
+    return float(now.window.shift[new].mean() - (before.mean() if len(before) else 0.0))
+
+
 def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:
     """Yield the incidents of the findings that a version decided: one for each version that they are dated to, with
     older findings of that version. docs/findings.md names what stands in them.
@@ -389,8 +395,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
     own_numbers = _numbers_of_bases(data, result, base)
     for first in sorted({one.first_version for one in result.found}):
         sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
-        old = now.window.shift[np.isin(now.run_ids, base)]
-        shift = now.window.shift[now.since(first)].mean() - (old.mean() if len(old) else 0.0)
+        shift = shift_between(now, base, now.since(first))
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
         old_step, new_step = (float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides)
         is_split = bool(before.any() or after.any())
@@ -465,7 +470,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
         base_runs=" ".join(map(str, base)),
         step_before_ns=step[0],
         step_after_ns=step[1],
-        shared_factor=float(result.now.window.shift[result.now.new].mean()),
+        shared_factor=shift_between(now, base, now.new),
         step_verdict=word,
         net=sum(one.contribution for one in found),
         peak=max(peaks, default=0.0),

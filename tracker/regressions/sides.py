@@ -138,7 +138,8 @@ class SideVerdicts(Struct, frozen=True, eq=False):
 
     `by_series`: the verdict of each series.
     `rows`: the limits that users set, with which `limits` were made.
-    `shift`: how much slower all operators together are, a ratio; None where too few of them are in all runs.
+    `shift`: how much slower all operators together are than in the runs that the step was judged against, a ratio;
+    None where too few of them are in all runs.
     `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
     `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
     `still`: what was found before the candidate and is open in it, in words.
@@ -495,7 +496,7 @@ def judge_sides(
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
             track, judged, window = _judge_runs(runs, counts, rows, past_runs, past)
-    keys, traits, new = track.keys, track.series, track.versions == _CANDIDATE
+    keys, traits = track.keys, track.series
     verdicts = _list_verdicts(track, judged, keys, limits)
     signs = judged.sign.tolist()
     excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
@@ -519,7 +520,7 @@ def judge_sides(
         by_series=verdicts,
         rows=rows,
         limits=limits,
-        shift=float(np.expm1(window.shift[new].mean())) if window.shift.any() else None,
+        shift=_shift_of(window, judged, track),
         gates=gates,
         host=host,
         still=marks.still,
@@ -558,6 +559,18 @@ def _judge_runs(
         window = replace(window, past=np.array(past, dtype=np.int64))
     judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
     return track, judged, window
+
+
+def _shift_of(window: Window, judged: JudgedSeries, track: Track) -> float | None:
+    """Return how much slower all operators of the candidate are than those of the runs that its step was judged
+    against, a ratio; None where too few of them are in all runs.
+    """
+    if not window.shift.any():
+        return None
+    base, new = track.versions == _BASELINE, track.versions == _CANDIDATE
+    row = next((row for row in track.series.steps if judged.base_runs[row] and judged.new_runs[row]), None)
+    before = base if row is None else judged.base[row]
+    return float(np.expm1(window.shift[new].mean() - window.shift[before].mean()))
 
 
 def _look_back(connection: Connection, run_ids: Sequence[int], limits: Thresholds) -> dict[int, int]:

@@ -23,7 +23,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "verdict.base_runs": "how many runs it was judged against",
     "step_before_ns": "step of the runs that it was judged against",
     "step_after_ns": "its own step",
-    "shared_factor": "how much slower all operators are together, as a logarithm: the machine",
+    "shared_factor": "how much slower all operators are together than in the runs that it was judged against, as a "
+    "logarithm: the machine",
     "step_verdict": "the verdict of its step; NULL: it has none",
     "net": "change of the step by the operators that were found in it, as a fraction of it",
     "peak": "rise of its peak memory; 0.1: 10 %",
