@@ -513,7 +513,7 @@ def judge_sides(
         FAIL_ON[1]: _gate(limits, verdicts, [*new_signs, *older_signs], net=net + older_net, peak=peak),
     }
     # runs of the look-back come first
-    every_run = np.array([*[0] * (len(new) - sum(counts)), *baseline, *candidate], dtype=np.int64)
+    every_run = np.array([*[0] * (len(track.versions) - sum(counts)), *baseline, *candidate], dtype=np.int64)
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     return SideVerdicts(
