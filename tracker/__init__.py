@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tracker import api
-    from tracker.api import *  # noqa: F403 the names of api.__all__
+    from tracker.api.arguments import open_store as open_store
+
+    # of each module by itself: a type checker cannot add up the names that api.__all__ puts together
+    from tracker.api.edits import *  # noqa: F403 the names of its __all__
+    from tracker.api.profiles import *  # noqa: F403
+    from tracker.api.results import *  # noqa: F403
     from tracker.errors import TrackerError
 
     __all__ = ["TrackerError", "__version__"]
