@@ -26,11 +26,10 @@ def test_demo_shows_no_cause_that_is_none(tracker):
     lines = tracker("demo").out.splitlines()
     first = next(at for at, line in enumerate(lines) if line.startswith("  cause "))
     last = next(at for at, line in enumerate(lines) if line.startswith("  = step time") and at > first)
-    causes = [re.split("  +", line.strip())[0] for line in lines[first + 1 : last]]
+    causes = [re.split("  +", line.strip())[0].lstrip("0123456789 ") for line in lines[first + 1 : last]]
     assert causes == [
         "aten::gelu_backward, gelu -> mul, add, pow and 3 more",
-        "autograd::engine::evaluate_function: MulBackward0", "idle", "112 other operators",
-        "rest (medians of operators)",
+        "autograd::engine::evaluate_function: MulBackward0", "idle", "other operators", "rest (medians of operators)",
     ]  # fmt: skip
     assert [line.count("▲") for line in lines[first + 1 : last]] == [1, 1, 0, 0, 0]
 
