@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
-from tracker.compare.overall import PARTS, step_numbers
+from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
 from tracker.compare.renames import Change, list_changes
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.causes import cause_words
@@ -71,13 +71,14 @@ def list_contributions(
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels where no operators are known; kinds of work where the devices differ.
 
-    `tables`: overall, ops (all of them) and kernels of the Diff, and idle.
+    `tables`: overall, kernels and idle of the Diff, and all of its operators: ops (by shapes) and names.
     `parts`: of the step; `delta_ns`: by how much it changed. `own`: where rows are of other runs than the step; by how
     much they were longer or shorter in the runs of the step is a row of its own.
     """
     finding_of_name = {finding.name: finding for finding in findings}
     causes = []
-    for cause in _list_causes(sides, tables, renames, finding_of_name):
+    own_sides = sides if own is None else (own.side, sides[1])
+    for cause in _list_causes(own_sides, tables, renames, finding_of_name):
         if cause.delta_ns:
             causes.append(_add_share(cause, delta_ns))
     causes.sort(key=_by_size)
@@ -90,8 +91,8 @@ def list_contributions(
         rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     if delta_ns is None:
         return tuple(rows)
-    if own is not None and own.versions:
-        rows += _list_earlier(sides, own, parts, causes)
+    if own is not None:
+        rows += _list_earlier(sides, own, parts, tables)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     if abs(rest) >= 1:
         rows.append(Contribution("rest", "", rest))
@@ -99,17 +100,23 @@ def list_contributions(
 
 
 def _list_earlier(
-    sides: Sides, own: OwnRows, parts: Sequence[Part], causes: Sequence[Contribution]
+    sides: Sides, own: OwnRows, parts: Sequence[Part], tables: Mapping[str, Columns]
 ) -> list[Contribution]:
-    """Return by how much the rows would have changed by more in the runs of the step: what had changed before."""
-    in_step = [cause.delta_ns for cause in _list_causes(sides, own.in_step, (), {})]
+    """Return by how much more the rows would have changed in the runs of the step: what had changed before in some of
+    these. Of less than 0.1 % of the step there is no row: it is a part of the rest.
+    """
     numbers = step_numbers(sides[0])
+    # both without findings: a shape and the others of its name are no sum of medians
+    in_step = _list_causes(sides, own.in_step, (), {})
+    in_own_runs = _list_causes((own.side, sides[1]), tables, (), {})
     of_parts = []
     for part in parts:
         if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
             of_parts.append(part.baseline_ns - numbers[part.name])
-    delta = fsum([*in_step, *(-cause.delta_ns for cause in causes), *of_parts])
-    return [Contribution("earlier", ", ".join(own.versions), delta)] if abs(delta) >= 1 else []
+    of_rows = [*(cause.delta_ns for cause in in_step), *(-cause.delta_ns for cause in in_own_runs)]
+    delta = fsum([*of_rows, *of_parts])
+    least = LEAST_EARLIER * numbers.get("whole_ns", 0.0)
+    return [Contribution("earlier", ", ".join(own.versions), delta)] if abs(delta) > least else []
 
 
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
@@ -370,6 +377,9 @@ def _sum_beside_compute(side: LoadedSide) -> dict[str, float]:
     """Return name of an operator -> its time in collectives and copies."""
     kernels = side.query(queries.kernels)
     kernels = kernels.taken(is_among(kernels["category"], _BESIDE_COMPUTE))
+    kernels = side.keep_own(
+        "ops", kernels.having(name=kernels["op"], input_shapes=kernels["op_input_shapes"]), by_name=True
+    )
     number, first = number_distinct_rows([kernels["op"]])
     times = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
     return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(times).tolist(), strict=True))

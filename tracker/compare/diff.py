@@ -34,6 +34,7 @@ from tracker.errors import UsageError
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.diff import DiffSamples
 from tracker.schema.series import IDLE_SERIES, RUN, key_of_run
+from tracker.store import queries
 from tracker.units import some_of
 
 if TYPE_CHECKING:
@@ -172,16 +173,19 @@ def _find_own_rows(
         "names": in_step.names,
         "kernels": compare_table(sections.KERNELS, left, right, options),
     }
-    moved = {run_id for own in bases.values() for run_id in own.other_level}
-    versions = [version for run_id, version in sorted(left.runs.rows("run_id", "version")) if run_id in moved]
-    return OwnRows(load_own_runs(left, options, own_runs), tables, tuple(dict.fromkeys(versions)))
+    side = load_own_runs(left, options, own_runs)
+    kept = {} if side.own_runs is None else side.own_runs.of_series
+    moved = {run_id for key in kept for run_id in bases[key].other_level}
+    order = queries.order_of_versions(left.store, left.side.workload)
+    versions = {version for run_id, version in left.runs.rows("run_id", "version") if run_id in moved}
+    return OwnRows(side, tables, tuple(sorted(versions, key=lambda version: order.get(version, 0))))
 
 
 def _note_on_levels(judged: Judged, own: OwnRows | None, found: operators.Operators) -> tuple[str, ...]:
     """Return a sentence on what is compared with another level than the step, the largest first."""
-    if own is None or not own.versions:
+    if own is None or own.side.own_runs is None or not own.versions:
         return ()
-    moved = {key for key, base in judged.bases.items() if base.other_level}
+    moved = {key for key in own.side.own_runs.of_series if judged.bases[key].other_level}
     names = [key.name for key in moved if key.kind == RUN and not key.name.startswith(IDLE_SERIES)]
     of_ops = {key.name for key in moved if key.kind == "op_name"}
     rows = sorted(found.names.rows("name", "baseline_ns"), key=lambda row: -(row[1] or 0.0))

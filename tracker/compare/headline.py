@@ -327,8 +327,12 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
     if result is None or verdict == "REGRESSED":
         return ()
     if result.cause == "peak memory":
+        before, after = facts.peak or (1.0, 1.0 + result.peak)
+        # of two named sides the gate is that of the level, which may be another one
+        is_other_level = abs(after / before - 1.0 - result.peak) > _SMALL_CHANGE
+        against = " against its own level" if is_other_level else ""
         rise = format_diff(result.peak).lstrip("+")
-        return (f"Peak memory rose by {rise}: that fails a gate (--fail-on).",)
+        return (f"Peak memory rose by {rise}{against}: that fails a gate (--fail-on).",)
     if result.cause == "net of the operators":
         net = format_diff(result.net).lstrip("+")
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)

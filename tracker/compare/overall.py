@@ -45,7 +45,7 @@ _WORTH_SAYING: Final = 0.01
 
 SLOW: Final = 1.2
 """Times the median step of its rank."""
-_LEAST_EARLIER: Final = 0.001
+LEAST_EARLIER: Final = 0.001
 """Part of the step below which what had changed before is a part of the rest."""
 _MATTERS: Final = 0.01
 """Share of the step by which the mean step is longer."""
@@ -239,12 +239,7 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     split = [is_split(side) for side in sides]
     kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
     named = list(zip(sides, roles_by_size(*sides), strict=True))
-    groups = with_absent(
-        [
-            group_sums(side, of_side.get(_EXPOSED.name), roles)
-            for (side, roles), of_side in zip(named, numbers, strict=True)
-        ]
-    )
+    groups = with_absent([group_sums(side, step_numbers(side).get(_EXPOSED.name), roles) for side, roles in named])
     groups = without_other_splits(groups, [group_splits(side, roles) for side, roles in named])
     found = [{**of_kernels, **of_groups} for of_kernels, of_groups in zip(kernels, groups, strict=True)]
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
@@ -298,7 +293,8 @@ def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[st
     """Return `step_numbers` of a baseline, each number of the runs that its own verdict rests on.
 
     `rows_of`: as in `compare_overall`. `earlier_ns`: by how much the parts of the step were longer in the runs of the
-    step than in their own, so that parts, rest and `earlier_ns` sum up to the step.
+    step than in their own, so that parts, rest and `earlier_ns` sum up to the step; less than 0.1 % of the step is a
+    part of the rest.
     """
     found = step_numbers(baseline)
     if rows_of is None or rows_of.own_runs is None:
@@ -307,8 +303,10 @@ def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[st
     if numbers.get("whole_ns") and "idle_ns" in numbers:
         numbers["idle_share"] = numbers["idle_ns"] / numbers["whole_ns"]
     earlier = fsum(found[name] - numbers[name] for name in PARTS if name in found)
-    if abs(earlier) > _LEAST_EARLIER * found.get("whole_ns", 0.0):
+    if abs(earlier) > LEAST_EARLIER * found.get("whole_ns", 0.0):
         numbers["earlier_ns"] = earlier
+    elif "rest_ns" in numbers:
+        numbers["rest_ns"] += earlier
     return numbers
 
 

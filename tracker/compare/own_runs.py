@@ -20,6 +20,7 @@ from tracker.schema.series import (
     KIND_OF_TABLE,
     OWN_TIMES,
     RUN,
+    WAYS,
     SeriesKey,
     metric_of_number,
 )
@@ -66,11 +67,12 @@ class OwnRuns(Struct, frozen=True):
         return self._of_run(metric_of_number(number))
 
     def _of_run(self, metric: str, name: str | None = None) -> frozenset[int] | None:
-        """Return the runs of a series of whole runs, in whichever way it was measured."""
+        """Return the runs of a series of whole runs, of the best of WAYS in which it was measured."""
+        found = {}
         for key, runs in self.of_series.items():
             if key.kind == RUN and key.metric == metric and name in (None, key.name):
-                return runs
-        return None
+                found[key.part] = runs
+        return next((found[way] for way in WAYS if way in found), None)
 
     def _list_own(self, table: str, rows: Columns, *, by_name: bool) -> list[frozenset[int] | None]:
         """Return of each of these keys the runs that it is compared with, None where these are those of the step."""

@@ -71,7 +71,7 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, names: Columns, op
         changes.append(OperatorChange(name, change.before_ns, change.after_ns, *calls, words))
     contexts = []
     for side in (baseline, candidate):
-        tree, ops_of_run = _take_first_run(side.query_op_tree()), _take_first_run(side.query(queries.ops))
+        tree, ops_of_run = _take_last_run(side.query_op_tree()), _take_last_run(side.query(queries.ops))
         contexts.append(CallingContexts(tree, ops_of_run))
     smallest = float(np.nansum(names["baseline_ns"])) * _SMALLEST_SHARE
     renames = []
@@ -104,9 +104,9 @@ def _list_shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
     return shapes_of_name
 
 
-def _take_first_run(table: Columns) -> Columns:
+def _take_last_run(table: Columns) -> Columns:
     runs = table.integers("run_id")
-    return table.taken(runs == runs.min()) if len(table) else table
+    return table.taken(runs == runs.max()) if len(table) else table
 
 
 def _make_rename(replacement: Replacement) -> Rename:

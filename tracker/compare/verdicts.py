@@ -166,10 +166,6 @@ class Judged(Struct, frozen=True, eq=False):
         """Return the verdict of all shapes of an operator together, None for none."""
         return self._find(SeriesKey("op_name", self.own_time, name)) if self.has_op_series else None
 
-    def find_shapes(self, name: str, input_shapes: str) -> SeriesVerdict | None:
-        """Return the verdict of these shapes of an operator, without any of all shapes together; None for none."""
-        return self.find_op(name, input_shapes) if input_shapes else self.find_op_name(name)
-
     def find_total(self, number: str) -> SeriesVerdict | None:
         """Return the verdict of `step_ns`, `e2e_ns` or `mean_step_ns`, None for none."""
         series = RUN_SERIES_OF_NUMBER[number]

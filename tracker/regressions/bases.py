@@ -14,8 +14,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Flags
-from tracker.detect import JudgedSeries
-from tracker.detect.bases import own_bases, states_change
+from tracker.detect.bases import own_bases
 from tracker.detect.track import Track
 from tracker.regressions.judgement import TrackReader, step_reference
 from tracker.regressions.lifecycle import VersionResult, judge_next
@@ -47,16 +46,6 @@ def read_bases(connection: Connection, track: TrackRuns, version_id: int) -> Bas
     of_step = np.isin(now.run_ids, step_reference(data, result)[1])
     base, is_own, other_level = own_bases(now, result.judged, of_step)
     return _list_bases(data.keys, base, is_own, now.run_ids, of_step, other_level)
-
-
-def bases_of_sides(keys: Sequence[SeriesKey], judged: JudgedSeries, run_ids: I64, of_step: Flags) -> Bases:
-    """Return the runs that series of two sides were judged against, without outliers, of those that changed.
-
-    `run_ids`, `of_step` (runs,): all runs of both sides, and which are of the baseline.
-    """
-    return _list_bases(
-        keys, judged.base, states_change(judged), run_ids, of_step, np.zeros(judged.base.shape, dtype=bool)
-    )
 
 
 def _list_bases(

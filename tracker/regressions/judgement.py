@@ -505,16 +505,19 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     ]
 
 
-def stated(data: Track, own: JudgedSeries) -> tuple[Flags, I64]:
-    """Return which series have a verdict to state, and the reason of each verdict."""
+def stated(data: Track, own: JudgedSeries, runs: Flags | None = None) -> tuple[Flags, I64]:
+    """Return which series have a verdict to state, and the reason of each verdict. `runs` (runs,): those that are
+    compared, None: all.
+    """
+    compared = np.ones(len(data.versions), dtype=bool) if runs is None else runs
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
-    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike.all(axis=1)
+    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike[:, compared].all(axis=1)
     said |= settings & data.series.leaf
     reasons = np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
     # a side without any run, where one of its runs lost what the series rests on
     lacks_side = (own.base_runs == 0) != (own.new_runs == 0)
-    lost = lacks_side & data.incomplete.any(axis=1)
+    lost = lacks_side & data.incomplete[:, compared].any(axis=1)
     said |= lost
     return said, np.where(lost & (own.verdict == Verdict.TOO_FEW_RUNS), Reason.INCOMPLETE, reasons)
 

@@ -29,7 +29,7 @@ from tracker.detect import (
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track, newest
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.bases import OwnBase, bases_of_sides, read_bases
+from tracker.regressions.bases import OwnBase, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
@@ -211,8 +211,10 @@ def verdicts_of_sides(
         else:
             if _is_level(row, baseline):
                 stored = _stored_verdicts(connection, track, row)
-            if stored is not None and (is_level or not _list_beyond(stored, baseline)):
+            if stored is not None and is_level:
                 return stored
+            if stored is not None and not _list_beyond(stored, baseline):
+                return _between(stored, None, baseline)
             marks = _marks_on_sides(connection, track, row, baseline)
     exact = judge_sides(store, baseline, candidate, store, marks)
     return exact if stored is None else _between(stored, exact, baseline)
@@ -224,17 +226,16 @@ def _list_beyond(stored: SideVerdicts, baseline: Sequence[int]) -> list[SeriesKe
 
 
 def _between(stored: SideVerdicts, exact: SideVerdicts | None, baseline: Sequence[int]) -> SideVerdicts:
-    """Return stored verdicts with those of exactly these sides for series that were judged against other runs.
+    """Return stored verdicts for two named sides, all of whose numbers are of exactly these runs: with the verdicts of
+    these sides for series that were judged against other runs.
 
-    `exact`: None where these sides cannot be judged by themselves, so that such series have no verdict.
+    `exact`: None where there are none, or where these sides cannot be judged by themselves: they have no verdict.
     """
     beyond = set(_list_beyond(stored, baseline))
     by_series = {key: verdict for key, verdict in stored.by_series.items() if key not in beyond}
-    bases = {key: own for key, own in stored.bases.items() if key not in beyond}
     if exact is not None:
         by_series |= {key: verdict for key, verdict in exact.by_series.items() if key in beyond}
-        bases |= {key: own for key, own in exact.bases.items() if key in beyond}
-    return replace(stored, by_series=by_series, bases=bases)
+    return replace(stored, by_series=by_series, bases={})
 
 
 def stored_or_history(
@@ -512,8 +513,6 @@ def judge_sides(
         FAIL_ON[0]: _gate(limits, verdicts, new_signs, net=net, peak=peak),
         FAIL_ON[1]: _gate(limits, verdicts, [*new_signs, *older_signs], net=net + older_net, peak=peak),
     }
-    # runs of the look-back come first
-    every_run = np.array([*[0] * (len(track.versions) - sum(counts)), *baseline, *candidate], dtype=np.int64)
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     return SideVerdicts(
@@ -527,7 +526,6 @@ def judge_sides(
         excused=frozenset(keys[row] for row in np.flatnonzero(excused).tolist()),
         history=marks.history,
         marks=marks.marks,
-        bases=bases_of_sides(keys, judged, every_run, track.versions == _BASELINE),
     )
 
 
@@ -578,6 +576,9 @@ def _look_back(connection: Connection, run_ids: Sequence[int], limits: Threshold
     judge looks back on. Empty where the runs are of several tracks.
     """
     track_keys = stored_tracks.list_tracks(connection, run_ids)
+    # a branch and its main line are one look-back
+    mains = [stored_tracks.main_track_of(connection, key) for key in track_keys]
+    track_keys = [key for key in track_keys if key not in mains]
     if len(track_keys) != 1:
         return {}
     track = unjudged_track(connection, track_keys[0])
@@ -593,7 +594,7 @@ def _list_verdicts(
     track: Track, judged: JudgedSeries, keys: Sequence[SeriesKey], limits: Thresholds
 ) -> VerdictsBySeries:
     """Return the verdicts of all series as they would be stored."""
-    is_stated, reasons = stated(track, judged)
+    is_stated, reasons = stated(track, judged, track.versions > 0)
     numbers = numbers_of(track, judged, limits)
     verdicts: VerdictsBySeries = {}
     for row, key in enumerate(keys):

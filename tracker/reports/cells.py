@@ -79,10 +79,10 @@ def readable(name: Any) -> str:
 def words_of_earlier(versions: str) -> str:
     """Return what changed before: the versions in which rows had another level than the one they are compared with.
 
-    >>> words_of_earlier("v05, v06")
-    'changed before, in v05, v06'
+    >>> words_of_earlier("v05, v06"), words_of_earlier("")
+    ('changed before, in v05, v06', 'other runs of their levels')
     """
-    return f"changed before, in {versions}"
+    return f"changed before, in {versions}" if versions else "other runs of their levels"
 
 
 def replaced_name(name: str) -> str:
