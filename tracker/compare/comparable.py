@@ -125,7 +125,6 @@ class Recorded(Struct, frozen=True):
             ops=self.marked("ops", found.ops),
             everything=self.marked("ops", found.everything),
             names=self.marked("ops", found.names),
-            by_name=self.marked("ops", found.by_name),
             details=self.marked("op_details", found.details),
         )
 

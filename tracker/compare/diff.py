@@ -85,10 +85,11 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
     options = pair.options
     with ExitStack() as stack:
         steps = (options.baseline_steps, options.candidate_steps)
-        left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps)
+        more_runs = [run_id for own in (pair.bases or {}).values() for run_id in own.runs]
+        left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps, more_runs=more_runs)
         recorded, options = compare_recordings(left, right, options)
         found = recorded.operators(operators.compare(left, right, options))
-        judged = verdicts.judge(left, right, options, recorded, found, is_level=pair.is_level)
+        judged = verdicts.judge(left, right, options, recorded, found, bases=pair.bases)
         own = _find_own_rows(left, right, options, judged, found)
         rows_of = left if own is None else own.side
         if own is not None:

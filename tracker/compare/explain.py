@@ -86,7 +86,7 @@ def explain(
     causes = _list_causes(sides, operators, delta, judged)
     rollup = _list_causes_by_name(sides, operators, delta, judged)
     findings = _list_findings(operators, delta, judged)
-    renames = find_renames(baseline, candidate, operators.names, operators.by_name)
+    renames = find_renames(baseline, candidate, operators.names, operators.everything)
     parts = _list_parts(sides, before, after, metric)
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
@@ -122,7 +122,7 @@ def explain(
         remarks=(*incomplete, *headline.remarks),
         contributions=list_contributions(
             sides,
-            {**tables, "ops": operators.by_name, "names": operators.names},
+            {**tables, "ops": operators.everything, "names": operators.names},
             parts,
             delta,
             renames,

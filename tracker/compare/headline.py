@@ -173,7 +173,7 @@ def find_facts(operators: Operators, overall: Columns) -> Facts:
 
     `operators`: of their Diff; `overall`: its overall rows.
     """
-    one_sided = {name for name, status in operators.by_name.rows("name", "status") if status in (ADDED, REMOVED)}
+    one_sided = {name for name, status in operators.everything.rows("name", "status") if status in (ADDED, REMOVED)}
     added, removed, reshaped, called = [], [], [], []
     for change in list_changes(operators.names):
         if change.name in _STAND_INS:

@@ -108,13 +108,16 @@ def load_all(
     runs: Mapping[str, NamedRuns],
     steps: Sequence[Sequence[int]] = (),
     or_pruned: bool = False,
+    more_runs: Sequence[int] = (),
 ) -> list[LoadedSide]:
     """Return the sides that the `references` name, as `load` gives each.
 
     `runs`: what those in the database name, see `references.named`; `steps`: of each side, empty for all of all.
-    Sides in one database and of the same ranks and steps ask it together.
+    Sides in one database and of the same ranks and steps ask it together. `more_runs`: what will be asked of these
+    runs of `store`, too (`load_own_runs`).
     """
-    shared = SharedAnswers(frozenset(run_id for run_ids, _ in runs.values() for run_id in run_ids))
+    named_runs = (run_id for run_ids, _ in runs.values() for run_id in run_ids)
+    shared = SharedAnswers(frozenset([*named_runs, *more_runs]))
     sides = []
     for reference, own_steps in zip(references, steps or [()] * len(references), strict=True):
         sides.append(
@@ -126,8 +129,9 @@ def load_all(
     together = {}
     for key, of_filter in alike.items():
         run_ids = frozenset(run_id for side in of_filter for run_id in side.run_ids)
-        known = dict(shared.answers) if of_filter[0].store is store else {}
-        together[key] = SharedAnswers(run_ids, known)
+        is_here = of_filter[0].store is store
+        known = dict(shared.answers) if is_here else {}
+        together[key] = SharedAnswers(run_ids.union(more_runs if is_here else ()), known)
     return [replace(side, shared=together[_filter_of(side)]) for side in sides]
 
 
@@ -137,12 +141,11 @@ def load_own_runs(side: LoadedSide, options: Selection, own_runs: OwnRuns) -> Lo
     A series of which no run is left is of the runs of the step.
     """
     run_ids = sorted(own_runs.step.union(*own_runs.of_series.values()))
-    left, _ = _with_details(side.store, tuple(run_ids), SharedAnswers())
-    chosen = side.chosen_steps or ()
-    found = _loaded(side.store, side.side.label, (left, None), options, chosen, SharedAnswers(frozenset(left)))
+    left, _ = _with_details(side.store, tuple(run_ids), side.shared)
+    found = _loaded(side.store, side.side.label, (left, None), options, side.chosen_steps or (), side.shared)
     there = set(found.run_ids)
     of_series = {key: runs & there for key, runs in own_runs.of_series.items() if runs & there}
-    return replace(found, own_runs=replace(own_runs, of_series=of_series))
+    return replace(found, own_runs=replace(own_runs, of_series=of_series), shared=side.shared)
 
 
 def _filter_of(side: LoadedSide) -> Hashable:

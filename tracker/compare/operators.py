@@ -37,7 +37,7 @@ class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
     `names`: a row per name, all shapes of an operator as one, which is the number that is judged of a name: medians do
-    not add up. `by_name`: as `everything`, with all shapes of an operator of the runs that its name is compared with.
+    not add up.
     `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`). `keys`,
     `runs`: name and shapes of each operator, and per side the time of its runs.
     """
@@ -45,7 +45,6 @@ class Operators(Struct, frozen=True, eq=False):
     ops: Columns
     everything: Columns
     names: Columns
-    by_name: Columns
     details: Columns
     baseline_rows: Columns
     candidate_rows: Columns
@@ -91,12 +90,10 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
     details = _join_details(sides, parts, ops)
     whole = match.finish_table("ops", everything)
     shown = whole if ops is everything else match.finish_table("ops", ops)
-    names = by_name = whole
-    if baseline.own_runs is not None:
-        by_name = match.finish_table("ops", _join_ops(sides, rows_of_names))
+    names = whole
     if any(whole.listed("input_shapes")):
         names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]))
-    return Operators(shown, whole, names, by_name, details, rows[0], rows[1], **runs)
+    return Operators(shown, whole, names, details, rows[0], rows[1], **runs)
 
 
 def _keep_own(sides: Sequence[LoadedSide], tables: Sequence[Columns], *, by_name: bool = False) -> list[Columns]:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from tracker.compare.references import Configuration, NamedRuns, configurations, means, named, words_of
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.profile.branches import branch_of, main_of
+from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.sides import judged_version_of
 from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.results import BASELINES
@@ -137,15 +138,15 @@ def _by_version(runs: Sequence[TrackRun]) -> str:
 
 class Pair(Struct, frozen=True):
     """Two sides to compare. `runs`: what those in the database name; `options`: with the configuration that tells this
-    pair from others; `notes`: which runs the baseline is, and what is not compared; `is_level`: nobody named the
-    baseline, which is the level that the step of the other side was judged against.
+    pair from others; `notes`: which runs the baseline is, and what is not compared; `bases`: where nobody named the
+    baseline, which is the level that the step of the other side was judged against, what each series was.
     """
 
     sides: tuple[str, str]
     runs: Mapping[str, NamedRuns]
     options: DiffOptions
     notes: tuple[str, ...] = ()
-    is_level: bool = False
+    bases: Bases | None = None
 
 
 def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, against: str = "window") -> list[Pair]:
@@ -219,8 +220,8 @@ def _with_baselines(
         raise UsageError(f"{side} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
     if not _is_several(store, side, runs[side]):
         baseline, own, note = find_baseline(store, side, runs[side][0], against, options.workload)
-        is_level = against == "window"
-        return [Pair((baseline, side), {**runs, baseline: (own, None)}, options, (note,), is_level)]
+        bases = _find_bases(store, runs[side][0], own, against)
+        return [Pair((baseline, side), {**runs, baseline: (own, None)}, options, (note,), bases)]
     tracks = _tracks(store, runs[side])
     found: list[Pair] = []
     first: dict[Track, TooLittleDataError] = {}
@@ -233,11 +234,25 @@ def _with_baselines(
             continue
         chosen = {name: (tracks[track], None), baseline: (own, None)}
         own_options = replace(options, config=dict(track[1]))
-        found.append(Pair((baseline, name), chosen, own_options, (note,), against == "window"))
+        bases = _find_bases(store, tracks[track], own, against)
+        found.append(Pair((baseline, name), chosen, own_options, (note,), bases))
     if not found:
         raise next(iter(first.values()))
     left_out = (f"Not compared: {_listed(first)}, of which {side} has the first runs.",) if first else ()
     return [replace(pair, notes=(*pair.notes, *left_out)) for pair in found]
+
+
+def _find_bases(store: Store, run_ids: Sequence[int], baseline: Sequence[int], against: str) -> Bases | None:
+    """Return what each series of a version was judged against, where `baseline` is the level of its step; else None."""
+    if against != "window":
+        return None
+    with store.connect() as connection:
+        track_keys = stored_tracks.list_tracks(connection, run_ids)
+        track = runs_of_track(connection, track_keys[0])
+        row = judged_version_of(track, run_ids)
+        if row is None or {*map(int, row.base_runs.split())} != {*baseline}:
+            return None
+        return read_bases(connection, track, row.version_id)
 
 
 def _name(side: str, track: Track, tracks: Tracks) -> str:

@@ -19,7 +19,7 @@ from tracker.compare.notes import sentences_of_judgement
 from tracker.compare.operators import own_time
 from tracker.compare.own_runs import list_keys
 from tracker.detect import Verdict, traits_of
-from tracker.regressions.bases import OwnBase
+from tracker.regressions.bases import Bases
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
 from tracker.results import DiffOptions, Judgement
 from tracker.results.verdicts import CHANGED, EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
@@ -77,7 +77,7 @@ class Judged(Struct, frozen=True, eq=False):
         return {} if self.verdicts is None else self.verdicts.gates
 
     @property
-    def bases(self) -> Mapping[SeriesKey, OwnBase]:
+    def bases(self) -> Bases:
         """The runs that series were judged against, of those for which these are not the runs of the step."""
         return {} if self.verdicts is None else self.verdicts.bases
 
@@ -223,24 +223,24 @@ def judge(
     recorded: Recorded,
     operators: Operators | None = None,
     *,
-    is_level: bool = False,
+    bases: Bases | None = None,
 ) -> Judged:
     """Return the verdicts of `candidate` against `baseline`, or the sentence that says why there are none.
 
-    `operators`: of both, None where they are not compared. `is_level`: see `verdicts_of_sides`.
+    `operators`: of both, None where they are not compared. `bases`: see `verdicts_of_sides`.
     """
     reason, refusal = find_refusal(baseline, candidate, operators, recorded)
     verdicts: SideVerdicts | None = None
     history: InHistory | None = None
     if not reason:
         verdicts = verdicts_of_sides(
-            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, is_level=is_level
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, bases=bases
         )
         history = verdicts.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
-            verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids, is_level=is_level)
+            verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids, bases=bases)
 
     by_name = options.match == "name"
     has_op_series = options.max_kernels is None and not options.op_map

@@ -29,7 +29,7 @@ from tracker.detect import (
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track, newest
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.bases import OwnBase, read_bases
+from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
@@ -159,7 +159,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     excused: frozenset[SeriesKey] = frozenset()
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
-    bases: Mapping[SeriesKey, OwnBase] = field(default_factory=dict)
+    bases: Bases = field(default_factory=dict)
 
 
 class Marks(Struct, frozen=True):
@@ -193,13 +193,13 @@ def judged_version_of(track: TrackRuns, run_ids: Iterable[int]) -> JudgedRow | N
 
 def verdicts_of_sides(
     store: Store, baseline: Sequence[int], candidate: Sequence[int], *, candidate_store: Store | None = None,
-    is_level: bool = False,
+    bases: Bases | None = None,
 ) -> SideVerdicts:  # fmt: skip
     """Return the verdicts of candidate runs against baseline runs, at least one each, of one track. Reads only.
 
-    `candidate_store`: where the candidate runs are, if in another database. `is_level`: the baseline stands for the
-    level of the candidate, so that each series has its own; else it is exactly these runs for every series. Whether the
-    sides may be judged at all is for the caller to know.
+    `candidate_store`: where the candidate runs are, if in another database. `bases`: where the baseline stands
+    for the level of the candidate, what each series was judged against; None: it is exactly these runs for every
+    series. Whether the sides may be judged at all is for the caller to know.
     """
     if candidate_store is not None and candidate_store is not store:
         return judge_sides(store, baseline, candidate, candidate_store)
@@ -210,8 +210,8 @@ def verdicts_of_sides(
             marks = Marks()
         else:
             if _is_level(row, baseline):
-                stored = _stored_verdicts(connection, track, row)
-            if stored is not None and is_level:
+                stored = _stored_verdicts(connection, track, row, bases)
+            if stored is not None and bases is not None:
                 return stored
             if stored is not None and not _list_beyond(stored, baseline):
                 return _between(stored, None, baseline)
@@ -239,10 +239,10 @@ def _between(stored: SideVerdicts, exact: SideVerdicts | None, baseline: Sequenc
 
 
 def stored_or_history(
-    connection: Connection, baseline: Sequence[int], candidate: Sequence[int], *, is_level: bool = False
+    connection: Connection, baseline: Sequence[int], candidate: Sequence[int], *, bases: Bases | None = None
 ) -> tuple[SideVerdicts | None, InHistory | None]:
-    """Return the verdicts that history and findings show, where these sides are those that they compare; `is_level`: as
-    in `verdicts_of_sides`.
+    """Return the verdicts that history and findings show, where these sides are those that they compare; `bases`: as in
+    `verdicts_of_sides`.
 
     Else None, and how the version was judged that the candidate is, None where it is none.
     """
@@ -250,8 +250,8 @@ def stored_or_history(
     if track is None or row is None:
         return None, None
     if _is_level(row, baseline):
-        stored = _stored_verdicts(connection, track, row)
-        return (stored if is_level else _between(stored, None, baseline)), None
+        stored = _stored_verdicts(connection, track, row, bases)
+        return (_between(stored, None, baseline) if bases is None else stored), None
     return None, _mark_older_side(in_history(connection, track, row), track, row, baseline)
 
 
@@ -260,8 +260,12 @@ def _is_level(row: JudgedRow, run_ids: Iterable[int]) -> bool:
     return {*run_ids} == {*map(int, row.base_runs.split())}
 
 
-def _stored_verdicts(connection: Connection, track: TrackRuns, row: JudgedRow) -> SideVerdicts:
-    """Return what is stored of a version, compared with the runs that its step was judged against."""
+def _stored_verdicts(
+    connection: Connection, track: TrackRuns, row: JudgedRow, bases: Bases | None = None
+) -> SideVerdicts:
+    """Return what is stored of a version, compared with the runs that its step was judged against; `bases`: what its
+    series were, None: they are read.
+    """
     candidate = [run.run_id for run in track.runs_of(row.version_id)]
     verdicts = _read_verdicts(connection, track, row)
     findings = _findings_open_in(connection, track, row.version_id)
@@ -281,7 +285,7 @@ def _stored_verdicts(connection: Connection, track: TrackRuns, row: JudgedRow) -
         excused=frozenset(_key_of(finding) for finding in findings if finding.excused),
         history=in_history(connection, track, row),
         marks=marks_of(connection, new),
-        bases=read_bases(connection, track, row.version_id),
+        bases=read_bases(connection, track, row.version_id) if bases is None else bases,
     )
 
 
