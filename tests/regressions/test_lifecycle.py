@@ -383,6 +383,42 @@ def test_suspect_step_that_is_cleared_keeps_the_level_of_its_operators():
     assert decided_word(state, 9, 2) == "NOT_CONFIRMED", "a new level is no slower step"
 
 
+def with_gelu(gelu, step, before=8):
+    """Levels and findings of the step: `gelu` and `step` from v9 on, one run a version; v1 to v8 are 1,000 without."""
+    versions = before + len(step)
+    rows = {GELU: [NAN] * before + gelu, MM: [500] * versions, STEP: [1000] * before + step}
+    levels, findings = levels_of_step(rows, runs=1)
+    found = [(one.how, one.first_version, one.decided_version, one.state) for one in findings if one.series == 2]
+    return levels[before:], found
+
+
+def test_run_without_the_operators_of_a_suspect_is_beside_it():
+    # gelu is 3 % of a step that took 8 % longer, by chance: v10 has no gelu, and is as v1 to v8
+    assert with_gelu([30, NAN, NAN], [1080, 1000, 1000]) == ([9, 0, 0], [])
+
+
+def test_suspects_of_other_operators_are_two_levels():
+    # v10 has no gelu, and is as slow for another reason
+    assert with_gelu([30, NAN, NAN], [1080, 1080, 1000]) == ([9, 0, 0], [])
+    assert with_gelu([30, NAN, NAN], [1080, 900, 1000]) == ([9, 0, 0], [])
+
+
+def test_single_runs_of_other_operators_confirm_nothing():
+    # v10 to v12 are slow without gelu: v9 was judged alone, and is no part of it
+    assert with_gelu([30, NAN, NAN, NAN], [1080] * 4) == ([9, 10, 10, 10], [("level", 10, 12, "open")])
+
+
+def test_suspect_is_confirmed_by_runs_of_its_own_operators():
+    assert with_gelu([30, 30, 30], [1080] * 3) == ([9, 9, 9], [("level", 9, 11, "open")])
+
+
+def test_single_runs_return_to_the_level_of_their_operators():
+    # sum is new in v9 and v11, beside gelu: v10 has gelu alone
+    rows = {MM: [500] * 12, GELU: [NAN] * 8 + [30] * 4, SUM: [NAN] * 8 + [40, NAN, 40, 40]}
+    rows[STEP] = [1000] * 8 + [1150, 1080, 1150, 1000]
+    assert levels_of_step(rows, runs=1)[0][8:] == [9, 10, 9, 9]
+
+
 def test_faster_machine_ends_no_regression_of_its_operators():
     """24 operators of 100 take 87 in v3 and v4, where conv is new: the step is 2,400 -> 2,488, and 2,860 by equal
     machines. In v4 nothing was taken back, though 3.7 % more would be no regression.

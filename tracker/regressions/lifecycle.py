@@ -13,6 +13,7 @@ from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
 from tracker.detect.judge import LEAST_JUMPS
 from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyond, without_outliers
+from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.track import BEGINNING
@@ -172,6 +173,29 @@ class TrackState(Struct):
         return found
 
 
+class Pending(Struct, frozen=True):
+    """Versions that wait for further runs, newest last. `count` (series,): how many of them each series has; `alike`:
+    how many of these the version that is judged can confirm; `sign`: what the first of these may be, 0 without any.
+
+    A version confirms a suspect of the step, E2E and compute only where both have the same operators, but for 1 % of
+    the step.
+    """
+
+    versions: list[int]
+    count: I64
+    alike: I64
+    sign: I64
+
+    def of(self, row: int) -> list[int]:
+        """Return the versions of a series that later runs of the same operators confirm."""
+        return self.versions[len(self.versions) - self.alike[row] :]
+
+    def before(self, row: int) -> list[int]:
+        """Return the versions of a series before those: of other operators."""
+        start = len(self.versions) - self.count[row]
+        return self.versions[start : len(self.versions) - self.alike[row]]
+
+
 class VersionResult(Struct, frozen=True):
     """What judging a version gives. `found`: the findings that it decided."""
 
@@ -235,8 +259,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
             state.settle([at], row, level[row] if at >= own[0].ended_version else now.current[row], now.version)
     free = waits == 0
     free[list(returned)] = False
-    decided = list(decide_suspects(state, now, judged, free, waits))
-    decided += decide_drifts(state, now, judged, free, level, waits)
+    pending = pending_by_code(state, now, judged, returned)
+    decided = list(decide_suspects(state, now, judged, pending, free, waits))
+    decided += decide_drifts(state, now, judged, pending, free, level, waits)
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
     changed[list(returned)] = False
@@ -354,24 +379,49 @@ def keeps_operators(state: TrackState, now: VersionRuns, found: Finding) -> bool
     return share * found.sign >= now.limits.gate_net
 
 
+def pending_by_code(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: Mapping[int, Sequence[Finding]]
+) -> Pending:
+    """Return what waits. `returned`: findings that are over with this version, by series."""
+    versions, count, sign = state.pending()
+    alike = count.copy()
+    rows = np.flatnonzero((count > 0) & has_all_operators(now.series))
+    if not len(rows):
+        return Pending(versions, count, alike, sign)
+    changes = certain_changes(state, now)
+    is_presence = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & now.series.leaf
+    # those that this version decides are no findings yet
+    for series in np.flatnonzero(is_presence).tolist():
+        if series not in returned:
+            changes.setdefault(now.version, {})[series] = float(np.nan_to_num(judged.contribution[series]))
+    certain = certain_versions(changes, now)
+    for row in rows.tolist():
+        own = versions[len(versions) - count[row] :]
+        newest_code = max((at for at in [*own, now.version] if at in certain), default=own[0])
+        alike[row] = sum(at >= newest_code for at in own)
+        sign[row] = state.waits[versions[-alike[row]]][row] if alike[row] else 0
+    return Pending(versions, count, alike, sign)
+
+
 def decide_suspects(
-    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, waits: I64
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, pending: Pending, free: Flags, waits: I64
 ) -> Iterator[Finding]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
-    three of them are judged together, and the change is dated to the first that is nearer to the others.
+    three of them are judged together, and the change is dated to the first that is nearer to the others. Those of other
+    operators wait until these are decided, and are not confirmed.
     """
-    versions, count, sign = state.pending()
-    waiting = free & (count > 0) & (np.abs(sign) != DRIFTS)
+    versions, alike, sign = pending.versions, pending.alike, pending.sign
+    waiting = free & (pending.count > 0) & (np.abs(sign) != DRIFTS)
     if not waiting.any():
         return
     needed = 1 + now.limits.confirm
     with np.errstate(invalid="ignore"):
-        still = waiting & (sign * judged.change >= now.series.ratio)
+        still = waiting & (alike > 0) & (sign * judged.change >= now.series.ratio)
     together = judged
     if now.is_single:
-        enough = still & (count + 1 >= needed)
+        enough = still & (alike + 1 >= needed)
         waits[still & ~enough] = sign[still & ~enough]
         again = waiting & ~still
         waits[again] = judged.suspect[again]
@@ -386,12 +436,16 @@ def decide_suspects(
             enough &= ~late
             waits[late] = sign[late]
             for row in np.flatnonzero(late).tolist():
-                state.settle(versions[-now.limits.confirm :][:1], row, int(now.current[row]), now.version)
+                first = versions[-now.limits.confirm :][:1]
+                state.settle([*pending.before(row), *first], row, int(now.current[row]), now.version)
     else:
-        enough = waiting.copy()
-    for row in np.flatnonzero(waiting & ((waits == 0) | ~still)).tolist():
-        own = versions[len(versions) - count[row] :]
+        enough = waiting & (alike > 0)
+    # what this version may be by itself is compared with the level before the others as long as it waits
+    keeps_others = (alike == 0) & (waits != 0)
+    for row in np.flatnonzero(waiting & ((waits == 0) | ~still) & ~keeps_others).tolist():
+        own = pending.of(row)
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
+        state.settle(pending.before(row), row, int(now.current[row]), now.version)
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
             yield change_of(now, row, "level", own[0], together)
@@ -400,7 +454,7 @@ def decide_suspects(
 
 
 def decide_drifts(
-    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: Flags, level: I64, waits: I64
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, pending: Pending, free: Flags, level: I64, waits: I64
 ) -> Iterator[Finding]:
     """Decide what moved with the machine in the versions before: a shift that stays for two versions, or three of one
     run, begins a new `level`, and that of the step is a finding of the machine. `waits` gets what needs more runs.
@@ -408,25 +462,26 @@ def decide_drifts(
     All of these runs are judged together. Where the shift makes up less than half of the change, nothing says what it
     was, and the runs join the level.
     """
-    versions, count, sign = state.pending()
-    waiting = np.flatnonzero(free & (count > 0) & (np.abs(sign) == DRIFTS))
+    sign = pending.sign
+    waiting = np.flatnonzero(free & (pending.alike > 0) & (np.abs(sign) == DRIFTS))
     step = next((row for row in now.series.steps if judged.new_runs[row] > 0), None)
     together: dict[int, JudgedSeries] = {}
     for row in waiting.tolist():
-        direction, own = int(np.sign(sign[row])), versions[len(versions) - count[row] :]
+        direction, own, before = int(np.sign(sign[row])), pending.of(row), pending.before(row)
         if judged.sign[row] != 0:
             # what the code changed in this version hides whether the machine is still slow
-            state.settle(own, row, int(now.current[row]), now.version)
+            state.settle([*before, *own], row, int(now.current[row]), now.version)
             yield change_of(now, row, "level", now.version, judged)
             continue
         if not direction * judged.change[row] >= now.series.ratio[row]:
-            state.settle(own, row, int(now.current[row]), now.version)
+            state.settle([*before, *own], row, int(now.current[row]), now.version)
             if judged.verdict[row] == Verdict.DRIFT:
                 waits[row] = -sign[row]
             continue
-        if now.is_single and count[row] < now.limits.confirm:
+        if now.is_single and pending.alike[row] < now.limits.confirm:
             waits[row] = sign[row]
             continue
+        state.settle(before, row, int(now.current[row]), now.version)
         if own[0] not in together:
             together[own[0]] = now.judge(now.current, now.since(own[0]))
         whole = together[own[0]]
@@ -492,28 +547,39 @@ def begin_certain_levels(
     `versions`, `count`: what waited until now, as `TrackState.pending` has it.
     """
     changes = certain_changes(state, now)
-    share = {version: abs(sum(of_series.values())) for version, of_series in changes.items()}
-    # 0.99 % in a slower night and 1.03 % in a faster one are one change, and both are printed as 1.0 %
-    certain = {version for version, own in share.items() if round(own, _DIGITS) >= now.limits.gate_net}
+    certain = certain_versions(changes, now)
     if not certain:
         return
-    for row in np.flatnonzero(np.isin(now.series.kind, (KindCode.STEP, KindCode.WHOLE))).tolist():
+    for row in np.flatnonzero(has_all_operators(now.series)).tolist():
         current = int(now.current[row])
         # from a version on that waits, or changed, or is back, the level is no longer the current one
         decided = [at for at in versions[len(versions) - count[row] :] if state.levels[at][row] == current]
         if waits[row] == 0 and level[row] == current:
             decided.append(now.version)
-        first = next((at for at in decided if at in certain), None)
-        if first is None:
-            continue
-        begun = returned_level(state, now, row, first, changes, certain)
-        state.settle([at for at in decided if first <= at < now.version], row, begun, now.version)
-        if decided[-1] == now.version:
-            level[row] = begun
+        begun = current
+        for at in decided:
+            if at in certain:
+                begun = returned_level(state, now, row, at, begun, changes)
+            if at == now.version:
+                level[row] = begun
+            else:
+                state.settle([at], row, begun, now.version)
+
+
+def has_all_operators(series: SeriesTraits) -> Flags:
+    """Return which series have all operators in them: the step, E2E and compute."""
+    return np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
 
 
 OperatorChanges = dict[int, dict[int, float]]
 """Version -> series of an operator that came or went with it -> by how much of the step, signed."""
+
+
+def certain_versions(changes: OperatorChanges, now: VersionRuns) -> set[int]:
+    """Return the versions whose operators begin a level of the step."""
+    share = {version: abs(sum(of_series.values())) for version, of_series in changes.items()}
+    # 0.99 % in a slower night and 1.03 % in a faster one are one change, and both are printed as 1.0 %
+    return {version for version, own in share.items() if round(own, _DIGITS) >= now.limits.gate_net}
 
 
 def certain_changes(state: TrackState, now: VersionRuns) -> OperatorChanges:
@@ -530,25 +596,26 @@ def certain_changes(state: TrackState, now: VersionRuns) -> OperatorChanges:
 
 
 def returned_level(
-    state: TrackState, now: VersionRuns, row: int, version: int, changes: OperatorChanges, certain: set[int]
+    state: TrackState, now: VersionRuns, row: int, version: int, begun: int, changes: OperatorChanges
 ) -> int:
     """Return the level of the step from a version on whose operators changed: the newest older one with the same
     operators, if the levels in between began with operators alone, else a new one.
 
-    `certain`: the versions whose operators begin a level.
+    `begun`: the level of the version before.
     """
+    certain = certain_versions(changes, now)
     found = {one.first_version for one in state.findings if one.series == row and one.state != "withdrawn"}
-    past = now.looked_back & (now.levels[row] >= 0)
-    begun = int(now.current[row])
+    looked_back = state.levels.keys() & set(now.versions[now.looked_back].tolist())
+    levels = {at: int(state.levels[at][row]) for at in looked_back}
     while begun in certain and begun not in found:
-        older = np.flatnonzero(past & (now.versions < begun))
-        if not len(older):
+        older = [at for at, own in levels.items() if at < begun and own >= 0]
+        if not older:
             break
         since: dict[int, float] = {}
         for of_series in (changes[at] for at in changes if begun <= at <= version):
             for series, share in of_series.items():
                 since[series] = since.get(series, 0.0) + share
-        begun = int(now.levels[row, older[-1]])
+        begun = levels[max(older)]
         if round(sum(map(abs, since.values())), _DIGITS) < now.limits.gate_net:
             return begun
     return version
