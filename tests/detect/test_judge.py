@@ -293,6 +293,46 @@ def test_new_operators_do_not_excuse_a_faster_step():
     assert judged({**rows, STEP: steps}, 2)[0][-1] == "INCONCLUSIVE"
 
 
+def step_of_one_run(conv, new, *, old=None, device_timed=False, base=8):
+    """Verdict and reason of a step of 2,400 that takes `new` in one run, with conv at `conv` and before at `old`."""
+    rows = {key: [*row[:base], 100.0] for key, row in MACHINE.items()}
+    rows[op("conv")] = [*(old or [np.nan] * base), conv]
+    rows[STEP] = [*(24 * value for value in STEADY[:base]), new]
+    verdicts, reasons, _ = judged(rows, 1, device_timed=device_timed)
+    return verdicts[-1], reasons[-1]
+
+
+@pytest.mark.parametrize(
+    ("conv", "new", "verdict"),
+    [
+        (400.0, 2800.0, ("REGRESSED", "OPERATORS")),
+        (210.0, 2800.0, ("REGRESSED", "OPERATORS")),  # more than half of 400
+        (190.0, 2800.0, ("SUSPECT", "FEW_NEW")),  # less than half
+        (110.0, 2510.0, ("INCONCLUSIVE", "RATIO")),  # 4.6 %
+    ],
+)
+def test_one_run_decides_where_new_operators_are_half(conv, new, verdict):
+    assert step_of_one_run(conv, new) == verdict
+
+
+def test_one_run_decides_from_five_percent_on_a_device_too():
+    # a change of 2 % counts there
+    assert step_of_one_run(110.0, 2510.0, device_timed=True) == ("SUSPECT", "FEW_NEW")
+    assert step_of_one_run(130.0, 2530.0, device_timed=True) == ("REGRESSED", "OPERATORS")
+
+
+def test_one_run_decides_nothing_without_a_level():
+    assert step_of_one_run(400.0, 2800.0, base=2) == ("TOO_FEW_RUNS", "FEW_BASE")
+
+
+def test_one_run_decides_nothing_by_what_was_there_once():
+    assert step_of_one_run(400.0, 2800.0, old=[400.0, *[np.nan] * 7]) == ("SUSPECT", "FEW_NEW")
+
+
+def test_one_run_is_not_faster_by_what_is_gone():
+    assert step_of_one_run(np.nan, 2000.0, old=[400.0] * 8) == ("SUSPECT", "FEW_NEW")
+
+
 @pytest.mark.parametrize(
     ("conv", "verdict", "reason", "change"),
     [

@@ -412,6 +412,32 @@ def test_suspect_is_confirmed_by_runs_of_its_own_operators():
     assert with_gelu([30, 30, 30], [1080] * 3) == ([9, 9, 9], [("level", 9, 11, "open")])
 
 
+def test_new_operator_regresses_the_step_in_one_run():
+    # gelu is all of the change: one run decides, and one ends it
+    assert with_gelu([100, NAN, NAN], [1100, 1000, 1000]) == ([9, 0, 0], [("level", 9, 9, "recovered")])
+    assert with_gelu([100, 100], [1100, 1100]) == ([9, 9], [("level", 9, 9, "open")])
+
+
+def test_level_of_one_run_of_a_slow_machine_is_a_base():
+    # conv comes with v9, whose machine is 10 % slower than that of the operators' other runs
+    rows = {("op", "host_self_ns", f"op{number:02}", "", ""): [100] * 8 + [110, 100] for number in range(24)}
+    rows[("op", "host_self_ns", "conv", "", "")] = [NAN] * 8 + [330, 300]
+    rows[STEP] = [2400] * 8 + [2970, 2700]
+    track = track_of(rows, 1)
+    *_, last = walk(track, TrackState(len(rows)))
+    assert last.now.run_ids[last.judged.base[-1]].tolist() == [108]
+
+
+def test_step_that_keeps_its_new_operator_recovers_in_two_runs():
+    assert with_gelu([100, 100], [1100, 1000]) == ([9, -1], [("level", 9, 9, "open")])
+    assert with_gelu([100] * 3, [1100, 1000, 1000]) == ([9, 0, 0], [("level", 9, 9, "recovered")])
+
+
+def test_one_run_that_decides_confirms_no_suspect_before_it():
+    # v9 was slow without gelu
+    assert with_gelu([NAN, 100, 100], [1080, 1180, 1180]) == ([0, 10, 10], [("level", 10, 10, "open")])
+
+
 def test_single_runs_return_to_the_level_of_their_operators():
     # sum is new in v9 and v11, beside gelu: v10 has gelu alone
     rows = {MM: [500] * 12, GELU: [NAN] * 8 + [30] * 4, SUM: [NAN] * 8 + [40, NAN, 40, 40]}

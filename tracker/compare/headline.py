@@ -23,7 +23,7 @@ from tracker.regressions.replacements import main_names
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine
+from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine, sentence_on_one_run
 from tracker.schema.series import STEP_KEY, key_of_run
 from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, some_of, steps_words, time_unit
 
@@ -250,9 +250,9 @@ def make_headline(
     else:
         verdict = str(row["verdict"])
         phrase, remarks = _phrase_of_verdict(verdict, change, row["change"], judged, runs)
-        on_equal_machine = sentence_on_machine(row)
-        if on_equal_machine:
-            remarks = (on_equal_machine, *remarks)
+        why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
+        if why_changed:
+            remarks = (why_changed, *remarks)
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),

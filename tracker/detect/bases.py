@@ -28,8 +28,12 @@ def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[F
     """
     changed = states_change(judged)
     other_level = of_step & ~now.level(now.current)
-    # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before
-    moved = of_step & _differ_from_newest(now, judged.base) & ~changed[:, None]
+    # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before that has
+    # the operators of this one
+    alike = np.ones(len(of_step), dtype=bool)
+    for step in now.series.steps[:1]:
+        alike = now.level(now.current)[step]
+    moved = of_step & _differ_from_newest(now, judged.base & alike) & ~changed[:, None]
     base = judged.base & ~moved
     other_level |= moved
     is_own = (changed | other_level.any(axis=1)) & base.any(axis=1)

@@ -51,6 +51,8 @@ BEYOND_NEW = 1.5
 """Times the change that a base run must be away to be left out, where it lies in the direction of the change."""
 LEAST_OF_VARIANCE = 0.6
 """Of the variance of the medians: out of sample, the statistic that varied least varies no less."""
+LEAST_OF_ONE_RUN = 0.05
+"""Change of the step from which one run decides, where operators that are certainly new or gone make up half of it."""
 LEAST_JUMPS = 2
 """Base runs at the level of the new ones from which a series jumps between both."""
 
@@ -59,7 +61,7 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 class Reason(IntEnum):
     """What kept a series from being a change: the first condition that does not hold; NONE for a change, but for
-    EQUAL_MACHINE.
+    EQUAL_MACHINE and OPERATORS.
     """
 
     NONE = 0
@@ -85,6 +87,8 @@ class Reason(IntEnum):
     """More than half of the change is the common-mode shift that was taken out."""
     EQUAL_MACHINE = 12
     """Of the step that is a change: it is one without the common-mode shift, which hid a part of it."""
+    OPERATORS = 13
+    """Of the step that is a change: one run decides, since new and gone operators make up half of it."""
 
 
 class JudgedSeries(Struct, frozen=True):
@@ -175,6 +179,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = as_measured(own, window, base, new)
     own = without_drift(own, window, series, (base, beside), new, limits)
     own = on_equal_machine(own, window, series, (base, beside), new, limits.alpha if alpha is None else alpha, limits)
+    own = decided_by_operators(own, series, limits)
     return with_likely_suspects(own, series, limits)
 
 
@@ -233,7 +238,8 @@ def counted_base(
     outliers = lone_outliers(centred, base, series.ratio)
     in_base = np.any(base, axis=0, keepdims=True)
     of_machine = lone_outliers(window.shift[None, :], in_base, np.array([np.log1p(limits.ratio)]))
-    outliers[series.of_step] |= of_machine[0] & base[series.of_step]
+    of_step = series.of_step & (base & ~of_machine[0]).any(axis=1)  # a level may have that run alone
+    outliers[of_step] |= of_machine[0] & base[of_step]
     rows = np.flatnonzero(np.any(outliers, axis=1))
     if not len(rows):
         return base
@@ -335,6 +341,25 @@ def with_certain_causes(found: JudgedSeries, series: SeriesTraits, alpha: float,
         found,
         verdict=np.where(by_test, word, found.verdict),
         reason=np.where(by_test, reason, found.reason),
+    )
+
+
+def decided_by_operators(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> JudgedSeries:
+    """Let one run decide a slower step where new and gone operators make up half of it: docs/judging.md, step 9.
+
+    Presence is exact: of operators whose presence never varied in the level it needs no second run. That the step is
+    slower by 5 % at least, and by how much, rests on the run.
+    """
+    is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    has_level = found.base_runs >= limits.least_base
+    with np.errstate(invalid="ignore"):
+        is_slower = (found.verdict == Verdict.SUSPECT) & (found.change >= np.log1p(LEAST_OF_ONE_RUN))
+        is_half = exact_share(found, series) >= limits.explained * found.contribution
+    by_operators = is_whole & has_level & is_slower & is_half
+    return replace(
+        found,
+        verdict=np.where(by_operators, Verdict.REGRESSED, found.verdict),
+        reason=np.where(by_operators, Reason.OPERATORS, found.reason),
     )
 
 

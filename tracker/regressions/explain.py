@@ -248,7 +248,9 @@ def tests_of(
         found.append(columns | {"limit_from": source})
 
     before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
-    least, new = (2, 1) if is_presence else (limits.least_base, limits.least_new)
+    is_of_one_run = not is_presence and own.reason[row] == Reason.OPERATORS
+    least = 2 if is_presence else limits.least_base
+    new = 1 if is_presence or is_of_one_run else limits.least_new
     meaning = "newest runs of the level before"
     if not is_presence and before < least:
         least, meaning = LEAST_BESIDE, f"{meaning}, with the noise of the level before that"
@@ -278,6 +280,10 @@ def tests_of(
             add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
         else:
             add("certain causes", certain, limits.gate_net, True, "new and removed operators, of the step", "gate_net")
+        if is_of_one_run:
+            half = limits.explained * float(own.contribution[row])
+            meaning = "new and removed operators, of the step: at least half of its change, for one run to decide"
+            add("certain causes", certain, half, certain >= half, meaning, "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding["contribution"]
@@ -286,7 +292,9 @@ def tests_of(
         q = finding["q"]
         decided = data.versions == track.place[finding["decided_version_id"]]
         is_single = int(decided.sum()) == 1
-        if is_late:
+        if is_of_one_run:
+            add("q", q, None, None, "false discovery rate (q), by which one run does not decide", "")
+        elif is_late:
             most_p = limits.late_of(is_single=is_single)
             add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
         else:
@@ -305,6 +313,8 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
         decided = track.labels.get(decided_id, "")
         confirmed = "found again in" if track.main is not None else "confirmed by the runs of"
         why = "" if decided == version else f"{confirmed} {decided}"
+        if not why and finding["change"] != "presence" and len(track.runs_of(decided_id)) == 1:
+            why = "by one run"
         return {"state": state, "who": NOBODY, "version": version, "reason": why}
 
     events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]

@@ -460,15 +460,18 @@ def direction_of(own: Sequence[Row]) -> str:
 
 
 def severity_of(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
-    """Return how loud an incident is: critical where the step itself regressed by 5 %, a warning where it did at all,
-    or one finding makes it 1 % slower; what got worse in a version that is faster on the whole is for information.
+    """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, a warning where it
+    did at all, or one finding makes it 1 % slower; what got worse in a version that is faster on the whole is for
+    information.
     """
     if direction == "improvement" or all(row["state"] == "renamed" for row in own):
         return "info"
     worse = [row for row in own if row["direction"] == "regression"]
-    whole = any(row["kind"] == "run" and row["name"] in STEP for row in worse)
+    steps = [row for row in worse if row["kind"] == "run" and row["name"] in STEP]
+    whole = bool(steps)
     is_machine = all(row["change"] == MACHINE for row in worse)
-    if whole and not is_machine and before and after and after / before - 1 >= _CRITICAL:
+    is_repeated = any(len(row["candidate_runs"].split()) > 1 for row in steps)
+    if is_repeated and not is_machine and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
     largest = max((causes.net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"

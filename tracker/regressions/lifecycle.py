@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
-from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Thresholds, Verdict, judge_version
+from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.detect.judge import LEAST_JUMPS
 from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyond, without_outliers
 from tracker.detect.series import SeriesTraits
@@ -223,8 +223,45 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
         version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
         np.stack(rows, axis=1), state.current, state.divided(versions), limits,
     )  # fmt: skip
-    judged = now.judge(now.current, now.new, state.opened)
-    return VersionResult(now, judged, fold(state, now, judged))
+    opened = state.opened
+    judged = now.judge(now.current, now.new, opened)
+    found = fold(state, now, judged)
+    return at_returned_levels(state, VersionResult(now, judged, found), opened)
+
+
+def at_returned_levels(state: TrackState, result: VersionResult, opened: Flags) -> VersionResult:
+    """Return the result with the verdicts of series that are back, against the level that they returned to, where the
+    one between has too few runs for a test. What is no finding there is no change: it is back.
+
+    `state`: after the version; `opened`: as it was judged.
+    """
+    now, judged = result.now, result.judged
+    target = now.current.copy()
+    # runs without an operator that is gone are runs of its level, too
+    base_runs = judged.base.sum(axis=1)
+    for one in state.findings:
+        is_back = one.state in ("recovered", "taken back") and one.ended_by_version == now.version
+        if is_back and base_runs[one.series] < now.limits.least_base:
+            target[one.series] = one.reference_level
+    if (target == now.current).all():
+        return result
+    against = now.judge(target, now.new, opened)
+    # the runs of that level may be too old to be looked at
+    rows = (target != now.current) & (against.base.sum(axis=1) > base_runs)
+    target = np.where(rows, target, now.current)
+    is_back_all_the_same = (against.sign != 0) | (against.suspect != 0)
+    is_back_all_the_same[[one.series for one in result.found]] = False
+    against = replace(
+        against,
+        verdict=np.where(is_back_all_the_same, Verdict.INCONCLUSIVE, against.verdict),
+        reason=np.where(is_back_all_the_same, Reason.FEW_NEW, against.reason),
+        suspect=np.where(is_back_all_the_same, 0, against.suspect),
+    )
+    columns = {}
+    for name in judged.__struct_fields__:
+        columns[name] = getattr(judged, name).copy()
+        columns[name][rows] = getattr(against, name)[rows]
+    return VersionResult(replace(now, current=target), JudgedSeries(**columns), result.found)
 
 
 def needed_runs(versions: I64, run_ids: I64, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> I64:
@@ -318,7 +355,8 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
     """End the open findings whose series is back, gone, or kept its improvement; `waits` gets what may be back.
 
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
-    errors (at most half of its size); in a version of one run only if the version before was back too. What a version
+    errors (at most half of its size); in a version of one run only if the version before was back too, or if operators
+    that made up half of it are gone. What a version
     took away while it became slower on the whole stays open as long as one of its regressions does: both return
     together.
     """
@@ -355,6 +393,9 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
                 away = max(away, away - one.sign * moved)
             back = away < limit
             was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
+            if single and back and not was_back and takes_operators_back(state, now, one):
+                # that they are gone is exact: the version before still had them
+                was_back, waited = True, False
         if back and (not single or was_back):
             word = "recovered" if one.sign > 0 else "taken back"
             yield one.end(word, versions[-1] if waited else now.version, now.version)
@@ -362,6 +403,19 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             waits[row] = -one.sign
         elif one.sign < 0 and one.decided_version < now.version and (one.faster or one.first_version not in regressed):
             yield one.end("accepted", now.version, now.version)
+
+
+def takes_operators_back(state: TrackState, now: VersionRuns, found: Finding) -> bool:
+    """Return whether operators that came or went with a slower step, and made up half of its change, are as before."""
+    if found.sign < 0 or not has_all_operators(now.series)[found.series]:
+        return False
+    there = ~np.isnan(now.window.logs) & now.new
+    share = 0.0
+    for one in state.findings:
+        is_cause = one.how == "presence" and one.first_version == found.first_version and now.series.leaf[one.series]
+        if is_cause and one.state != "withdrawn" and bool(there[one.series].any()) != (one.sign > 0):
+            share += float(np.nan_to_num(one.contribution))
+    return share >= now.limits.explained * found.contribution
 
 
 def keeps_operators(state: TrackState, now: VersionRuns, found: Finding) -> bool:
@@ -449,7 +503,7 @@ def decide_suspects(
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
         if confirmed:
             yield change_of(now, row, "level", own[0], together)
-        elif not now.is_single and judged.sign[row] != 0:
+        elif judged.verdict[row] == Verdict.REGRESSED or (judged.sign[row] != 0 and not now.is_single):
             yield change_of(now, row, "level", now.version, judged)
 
 

@@ -251,7 +251,8 @@ def stored_or_history(
         return None, None
     if _is_level(row, baseline):
         stored = _stored_verdicts(connection, track, row, bases)
-        return (_between(stored, None, baseline) if bases is None else stored), None
+        # what came of the version stands beside the verdicts of its level, and not of two sides
+        return (_between(stored, None, baseline), None) if bases is None else (stored, stored.history)
     return None, _mark_older_side(in_history(connection, track, row), track, row, baseline)
 
 
@@ -380,6 +381,11 @@ def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
         before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
         end = "over" if SIGNS[row.direction] > 0 else "gone"
         where = f"Back to the level of {before[-1]}" if before else "Back to the level before"
+        if row.ended_by_version_id == version_id and len(track.runs_of(version_id)) == 1:
+            version = track.labels[version_id]
+            return (
+                f"{where}: the {row.direction} of {row.version} (I-{row.incident_id}) is gone in {version} (one run)."
+            )
         return f"{where}: the {row.direction} of {row.version} (I-{row.incident_id}) is {end}."
     return ""
 

@@ -32,9 +32,10 @@ REASONS: Final[Mapping[str, str]] = {
     "SETTINGS": "the baseline runs were recorded with other settings",
     "CORRECTION": "more than half of it is the correction for machine-wide drift, and was not measured",
     "EQUAL_MACHINE": "on an equally fast machine: that of these runs hid a part of it",
+    "OPERATORS": "of one run: operators that are certainly new or gone make up half of it",
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
 }
-"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE why it is one."""
+"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one."""
 
 VERDICTS: Final[Mapping[str, str]] = {
     "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
@@ -79,7 +80,8 @@ RANKS: Final = "ranks"
 
 
 def reason_words(verdict: str | None, reason: str | None) -> str:
-    """Why a verdict is no change, in words; "" for a change, but for one that the machine hid.
+    """Why a verdict is no change, in words; "" for a change, but for one that the machine hid, or that
+    one run decides.
 
     >>> reason_words("DRIFT", "MACHINE"), reason_words("REGRESSED", "NONE")
     ('it moved with the machine', '')
@@ -107,6 +109,17 @@ def sentence_on_machine(verdict: Mapping[str, Any] | None) -> str:
         f"{size} {word} on an equally fast machine (measured {format_diff(measured)}, the machine was "
         f"{size_of_machine} {word_of_machine})."
     )
+
+
+def sentence_on_one_run(verdict: Mapping[str, Any] | None) -> str:
+    """Return why one run decides a step, "" where it does not. `verdict`: of the step, with its reason.
+
+    >>> sentence_on_one_run({"reason": "OPERATORS"})
+    'One run decides: operators that are certainly new or gone make up at least half of it.'
+    """
+    if verdict is None or verdict["reason"] != "OPERATORS":
+        return ""
+    return "One run decides: operators that are certainly new or gone make up at least half of it."
 
 
 class Judgement(Struct, frozen=True):
