@@ -54,8 +54,9 @@ def test_return_to_a_level_of_six_runs_passes(story):
     end = story({"v1": {}, "v2": {}, "v3": {}, "v4": {"first": 8.0}, "v5": {}}, runs=2)
     code, headline, _ = end("v4")
     assert (code, headline.split(" per step")[0]) == (1, "v4 is 29.2 % slower than runs 1-6: 2.40 -> 3.10 ms")
+    # the two runs of v4 are no test: it is judged where it is back
     code, headline, _ = end("v5")
-    assert (code, headline.split(" per step")[0]) == (0, "v5 is 22.6 % faster than runs 7,8: 3.10 -> 2.40 ms")
+    assert (code, headline.split(" per step")[0]) == (0, "v5 is as fast as runs 1-6: 2.40 -> 2.40 ms")
 
 
 def test_second_rise_after_a_version_of_two_runs_fails(story):

@@ -135,7 +135,7 @@ def explain(
         candidate_range_ns=ranges[1],
         ranged_runs=(len(run_numbers(baseline).get(metric, ())), len(run_numbers(candidate).get(metric, ()))),
         findings=findings,
-        rest_title=_title_of_rest(sides),
+        rest_title=_title_of_rest(sides, has_earlier=own is not None),
     )
 
 
@@ -148,14 +148,15 @@ def keep_headline(explanation: Explanation) -> Explanation:
     )  # fmt: skip
 
 
-def _title_of_rest(sides: tuple[LoadedSide, LoadedSide]) -> str:
+def _title_of_rest(sides: tuple[LoadedSide, LoadedSide], *, has_earlier: bool) -> str:
     """Return what the total changed by beyond its operators: no operator ran, or on a device several at the
-    same time.
+    same time; and what rows of other runs than the step had changed by before.
     """
     what = "idle time, less what runs at the same time"
     if _are_host_timelines(sides):
         what = "idle time: no operator runs"
-    return f"rest ({what}; {_NO_SUMS})"
+    earlier = "; what changed before" if has_earlier else ""
+    return f"rest ({what}; {_NO_SUMS}{earlier})"
 
 
 def _list_causes(

@@ -385,10 +385,10 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
 
     The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
     `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no
-    finding; `other_operators`: what else those changed by; `earlier`: found operators are compared with the runs that
-    their findings rest on, and would have changed by this much more against those of the step; `beside`: whatever is in
-    the step and in no operator. NULL where a side has no step, and where neither has an operator: a training log does
-    not split its steps.
+    finding; `other_operators`: what else those changed by; `earlier`: operators that changed, or had another level,
+    are compared with their own runs (`detect.bases`), and would have changed by this much more against those of the
+    step; `beside`: whatever is in the step and in no operator. NULL where a side has no step, and where neither has an
+    operator: a training log does not split its steps.
     """
     now, leaf = result.now, data.series.leaf
     base = step_reference(data, result)[1]

@@ -133,9 +133,9 @@ class Findings(Result, frozen=True, eq=False):
       the most severe, then what costs most time of the step.
       `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
       exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
-      found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns` (what
-      else these changed by) + `earlier_ns` (by how much the found operators would have changed by more against the runs
-      of the step: they had changed before in some of these) + `beside_ns` (communication, copies, idle time).
+      found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns`
+      (what else these changed by) + `earlier_ns` (by how much more operators would have changed against the runs of
+      the step: they had changed before in some of these) + `beside_ns` (communication, copies, idle time).
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
       words, the largest first
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
