@@ -101,6 +101,7 @@ def test_operators_that_jump_are_no_regression_of_v10(nightly, before):
     assert {*ops.loc[ops["verdict"] == "REGRESSED", "name"]} <= {"aten::copy_"}
 
 
+@pytest.mark.slow
 def test_drift_leaves_less_than_the_limit_in_every_diff(nightly):
     """Of each version against its level, and of each pair, less than 5 % of a step that is DRIFT is left without it, in
     the direction of its change; and something is left of one that is REGRESSED or IMPROVED.
