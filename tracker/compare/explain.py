@@ -155,7 +155,7 @@ def _title_of_rest(sides: tuple[LoadedSide, LoadedSide], *, has_earlier: bool) -
     what = "idle time, less what runs at the same time"
     if _are_host_timelines(sides):
         what = "idle time: no operator runs"
-    earlier = "; what changed before" if has_earlier else ""
+    earlier = "; rows of other runs" if has_earlier else ""
     return f"rest ({what}; {_NO_SUMS}{earlier})"
 
 
@@ -272,7 +272,7 @@ def _list_parts(
         return _list_parts_of_log(before, after, metric)
     earlier = before.get("earlier_ns")
     if earlier:
-        parts.append(Part("earlier_ns", "Changed before", earlier, 0.0, -earlier))
+        parts.append(Part("earlier_ns", "Parts of other runs", earlier, 0.0, -earlier))
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
         has_main_parts = all(name in times for name in ("compute_ns", "idle_ns") for times in (before, after))

@@ -273,7 +273,7 @@ def without_jumps(
 ) -> I64:  # fmt: skip
     """Return `beyond` with 0 where a series jumps between two levels, as the whole look-back shows: docs/judging.md.
 
-    The step and its parts are told by their causes.
+    The step and its parts are known by their causes.
     """
     if window.past is None or not (window.past > 0).any():
         return beyond

@@ -33,7 +33,7 @@ READABLE: Final = {
 PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
-    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "changed before",
+    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "parts of other runs",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
@@ -77,12 +77,12 @@ def readable(name: Any) -> str:
 
 
 def words_of_earlier(versions: str) -> str:
-    """Return what changed before: the versions in which rows had another level than the one they are compared with.
+    """Return the versions in which rows had another level than the one they are compared with.
 
     >>> words_of_earlier("v05, v06"), words_of_earlier("")
-    ('changed before, in v05, v06', 'other runs of their levels')
+    ('other levels in v05, v06', 'rows of other runs')
     """
-    return f"changed before, in {versions}" if versions else "other runs of their levels"
+    return f"other levels in {versions}" if versions else "rows of other runs"
 
 
 def replaced_name(name: str) -> str:
