@@ -22,8 +22,8 @@ def test_one_series_has_a_line_per_version_and_a_headline(tracker, db):
     assert verdict == "REGRESSED"
     assert lines[3] == "  ▁█  1.71 ms to 16.09 ms"
     assert [line.split() for line in lines[5:7]] == [
-        ["v01", "1.71", "ms", "-"],
-        ["v08", "16.09", "ms", "+841.4", "%", "REGRESSED"],
+        ["v01", "1.71", "ms", "-", "-"],
+        ["v08", "16.09", "ms", "+841.4", "%", "+841.4", "%", "REGRESSED"],
     ]
     assert lines[7].startswith("    calls 82 -> 118")
     assert lines[lines.index("Next:") + 1].startswith("  tracker history ")
@@ -57,7 +57,7 @@ def test_newest_versions_alone_are_still_compared_with_those_before(tracker, db)
     lines = tracker("history", "aten::mul", "--last", "1", "--db", db).out.splitlines()
     assert lines[0].endswith(": v08 to v08, 1 of 2 versions")
     row = next(line for line in lines if line.split()[:1] == ["v08"] and "REGRESSED" in line and "is at" not in line)
-    assert row.split() == ["v08", "16.09", "ms", "+841.4", "%", "REGRESSED"]
+    assert row.split() == ["v08", "16.09", "ms", "+841.4", "%", "+841.4", "%", "REGRESSED"]
     assert any(line.endswith("--last 1 --details") for line in lines)
 
 

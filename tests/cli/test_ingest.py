@@ -130,8 +130,8 @@ def test_logs_come_in_under_their_own_names_in_the_order_of_their_dates(tracker,
     assert "batch_size=8, devices=1, precision=fp32, NVIDIA A100, throughput in sequences/s without a profiler" in out
     rows = [line.split() for line in out.splitlines() if line.startswith("  2023")]
     assert rows == [
-        ["20230808_69edec3bb7", "800.0", "0.0", "%", "-"],
-        ["20230908_0123456789", "1,000.0", "+25.0", "%", "+25.0", "%", "TOO_FEW_RUNS"],
+        ["20230808_69edec3bb7", "800.0", "0.0", "%", "-", "-"],
+        ["20230908_0123456789", "1,000.0", "+25.0", "%", "+25.0", "%", "+25.0", "%", "TOO_FEW_RUNS"],
     ]
 
 

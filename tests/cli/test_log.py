@@ -20,7 +20,8 @@ def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged)
     first, second = (next(line for line in lines[3:] if line.split()[:1] == [label]) for label in ("v01", "v08"))
     assert "99.92 ms" in first
     assert [cell.strip() for cell in second.split("  ") if cell.strip()] == [
-        "v08", "operator", "GELU in Python", "123.70 ms", "+23.8 %", "+23.8 %", "-19.2 % / +10.0 %", "REGRESSED",
+        "v08", "operator", "GELU in Python", "123.70 ms", "+23.8 %", "+23.8 %", "-19.2 % / +10.0 %", "+23.8 %",
+        "REGRESSED",
     ]  # fmt: skip
     assert lines[0] == "small_gpt, 2 versions: cpu, step time under a profiler"
     assert lines[1].startswith("v08 is at 123.70 ms: +23.8 % against v01  ") and lines[1].endswith("REGRESSED")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.one_base import check_diffs
+from tests.one_base import check_diffs, check_sums
 from tests.regressions.made import runs
 from tracker.compare import diffs
 from tracker.regressions.judgement import tracks_of, update
@@ -23,6 +23,20 @@ def test_every_diff_of_a_series_shows_the_numbers_of_its_verdicts(store):
         runs(store, version, changed, without=without, start=3 * number)
     update(store, tracks_of(store))
     assert check_diffs(store, [version for version, *_ in changes]) >= 5
+
+
+def test_a_row_without_a_change_is_of_the_runs_of_its_own_level(store):
+    """v2 brings op97, and its 3 runs are the level of the step of v3. All other operators are at one level since v1:
+    they are compared with the 6 runs of both, and not with the machine of v2 alone.
+    """
+    for number, (version, changed) in enumerate((("v1", {}), ("v2", NEW), ("v3", NEW))):
+        runs(store, version, changed, start=3 * number)
+    update(store, tracks_of(store))
+    (of_level,), (of_both,) = diffs(store, ["v3"]), diffs(store, [",".join(f"run:{run}" for run in range(1, 7)), "v3"])
+    own, both = (found.ops.set_index("name").baseline_ns for found in (of_level, of_both))
+    others = [name for name in both.index if name != "op97"]
+    assert own[others].tolist() == pytest.approx(both[others].tolist())
+    check_sums(of_level.explanation)
 
 
 def test_a_peak_before_is_one_that_runs_had(store):

@@ -122,7 +122,7 @@ def test_change_and_verdict_are_not_cut_off_on_a_narrow_screen(browser, served, 
         page.goto(base)
         cells = page.locator("section table td:visible")
         ends = cells.evaluate_all("cells => cells.map(cell => cell.getBoundingClientRect().right)")
-        assert cells.all_inner_texts() == ["gpt", "+2.3 %", "REGRESSED", "4 NEW"] and max(ends) <= 400
+        assert cells.all_inner_texts() == ["gpt", "+2.2 %", "REGRESSED", "4 NEW"] and max(ends) <= 400
         colours = cells.evaluate_all("cells => cells.map(cell => getComputedStyle(cell).color)")
         assert len({*colours[1:]}) == 1 and colours[0] != colours[1], "changes have the colour of their verdict"
 

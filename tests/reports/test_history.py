@@ -77,13 +77,13 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
     assert lines[1] == "v5 is at 108.00 ms: +7.0 % against the runs before it; lasting changes with v3, v4"
     assert [" ".join(line.split()) for line in lines[3:-5]] == [
         "▁▁█▁▂ 100.00 ms to 130.00 ms",
-        "version step vs previous verdict",
-        "v1 100.00 ms -",
-        "v2 102.00 ms +2.0 % INCONCLUSIVE",
-        "v3 130.00 ms +27.5 % REGRESSED",
+        "version step vs previous vs level verdict",
+        "v1 100.00 ms - -",
+        "v2 102.00 ms +2.0 % +2.0 % INCONCLUSIVE",
+        "v3 130.00 ms +27.5 % +28.0 % REGRESSED",
         "peak 3 GiB -> 4 GiB; driver 535 -> 550",
-        "v4 101.00 ms -22.3 % IMPROVED (as before v3)",
-        "v5 108.00 ms +6.9 % DRIFT",
+        "v4 101.00 ms -22.3 % -22.0 % IMPROVED (as before v3)",
+        "v5 108.00 ms +6.9 % +7.0 % DRIFT",
         "gradual slowdown: +6.0 % against the first runs of its level",
         "INCONCLUSIVE: too noisy; DRIFT: machine-wide drift",
     ]
@@ -97,8 +97,8 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
 
 def test_details_have_what_a_verdict_rests_on(found):
     lines = [" ".join(line.split()) for line in reports.render(found, "text", width=110, details=True).splitlines()]
-    assert "version step vs previous verdict vs level without drift q runs" in lines
-    assert "v2 102.00 ms +2.0 % INCONCLUSIVE +2.0 % +1.8 % 0.400 3, ±1.0 %" in lines
+    assert "version step vs previous vs level verdict without drift q runs" in lines
+    assert "v2 102.00 ms +2.0 % +2.0 % INCONCLUSIVE +1.8 % 0.400 3, ±1.0 %" in lines
 
 
 def test_visible_change_without_a_verdict_says_why():
@@ -134,7 +134,7 @@ def test_version_without_a_value_is_a_gap_and_the_next_one_has_a_reference():
     points = [point("v1", 100 * MS), point("v2", None, "REMOVED"), point("v3", 100 * MS, "ADDED", 0.0)]
     lines = lines_of(history(points))
     assert lines[3].startswith("  ▁·▁  ")
-    assert lines[6].split() == ["v2", "-", "-", "REMOVED"]
+    assert lines[6].split() == ["v2", "-", "-", "-", "REMOVED"]
     assert lines[1].startswith("v3 is at 100.00 ms: new; no lasting change")
     assert lines_of(history(points[:2]))[1].startswith("v2 has no step; v1 was at 100.00 ms")
 

@@ -102,8 +102,8 @@ def list_contributions(
 def _list_earlier(
     sides: Sides, own: OwnRows, parts: Sequence[Part], tables: Mapping[str, Columns]
 ) -> list[Contribution]:
-    """Return by how much more the rows would have changed in the runs of the step: what had changed before in some of
-    these. Of less than 0.1 % of the step there is no row: it is a part of the rest.
+    """Return by how much more the rows would have changed in the runs of the step than in those of their own level. Of
+    less than 0.1 % of the step there is no row: it is a part of the rest.
     """
     numbers = step_numbers(sides[0])
     # both without findings: a shape and the others of its name are no sum of medians
@@ -116,7 +116,7 @@ def _list_earlier(
     of_rows = [*(cause.delta_ns for cause in in_step), *(-cause.delta_ns for cause in in_own_runs)]
     delta = fsum([*of_rows, *of_parts])
     least = LEAST_EARLIER * numbers.get("whole_ns", 0.0)
-    return [Contribution("earlier", ", ".join(own.versions), delta)] if abs(delta) > least else []
+    return [Contribution("earlier", "", delta)] if abs(delta) > least else []
 
 
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:

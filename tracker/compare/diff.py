@@ -183,18 +183,20 @@ def _find_own_rows(
 
 
 def _note_on_levels(judged: Judged, own: OwnRows | None, found: operators.Operators) -> tuple[str, ...]:
-    """Return a sentence on what is compared with another level than the step, the largest first."""
-    if own is None or own.side.own_runs is None or not own.versions:
+    """Return a sentence on rows that are compared with other runs than the step, and on what had another level in some
+    runs of the step, the largest first.
+    """
+    if own is None or own.side.own_runs is None:
         return ()
     moved = {key for key in own.side.own_runs.of_series if judged.bases[key].other_level}
     names = [key.name for key in moved if key.kind == RUN and not key.name.startswith(IDLE_SERIES)]
     of_ops = {key.name for key in moved if key.kind == "op_name"}
     rows = sorted(found.names.rows("name", "baseline_ns"), key=lambda row: -(row[1] or 0.0))
     listed = [*sorted(names), *(name for name, _ in rows if name in of_ops)]
+    own_level = "Each row is compared with the newest runs of its own level"
     if not listed:
-        return ()
-    versions = ", ".join(own.versions)
-    return (f"What had another level in {versions} is compared with runs of its own: {some_of(listed)}.",)
+        return (f"{own_level}, which may be other runs.",)
+    return (f"{own_level}; in {', '.join(own.versions)} {some_of(listed)} had another one.",)
 
 
 def _of_peak(left: LoadedSide, own: OwnRows | None) -> LoadedSide:

@@ -18,26 +18,22 @@ def states_change(judged: JudgedSeries) -> Flags:
     return np.asarray(~np.isin(judged.verdict, _SAYS_NO_CHANGE))
 
 
-def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[Flags, Flags, Flags]:
-    """Return the runs (series, runs) that each series is compared with, which series (series,) are not compared with
-    the runs of the step, and in which of these (series, runs) a series had another level.
+def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[Flags, Flags]:
+    """Return the runs (series, runs) that each series is compared with, and in which runs of the step it had another
+    level.
 
-    A series has runs of its own where it changed, since its verdict rests on these; where it had another level in some
-    runs of the step; and where it came or went among them without costing enough for a verdict. Each other series is
-    compared with the runs of the step, all of which are of its level. `of_step` (runs,).
+    A series is compared with the runs that its verdict rests on: the newest of its own level, whatever the step's are.
+    One that was not judged, or has no run of its level, is compared with the runs of the step. `of_step` (runs,).
     """
-    changed = states_change(judged)
     other_level = of_step & ~now.level(now.current)
     # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before that has
     # the operators of this one
     alike = np.ones(len(of_step), dtype=bool)
     for step in now.series.steps[:1]:
         alike = now.level(now.current)[step]
-    moved = of_step & _differ_from_newest(now, judged.base & alike) & ~changed[:, None]
+    moved = of_step & _differ_from_newest(now, judged.base & alike) & ~states_change(judged)[:, None]
     base = judged.base & ~moved
-    other_level |= moved
-    is_own = (changed | other_level.any(axis=1)) & base.any(axis=1)
-    return np.where(is_own[:, None], base, of_step), is_own, other_level
+    return np.where(base.any(axis=1, keepdims=True), base, of_step), other_level | moved
 
 
 def _differ_from_newest(now: VersionRuns, base: Flags) -> Flags:

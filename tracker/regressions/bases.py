@@ -1,8 +1,8 @@
 """The runs that the verdicts of a version rest on, each series its own: found by judging the version again.
 
-A series that changed in a version before has another level than the step, and other runs. Compared with the runs of the
-step it would show a number that its verdict does not rest on: a peak that no run had, an operator as new that came
-three versions ago.
+A series has a level of its own, of which the newest runs count: where the step or the series changed in a version
+before, these are not the runs of the step. Compared with those it would show a number that its verdict does not rest
+on: a peak that no run had, an operator as new that came three versions ago, +34.6 % where -1.0 % was judged.
 """
 
 from __future__ import annotations
@@ -33,10 +33,7 @@ class OwnBase(Struct, frozen=True):
 
 
 Bases = Mapping[SeriesKey, OwnBase]
-"""Of the series that are compared with other runs than the step: each that changed, since its verdict rests on these;
-each that had another level in some of the runs of the step; and each that came or went among them without costing
-enough for a verdict. All others are compared with the runs of the step.
-"""
+"""Of the series that are compared with other runs than the step. All others are compared with the runs of the step."""
 
 
 def read_bases(connection: Connection, track: TrackRuns, version_id: int) -> Bases:
@@ -44,19 +41,17 @@ def read_bases(connection: Connection, track: TrackRuns, version_id: int) -> Bas
     data, result = _judge_again(connection, track, version_id)
     now = result.now
     of_step = np.isin(now.run_ids, step_reference(data, result)[1])
-    base, is_own, other_level = own_bases(now, result.judged, of_step)
-    return _list_bases(data.keys, base, is_own, now.run_ids, of_step, other_level)
+    base, other_level = own_bases(now, result.judged, of_step)
+    return _list_bases(data.keys, base, other_level, now.run_ids, of_step)
 
 
-def _list_bases(
-    keys: Sequence[SeriesKey], base: Flags, is_own: Flags, run_ids: I64, of_step: Flags, other_level: Flags
-) -> Bases:
-    """Return the `base` runs (series, runs) of the series that `is_own` (series,) says, where they differ from those of
-    the step. `other_level` (series, runs): see OwnBase.
+def _list_bases(keys: Sequence[SeriesKey], base: Flags, other_level: Flags, run_ids: I64, of_step: Flags) -> Bases:
+    """Return the `base` runs (series, runs) of the series of which these are not the runs of the step.
+
+    `other_level` (series, runs): see OwnBase.
     """
-    differs = (base != of_step).any(axis=1) & base.any(axis=1)
     bases = {}
-    for row in np.flatnonzero(is_own & differs).tolist():
+    for row in np.flatnonzero((base != of_step).any(axis=1)).tolist():
         runs, others = (tuple(sorted(run_ids[chosen[row]].tolist())) for chosen in (base, other_level))
         bases[keys[row]] = OwnBase(runs, others)
     return bases

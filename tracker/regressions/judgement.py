@@ -432,7 +432,7 @@ def _numbers_of_bases(data: Track, result: VersionResult, step: Sequence[int]) -
     `step`: the ids of the runs that the step is compared with.
     """
     now = result.now
-    base, *_ = own_bases(now, result.judged, np.isin(now.run_ids, step))
+    base, _ = own_bases(now, result.judged, np.isin(now.run_ids, step))
     place = {run: column for column, run in enumerate(data.run_ids.tolist())}
     values = data.values[:, [place[run] for run in now.run_ids.tolist()]]
     return np.nan_to_num(over_runs(np.where(base, values, np.nan)))

@@ -57,6 +57,8 @@ MARKS: Final[Mapping[str, str]] = {
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _VISIBLE: Final = 0.02
 """The least limit of a step: docs/judging.md."""
+OTHER_RUNS: Final = "rows of other runs"
+"""By how much the rows differ from those of the runs of the step: each is compared with runs of its own level."""
 _NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
@@ -74,15 +76,6 @@ def part_of(series: Mapping[str, Any]) -> str:
 def readable(name: Any) -> str:
     """Return a name as people should read it; the stand-ins for missing ops say what they are."""
     return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
-
-
-def words_of_earlier(versions: str) -> str:
-    """Return the versions in which rows had another level than the one they are compared with.
-
-    >>> words_of_earlier("v05, v06"), words_of_earlier("")
-    ('other levels in v05, v06', 'rows of other runs')
-    """
-    return f"other levels in {versions}" if versions else "rows of other runs"
 
 
 def replaced_name(name: str) -> str:

@@ -135,7 +135,7 @@ class Findings(Result, frozen=True, eq=False):
       exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
       found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns`
       (what else these changed by) + `earlier_ns` (by how much more operators would have changed against the runs of
-      the step: they had changed before in some of these) + `beside_ns` (communication, copies, idle time).
+      the step: each is compared with runs of its own level) + `beside_ns` (communication, copies, idle time).
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
       words, the largest first
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet

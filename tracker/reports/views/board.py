@@ -94,7 +94,8 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     ]
     if has_good:
         columns.append(col("vs last good", "good_change", _change, drop=drop_narrow or 1, link=_diff_with_level))
-    columns.append(col("vs previous", "previous_change", _change, link=_diff_with("previous_version")))
+    columns.append(col("vs previous", "previous_change", _change, drop=6, link=_diff_with("previous_version")))
+    columns.append(col("vs level", "step_change", _change, link=_diff_with_level))
     columns.append(Column("verdict", _verdict, left=True, link=_step_history))
     if is_pinned:
         columns.append(col("vs pinned", "pinned_change", _change, drop=3, link=_diff_with("pinned_version")))
@@ -102,8 +103,8 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         columns.append(col(COURSE, "course", form=_course, drop=2))
     columns += [
         Column("regressions", _counts, left=True, link=_findings),
-        col("peak", "peak_allocated_bytes", drop=6, link=_peak_history),
-        Column("last run", _last_run_words, left=True, drop=7, link=_last_run),
+        col("peak", "peak_allocated_bytes", drop=7, link=_peak_history),
+        Column("last run", _last_run_words, left=True, drop=8, link=_last_run),
     ]
     return table_of(
         "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,

@@ -295,7 +295,7 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
         one = row.name.replace("kinds", "kind").removesuffix("s")
         return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
     if row.kind == "earlier":
-        return cells.words_of_earlier(row.name)
+        return cells.OTHER_RUNS
     if row.kind == "rest":
         return _REST[diff.metric != "host_self_ns"]
     if row.kind == "part":

@@ -39,7 +39,7 @@ MACHINE: Final = "machine"
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
     "machine_ns": "machine-wide drift", "other_operators_ns": "other operators",
-    "earlier_ns": "other levels before",
+    "earlier_ns": "rows of other runs",
     "beside_ns": "time outside operators",
 }  # fmt: skip
 """Parts of the change of a step; `other_operators_ns`: too little for a finding, or too noisy; `beside_ns`: the

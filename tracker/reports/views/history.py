@@ -194,7 +194,6 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     text = cells.form(series["unit"], values)
     is_step = series["kind"] == "run" and series["name"] == "step"
     workload = ("--workload", str(series["workload"]))
-    with_previous = _diff_with_previous(series)
 
     def commits(point: Row) -> Target | None:
         before = point["commit_before"]
@@ -205,10 +204,9 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     columns = [
         Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
         Column("step" if is_step else "value", lambda point: text(point["value"])),
-        Column("vs main" if branch_of(str(series["workload"])) else "vs previous",
-               lambda point: _change(point, "vs_previous"), link=with_previous),
+        *_change_columns(shown, is_branch=bool(branch_of(str(series["workload"]))), link=_diff_with_previous(series)),
         Column("verdict", _verdict, left=True),
-    ]  # fmt: skip
+    ]
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"
         if is_against or look.details:
@@ -218,7 +216,6 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     if look.details:
         spread = ("runs", "value", "minimum", "maximum")
         columns += [
-            Column("vs level", lambda point: _change(point, "change")),
             *([Column("without drift", _corrected, drop=2)] if any(map(_corrected, shown)) else []),
             col("q", form=cells.q_text), Column("runs", lambda point: cells.spread(*(point[name] for name in spread))),
         ]  # fmt: skip
@@ -240,6 +237,21 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         chart=plot_of(history, [series], {series["series_id"]: shown}) if look.has_drawings else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
+
+
+def _change_columns(
+    points: Sequence[Row], *, is_branch: bool = False, link: Callable[[Row], Target | None] | None = None
+) -> list[Column]:
+    """Return the change against the version before, and that against the level, on which the verdict rests, where any
+    of the `points` was judged.
+    """
+    vs_level = Column("vs level", lambda point: _change(point, "change"))
+    if is_branch:
+        # no version of a branch follows another one
+        return [replace(vs_level, header="vs main", link=link)]
+    is_judged = any(point["change"] is not None for point in points)
+    vs_previous = Column("vs previous", lambda point: _change(point, "vs_previous"), drop=1, link=link)
+    return [vs_previous, vs_level] if is_judged else [vs_previous]
 
 
 def _commit(point: Row) -> str:
@@ -576,7 +588,7 @@ def _overview(
         Column("versions", lambda row: cells.sparkline(row["values"][-_ROWS:]), left=True, drop=2),
         *([] if is_joined else [Column("first", end(0))]), Column("last", end(-1)),
         *([col(f"vs {pinned}", "pinned_change")] if pinned else []),
-        Column("vs previous", lambda row: _change(row, "vs_previous")), Column("verdict", _verdict, left=True),
+        *_change_columns(rows), Column("verdict", _verdict, left=True),
     ]  # fmt: skip
     if history.options.against == "pinned" and pinned:
         columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))

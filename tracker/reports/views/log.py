@@ -252,6 +252,8 @@ def _columns(log: Log, column: Row, found: Sequence[Row], head: Sequence[str], l
     if any(cell["expected"] for cell in found):
         made.append((Column("gain / expected", _gain, drop=2), ""))
     if any(map(_verdict, found)):
+        # the verdict rests on this one
+        made.append((col(f"vs{gap}level", "judged_diff"), "judged_diff"))
         made.append((Column("verdict", _verdict, left=True), ""))
     if look.details:
         spread = ("runs", "value", "minimum", "maximum")
@@ -290,7 +292,7 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
         col("vs baseline" if log.baseline else "vs first", "baseline_diff"), col("vs previous", "previous_diff"),
     ]  # fmt: skip
     if any(map(_verdict, rows)):
-        heads.append(Column("verdict", _verdict, left=True))
+        heads += [col("vs level", "judged_diff"), Column("verdict", _verdict, left=True)]
     hidden = "" if look.details else "--details has all versions of each column"
     note = "; ".join(filter(None, (cells.glosses(map(_verdict, rows)), hidden)))
     limit = None if look.details else look.rows(_OPEN)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from tracker.reports.cells import cost, is_small, words_of_earlier
+from tracker.reports.cells import OTHER_RUNS, cost, is_small
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
@@ -43,7 +43,7 @@ def _name_of_sum(row: Contribution) -> dict[str, str]:
     """Return the words of a row that is a sum of several; nothing for another one."""
     if row.kind == "others":
         return {"name": f"{row.count} other {row.name}"}
-    return {"name": words_of_earlier(row.name)} if row.kind == "earlier" else {}
+    return {"name": OTHER_RUNS} if row.kind == "earlier" else {}
 
 
 def write(book: Book, diff: Diff, view: View, look: Look) -> None:

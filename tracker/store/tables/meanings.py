@@ -49,7 +49,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "incident.gone_ns": "part of the change: operators found gone",
     "machine_ns": "part of the change: what all other operators share",
     "other_operators_ns": "part of the change: what else other operators changed by",
-    "earlier_ns": "part of the change: what operators had changed by before, in some of the runs of the step",
+    "earlier_ns": "part of the change: how far operators are from the runs of the step, less from their own level",
     "beside_ns": "part of the change: what is in the step and in no operator",
     "level_version_id": "the version with which the level that it was judged against began; 0: the first level",
     "decided": "what later runs made of a suspect; NULL: nothing yet",
