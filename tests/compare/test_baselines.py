@@ -8,6 +8,7 @@ from tests.regressions.made import runs
 from tracker.compare import diffs
 from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_TOO_LITTLE_DATA, UsageError
 from tracker.profile import Device
+from tracker.regressions import track
 from tracker.regressions.judgement import tracks_of, update
 from tracker.store import runs as edits
 from tracker.store.versions import pin_version
@@ -84,3 +85,16 @@ def test_after_a_slower_version_the_level_is_its_own(store):
     runs(store, "v6", start=15)
     judge(store)
     assert baseline_of(store, "v6")[0] == "run:2,run:3,run:4,run:5,run:6,run:13,run:14,run:15"
+
+
+def test_a_version_that_other_rules_judged_says_so(store, monkeypatch):
+    """tracker was upgraded, and nothing came since: findings still has what the earlier rules found."""
+    for number in range(2):
+        runs(store, f"v{number + 1}", start=3 * number)
+    update(store, tracks_of(store))
+    monkeypatch.setattr(track, "RULE_VERSION", track.RULE_VERSION + 1)
+    (found,) = diffs(store, ["v2"])
+    assert "The judgement of v2 is out of date; tracker versions judge brings it up to date." in found.notes[0]
+    update(store, tracks_of(store))
+    (found,) = diffs(store, ["v2"])
+    assert "out of date" not in " ".join(found.notes)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
@@ -155,3 +155,32 @@ def test_late_findings_come_and_go_with_their_runs():
     state = state.before(21)
     list(walk(track, state, start=21))
     assert kept(state) == whole
+
+
+@st.composite
+def excursions(draw):
+    """Versions of 3 runs: two of one code, one or two that are slower by 10 % or more, though a part is faster, new or
+    gone, and the first code again, as it was measured in its second version.
+    """
+    source = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    away = draw(st.integers(1, 2))
+    values = np.exp(source.normal(4, 0.5, (OPERATORS, 1)) + source.normal(0, 0.01, (OPERATORS, 3 * (3 + away))))
+    is_away = (np.arange(values.shape[1]) >= 6) & (np.arange(values.shape[1]) < 6 + 3 * away)
+    values[:6, is_away] *= draw(st.sampled_from([1.3, 2.0, 4.0]))
+    values[6:8, is_away] *= draw(st.sampled_from([0.5, 0.8, 1.0, np.nan]))
+    values[8:10, ~is_away] *= draw(st.sampled_from([1.0, np.nan]))
+    values[:, 6 + 3 * away :] = values[:, 3:6]
+    keys = [("op", "device_self_ns", f"op{row}", "", "") for row in range(OPERATORS)]
+    step = np.nansum(values, axis=0, keepdims=True) + 20
+    assume(step[0, is_away].min() > 1.1 * step[0, ~is_away].max())
+    versions = np.repeat(np.arange(1, 4 + away), 3)
+    return Track(np.vstack([values, step]), versions, series_of([*keys, STEP], device_timed=True))
+
+
+@given(excursions())
+def test_a_version_equal_to_an_older_level_is_no_new_regression(track):
+    state = TrackState(OPERATORS + 1)
+    list(walk(track, state))
+    found = [one for one in state.findings if one.sign > 0 and one.first_version > 2]
+    assert all(one.first_version < int(track.versions[-1]) for one in found)
+    assert all(one.state != "open" for one in found)

@@ -80,6 +80,7 @@ def find_baseline(
         else f"the level that {candidate} was judged against" if level
         else "the version before"
     )  # fmt: skip
+    late = _late_words(track, run_ids) if against == "window" else ""
     numbers = sorted(run.run_id for run in chosen)
     side = ",".join(f"run:{number}" for number in numbers)
     if not level:
@@ -87,7 +88,17 @@ def find_baseline(
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
         side = next((name for name in names if means(store, name, numbers, workload)), side)
-    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
+    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}.{late}"
+
+
+def _late_words(track: TrackRuns, run_ids: Sequence[int]) -> str:
+    """Return a sentence, after a space, where the version of these runs was judged, from other runs or by other rules
+    than now; else "".
+    """
+    chosen = set(run_ids)
+    versions = {run.version_id: run.version for run in track.runs if run.run_id in chosen}
+    late = [label for version, label in versions.items() if version in track.late and version in track.judged]
+    return f" The judgement of {late[0]} is out of date; tracker versions judge brings it up to date." if late else ""
 
 
 def _of_branch(
@@ -125,7 +136,8 @@ def _of_branch(
     side = ",".join(f"run:{number}" for number in numbers)
     if means(store, chosen[0].version, numbers, workload):
         side = chosen[0].version
-    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}."
+    late = _late_words(track, run_ids) if against == "window" else ""
+    return side, tuple(numbers), f"The baseline is {words}: {_by_version(chosen)}.{late}"
 
 
 def _by_version(runs: Sequence[TrackRun]) -> str:
