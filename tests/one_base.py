@@ -10,6 +10,7 @@ import pytest
 
 import tracker
 from tracker.compare import diffs
+from tracker.results.diff import OTHER_SHAPES
 from tracker.results.findings import CONFIRMED_STATES, ENDED_STATES
 from tracker.schema.series import RUN_SERIES_OF
 
@@ -24,6 +25,7 @@ def check_diffs(store, versions: Sequence[str]) -> int:
     for before, version in pairwise(versions):
         (of_level,), (of_sides,) = diffs(store, [version]), diffs(store, [before, version])
         check_sums(of_level.explanation)
+        check_numbers_of_causes(of_level)
         assert one_sided(of_level.ops) == one_sided(of_sides.ops), f"{version}: what came and went since {before}"
         for _, finding in findings[findings.version == version].iterrows():
             for ends in ends_of(of_level, finding):
@@ -38,6 +40,21 @@ def check_sums(found) -> None:
     assert sum(row.delta_ns for row in found.contributions) == pytest.approx(found.delta_ns, abs=1.0)
     rest = sum(row.delta_ns for row in found.contributions if row.kind == "rest")
     assert abs(rest) <= max(LEAST_REST_NS, abs(found.delta_ns) / 10)
+
+
+def check_numbers_of_causes(diff) -> None:
+    """Check that what a sentence about a cause says, "slower: 41.76 -> 43.23 ms", stands in a row of a table, too."""
+    for row in diff.explanation.contributions:
+        of_tables = []
+        if row.kind == "part":
+            of_tables = diff.overall[diff.overall.metric == row.metric][["baseline_value", "candidate_value"]]
+        elif row.kind == "operator" and row.input_shapes != OTHER_SHAPES:
+            of_name = [[one.baseline_ns, one.candidate_ns] for one in diff.explanation.rollup if one.name == row.name]
+            of_shapes = diff.ops[diff.ops.name == row.name][["baseline_ns", "candidate_ns"]]
+            of_tables = pd.concat([of_shapes, pd.DataFrame(of_name, columns=of_shapes.columns)])
+        if len(of_tables):
+            told = known([row.baseline_ns, row.candidate_ns])
+            assert any(known(ends) == pytest.approx(told) for ends in of_tables.to_numpy().tolist()), row
 
 
 def one_sided(ops: pd.DataFrame) -> tuple[set[str], set[str]]:
