@@ -10,7 +10,7 @@ from tests.regressions.tracks import GELU, MM, STEP, track_of
 from tracker.detect import DEFAULTS
 from tracker.regressions.judgement import incidents_of
 from tracker.regressions.lifecycle import TrackState, walk
-from tracker.regressions.replacements import Moved, replacements
+from tracker.regressions.replacements import OperatorChange, pair_changes
 from tracker.regressions.sides import gate_of
 
 
@@ -24,15 +24,20 @@ def test_parts_of_an_incident_add_up_to_the_step():
 
 
 def test_fusion_is_one_replacement():
-    mlp = frozenset({"mlp"})
-    moved = [Moved("a", -30.0, -12, "", mlp), Moved("b", -20.0, -12, "", mlp), Moved("c", 40.0, 12, "", mlp)]
-    loss = [Moved(name, -sign * 9.0, sign, "", frozenset({"loss"})) for name, sign in (("d", -1.0), ("e", 1.0))]
-    assert replacements([*moved, *loss]) == [(moved[:2], moved[2:]), (loss[:1], loss[1:])]
+    mlp, loss = (frozenset({place}) for place in ("mlp", "loss"))
+    of_mlp = [
+        OperatorChange("a", 30.0, 0.0, 12, 0, "", mlp),
+        OperatorChange("b", 20.0, 0.0, 12, 0, "", mlp),
+        OperatorChange("c", 0.0, 40.0, 0, 12, "", mlp),
+    ]
+    of_loss = [OperatorChange("d", 9.0, 0.0, 1, 0, "", loss), OperatorChange("e", 0.0, 9.0, 0, 1, "", loss)]
+    assert pair_changes([*of_mlp, *of_loss]) == [(of_mlp[:2], of_mlp[2:]), (of_loss[:1], of_loss[1:])]
 
 
 def test_same_shapes_and_calls_in_place_are_one_replacement():
-    moved = [Moved("a", -30.0, -12, "[8]"), Moved("b", 31.0, 12, "[8]"), Moved("c", 5.0, 12, "[9]")]
-    assert replacements(moved) == [(moved[:1], moved[1:2])]
+    gone, come = OperatorChange("a", 30.0, 0.0, 12, 0, "[8]"), OperatorChange("b", 0.0, 31.0, 0, 12, "[8]")
+    of_other_shapes = OperatorChange("c", 0.0, 5.0, 0, 12, "[9]")
+    assert pair_changes([gone, come, of_other_shapes]) == [([gone], [come])]
 
 
 @pytest.mark.parametrize(

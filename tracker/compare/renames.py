@@ -110,8 +110,7 @@ def _take_last_run(table: Columns) -> Columns:
 
 
 def _make_rename(replacement: Replacement) -> Rename:
-    removed_ns = sum(max(op.before_ns - op.after_ns, 0.0) for op in replacement.gone)
-    added_ns = sum(max(op.after_ns - op.before_ns, 0.0) for op in replacement.come)
+    removed_ns, added_ns = replacement.removed_ns, replacement.added_ns
     return Rename(
         removed=" + ".join(op.name for op in replacement.gone),
         added=" + ".join(op.name for op in replacement.come),

@@ -36,6 +36,7 @@ class OperatorChange(NamedTuple):
     """What changed of an operator, over all its shapes: times in ns and calls, both per step, before and after.
 
     `shapes`: of its inputs, in words; what takes the place of what where it is not known from where it is called.
+    `places`: the parents and modules from which most of its calls changed, where that is known.
     """
 
     name: str
@@ -44,11 +45,22 @@ class OperatorChange(NamedTuple):
     calls_before: float
     calls_after: float
     shapes: str = ""
+    places: frozenset[str] = frozenset()
+
+    @property
+    def delta_ns(self) -> float:
+        """By how much it changed, per step."""
+        return self.after_ns - self.before_ns
+
+    @property
+    def gained_calls(self) -> float:
+        """By how many calls a step it is called more often; below 0 where it is called less."""
+        return self.calls_after - self.calls_before
 
     @property
     def has_moved(self) -> bool:
         """Whether it came, went, or is called more or less often."""
-        return abs(self.calls_after - self.calls_before) > MOVED * max(self.calls_before, self.calls_after)
+        return abs(self.gained_calls) > MOVED * max(self.calls_before, self.calls_after)
 
 
 class CallingContexts(Struct, frozen=True):
@@ -93,23 +105,21 @@ def find_replacements(
     with others are in the group of a diff alone. They do not change which others belong together.
     `before`, `after`: from where a run of each side calls them.
     """
-    moved_changes = {change.name: change for change in changes if change.has_moved}
-    if len({change.calls_after > change.calls_before for change in moved_changes.values()}) < 2:
+    moved = {change.name: change for change in changes if change.has_moved}
+    if len({change.gained_calls > 0 for change in moved.values()}) < 2:
         # nothing can have taken the place of anything
         return []
-    places = _find_changed_places(before, after, moved_changes)
-    moved = []
-    for name, change in moved_changes.items():
+    places = _find_changed_places(before, after, moved)
+    placed = []
+    for name, change in moved.items():
         shapes = "" if name in places else change.shapes
-        ns, calls = change.after_ns - change.before_ns, change.calls_after - change.calls_before
-        moved.append(Moved(name, ns, calls, shapes, places.get(name, frozenset())))
+        placed.append(change._replace(shapes=shapes, places=places.get(name, frozenset())))
     found = []
-    for gone, come in replacements(moved):
+    for gone, come in pair_changes(placed):
         shared = frozenset.intersection(*(one.places for one in (*gone, *come)))
         place = min(shared or gone[0].places, default=TOP_LEVEL)
-        sides = [sorted(side, key=lambda one: (-abs(one.change), one.name)) for side in (gone, come)]
-        gone_changes, come_changes = (tuple(moved_changes[one.name] for one in side) for side in sides)
-        found.append(Replacement(gone_changes, come_changes, TOP_LEVEL if place.startswith(TOP_LEVEL) else place))
+        sides = [tuple(sorted(side, key=lambda one: (-abs(one.delta_ns), one.name))) for side in (gone, come)]
+        found.append(Replacement(sides[0], sides[1], TOP_LEVEL if place.startswith(TOP_LEVEL) else place))
     return found
 
 
@@ -176,37 +186,25 @@ def _add_calls(growing_calls: dict[str, float], calls_of_place: Mapping[str, flo
         growing_calls[place] = growing_calls.get(place, 0.0) + calls * share
 
 
-class Moved(Struct, frozen=True):
-    """An operator whose calls rose or fell, or that came or went: its change (ns per step), the calls per step that it
-    gained, its shapes, and the parents and modules that call it.
-    """
-
-    name: str
-    change: float
-    calls: float
-    shapes: str = ""
-    places: frozenset[str] = frozenset()
-
-
-def replacements(moved: Sequence[Moved]) -> list[tuple[list[Moved], list[Moved]]]:
+def pair_changes(changes: Sequence[OperatorChange]) -> list[tuple[list[OperatorChange], list[OperatorChange]]]:
     """Return operators that lost calls, and those that gained them in their place.
 
     Those in one place belong together, a parent or module that both have, where the calls that one gained are those
     that the other lost, or a multiple of them; and those of the same shapes, with as many gained as lost. Operators
     that only move data replace nothing, and nothing replaces them.
     """
-    group = {one.name: one.name for one in moved}
-    for at, one in enumerate(moved):
-        for other in moved[at + 1 :]:
-            is_swap = one.calls == -other.calls and bool(one.shapes) and one.shapes == other.shapes
-            if is_swap or (one.places & other.places and _are_multiples(one.calls, other.calls)):
+    group = {one.name: one.name for one in changes}
+    for at, one in enumerate(changes):
+        for other in changes[at + 1 :]:
+            is_swap = one.gained_calls == -other.gained_calls and bool(one.shapes) and one.shapes == other.shapes
+            if is_swap or (one.places & other.places and _are_multiples(one.gained_calls, other.gained_calls)):
                 target, source = group[one.name], group[other.name]
                 group = {name: target if own == source else own for name, own in group.items()}
     found = []
-    for own in dict.fromkeys(group[one.name] for one in moved if one.calls < 0):
-        together = [one for one in moved if group[one.name] == own]
-        gone = [one for one in together if one.calls < 0]
-        come = [one for one in together if one.calls > 0]
+    for own in dict.fromkeys(group[one.name] for one in changes if one.gained_calls < 0):
+        together = [one for one in changes if group[one.name] == own]
+        gone = [one for one in together if one.gained_calls < 0]
+        come = [one for one in together if one.gained_calls > 0]
         if all(any(not _is_mover(one.name) for one in side) for side in (gone, come)):
             found.append((gone, come))
     return found
