@@ -178,7 +178,7 @@ def idle_table() -> str:
 
 def check_table() -> str:
     """Return the checks of a capture: what each counts, what it forbids, and what to record instead."""
-    from tracker.timeline.checks import CHECKS
+    from tracker.timeline.defects import CHECKS
 
     lines = ["| check | counts | not judged | record |", "|---|---|---|---|"]
     for name, check in CHECKS.items():

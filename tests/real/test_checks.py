@@ -23,8 +23,8 @@ from tracker.profile import (
 )
 from tracker.readers import ReadOptions
 from tracker.timeline import build
-from tracker.timeline.checks import launching_calls
-from tracker.timeline.links import launches_of
+from tracker.timeline.joined import join
+from tracker.timeline.lost_launches import launching_calls
 
 EVERY = ("cann", "nsys", *map(at_night, ("pytorch", "ascend", "paddle")))
 LAUNCHED = ("pytorch/two_ranks_nccl/rank-0.pt.trace.json.gz", "pytorch/h100_vs_mi300/mi300")
@@ -97,8 +97,8 @@ def with_device_rows(events: Events, rows: np.ndarray) -> Events:
 
 def launched_kernels(events: Events) -> np.ndarray:
     """Rows of the kernels that a launch call of their own started."""
-    launch, streams = launches_of(events), events.device.stream.tolist()
-    is_own = (launch >= 0) & launching_calls(events)[np.maximum(launch, 0)]
+    joined, streams = join(events), events.device.stream.tolist()
+    is_own = (joined.launch >= 0) & launching_calls(joined)[np.maximum(joined.launch, 0)]
     # the last event of a stream may take as long as it says
     last_ns = {stream: events.device.start_ns[events.device.stream == stream].max() for stream in set(streams)}
     is_last = events.device.start_ns >= np.array([last_ns[stream] for stream in streams])

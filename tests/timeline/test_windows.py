@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.timeline.made_events import Made
@@ -240,6 +240,11 @@ def captures(draw: Any) -> Made:
     return made
 
 
+def keeps_its_steps(made: Made) -> bool:
+    """Whether the steps hold half of the work: else the capture is looked at as a whole."""
+    return "lies in no step" not in build(made.capture()).quality_reason
+
+
 def known(rows: Rows) -> list[tuple[Any, ...]]:
     """The parts of the steps that have a time."""
     return [row for row in parts(rows) if row[2] is not None]
@@ -247,6 +252,7 @@ def known(rows: Rows) -> list[tuple[Any, ...]]:
 
 @given(captures())
 def test_windows_never_overlap_and_parts_add_up(made):
+    assume(keeps_its_steps(made))
     built = made.built()
     rows = known(built)
     for _, _, step_ns, *of_step in rows:
@@ -272,8 +278,10 @@ def test_shifting_all_times_changes_nothing(made, shift):
 
 @given(captures(), MOMENT, st.integers(0, 20))
 def test_copy_on_another_stream_never_adds_idle_time(made, start, length):
+    assume(keeps_its_steps(made))
     before = {row[0]: row for row in parts(made.built())}
     made.copy(start, min(start + length, 60), stream=99)
+    assume(keeps_its_steps(made))
     for row in parts(made.built()):
         assert row[2] == before[row[0]][2]
         assert row[2] is None or row[6] <= before[row[0]][6]

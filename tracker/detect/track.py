@@ -72,11 +72,17 @@ class Track:
         return found & self.alike
 
     @cached_property
-    def step(self) -> F64:
-        """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
+    def measured_step(self) -> F64:
+        """Duration of the step of each run (ns): its own, else end to end; nan where neither is known or judged."""
         step = np.full(len(self.versions), np.nan)
         for row in self.series.steps:
             step = np.where(np.isnan(step), self.values[row], step)
+        return step
+
+    @cached_property
+    def step(self) -> F64:
+        """What shares of the step of each run are shares of (ns): its measured step, else the sum of its operators."""
+        step = self.measured_step
         total = np.nansum(self.values[self.series.leaf], axis=0)
         return np.where(np.isnan(step) & (total > 0), total, step)
 

@@ -352,7 +352,9 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
 
 def incomplete_reason(capture: Capture) -> tuple[str, ...]:
     """Return what the checks of a capture found, where they found anything."""
-    return (f"partial: {capture.quality_reason}",) if INCOMPLETE_SETTING in capture.settings else ()
+    if INCOMPLETE_SETTING not in capture.settings:
+        return ()
+    return (capture.quality_reason if capture.quality == "ok" else f"partial: {capture.quality_reason}",)
 
 
 def _how_to_join(run_id: int, beside: int) -> str:

@@ -397,7 +397,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
         shift = shift_between(now, base, now.since(first))
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
-        old_step, new_step = (float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides)
+        old_step, new_step = (float(geometric_mean(data.measured_step[None, :], side)[0]) or None for side in sides)
         is_split = bool(before.any() or after.any())
         if old_step is None or new_step is None or not is_split:
             yield IncidentRow(order[first - 1], old_step, new_step)
@@ -447,7 +447,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
     """
     now, kind, (row, base) = result.now, data.series.kind, step_reference(data, result)
     sides = [np.isin(data.run_ids, base), data.versions == now.version]
-    step = [float(geometric_mean(data.step[None, :], side)[0]) or None for side in sides]
+    step = [float(geometric_mean(data.measured_step[None, :], side)[0]) or None for side in sides]
     found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
     last = now.looked_back & (now.versions == now.versions[now.looked_back].max(initial=-1))
     peaks = []

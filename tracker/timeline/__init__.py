@@ -31,10 +31,11 @@ from tracker.timeline.api import api_table
 from tracker.timeline.beside import Beside
 from tracker.timeline.breakdown import breakdowns, host_calls
 from tracker.timeline.categories import CATEGORIES
-from tracker.timeline.checks import Checked, Defect
+from tracker.timeline.checks import Checked
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
+from tracker.timeline.defects import Defect
 from tracker.timeline.idle import idle_table
 from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.joined import Joined, bounds_of, join
@@ -135,8 +136,8 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
         called_from = begun.stacks
         joined = join(events)
         lost = checks.check_join(joined, checked)
-        if lost.steps:
-            events = checks.leave_out_steps(events, lost.steps)
+        if lost.steps or lost.is_whole:
+            events = checks.leave_out_steps(events, lost)
             joined = join(events)
         beside = Beside(events, threads, stack)
         # what takes longest is begun first, so that no thread is left alone with it in the end

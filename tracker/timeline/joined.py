@@ -22,6 +22,7 @@ from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
 from tracker.timeline.windows import Windows, cut_windows, launch_times
 
+_CANN: Final = (LaunchLevel.ACL, LaunchLevel.NODE, LaunchLevel.MODEL, LaunchLevel.HCCL)
 _ONE_US: Final = 1_000
 _MOST_CHAINED: Final = 4
 """Ops in each other that each outlast the one around them."""
@@ -75,6 +76,13 @@ class Joined(Struct, frozen=True):
     def on_device(self) -> bool:
         """Whether there is device activity; without it the host timeline stands in."""
         return len(self.events.device) > 0
+
+    @property
+    def is_npu(self) -> bool:
+        """Whether the device is an NPU: CANN names its kernels' types, or its layers that call the device."""
+        device, texts = self.events.device, self.events.strings.texts
+        is_typed = any(texts[code] for code in (*list_codes(device.type), *list_codes(device.core_type)))
+        return is_typed or bool(np.isin(self.events.launches.level, _CANN).any())
 
     @property
     def has_host(self) -> bool:
