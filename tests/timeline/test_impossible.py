@@ -116,8 +116,8 @@ def test_wait_under_which_nothing_runs_is_no_whole_capture(name):
     """Of 800 us 600 are waited in vain; a wait of 180 us, the latency of a launch here, is its own: 420 of 1,000."""
     capture = build(waiting(200 * US, name).capture())
     assert capture.quality_reason == (
-        "for 42 % of the steps the host waits for the device and nothing runs there: records were lost, or the clocks of "
-        "host and device differ"
+        "for 42 % of the steps the host waits for the device and nothing runs there: records were lost, or the clocks "
+        "of host and device differ"
     )
     assert forbidden(capture) == (LOST_DEVICE,)
 

@@ -15,6 +15,7 @@ from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import IdleCause, remedies
 from tracker.results import ADVICE_COLUMNS, Advice, Claimed, Number
+from tracker.results.partial import find_partial
 from tracker.store.queries import settings_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ _LATE_HOST: Final = (
     IdleCause.LAUNCH_LATENCY,
 )  # fmt: skip
 _CLAIMS: Final = 20
+_OF_HOST: Final = ("memory", "environment")
+"""Families whose rules say what holds of a capture that lost records of the device, too."""
 _ORDER: Final = {rule.id: place for place, rule in enumerate(RULES)}
 
 
@@ -62,7 +65,11 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
     missing = _missing(evidence)
     if not evidence.step_ns or (_is_empty(evidence) and not evidence.says_why_idle):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
-    found = list(_found(evidence))
+    partial = find_partial(
+        (row["run_id"], row["rank"], row["quality_reason"], row["settings"]) for row in evidence.captures
+    )
+    families = RULES_OF if partial.has_whole_steps else {family: RULES_OF[family] for family in _OF_HOST}
+    found = list(_found(evidence, families))
     items = list(_parted(evidence, found))
     items.sort(key=order_of_items)
     return RunAdvice(
@@ -70,19 +77,19 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdv
         together_ns=gains.together_ns(evidence, [claim for _, _, claim in found]),
         items=tuple(items),
         missing=missing,
-        use=evidence.roofline.use,
+        use=evidence.roofline.use if partial.has_whole_steps else {},
         vendor=evidence.vendor,
         framework=evidence.framework,
         framework_version=evidence.platform.version,
         notes=tuple(_notes(evidence, items)),
-        efficiency=tuple(evidence.roofline.rows),
+        efficiency=tuple(evidence.roofline.rows) if partial.has_whole_steps else (),
     )
 
 
-def _found(evidence: Evidence) -> Iterator[_Found]:
+def _found(evidence: Evidence, families: Mapping[str, Sequence[AdviceRule]]) -> Iterator[_Found]:
     """The claims for which there is a remedy, with their rules and families, in the order of the rules."""
     taken: set[int] = set()
-    for family, rules in RULES_OF.items():
+    for family, rules in families.items():
         for rule in rules:
             for claim in () if rule.on_devices and not evidence.is_device else _claims(rule, evidence, taken):
                 if rule.remedies_on(evidence.platform, claim.place):

@@ -74,6 +74,7 @@ def advise(
             missing=found.missing,
             notes=(*found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
+            partial=side.partial,
             baseline=_described(before[0], settled[0]) if before else None,
             options=options,
         )

@@ -41,13 +41,16 @@ step is worth advice in PyTorch's TensorBoard plugin (torch_tb_profiler).
 
 _NO_LOADING: Final = "data loading (the source does not say when a step waits for its data)"
 _NO_STEP: Final = "the step time"
+_NOT_WHOLE: Final = "whole steps (records of the capture are lost or cannot be)"
 _NO_DEVICE: Final = "device utilisation (there is no device activity in the capture)"
 _NO_IDLE: Final = "when the device idles in data loading (all of data loading counts)"
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
 
 
 def bottleneck(side: LoadedSide) -> Bottleneck:
-    """Return the bottleneck of a side; `Bottleneck` defines its numbers."""
+    """Return the bottleneck of a side; `Bottleneck` defines its numbers. Of records that were lost there is none."""
+    if not side.partial.has_whole_steps:
+        return Bottleneck(None, None, None, None, (_NOT_WHOLE,), THRESHOLDS, side.measured_by)
     times = _times(side)
     loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
     timer, empty_queue = _times_by_timer(side), _empty_queue(side)

@@ -21,7 +21,7 @@ from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import notes_on_incomplete_captures
 from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers
 from tracker.compare.renames import find_renames
-from tracker.results import Cause, Explanation, Part
+from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.table import is_among, number_tables, rank_values
 
 if TYPE_CHECKING:
@@ -87,7 +87,13 @@ def explain(
     rollup = _list_causes_by_name(sides, operators, delta, judged)
     findings = _list_findings(operators, delta, judged)
     renames = find_renames(baseline, candidate, operators.names, operators.everything)
-    parts = _list_parts(sides, before, after, metric)
+    has_whole_device = all(side.partial.has_whole_device for side in sides)
+    # how long a device worked is not known where records were lost, and neither is what explains a change
+    parts = _list_parts(sides, before, after, metric) if has_whole_device else ()
+    contributions: tuple[Contribution, ...] = ()
+    if has_whole_device:
+        everything = {**tables, "ops": operators.everything, "names": operators.names}
+        contributions = list_contributions(sides, everything, parts, delta, renames, findings, judged, own)
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
@@ -120,16 +126,7 @@ def explain(
         headline=headline.text,
         verdict=headline.verdict,
         remarks=(*incomplete, *headline.remarks),
-        contributions=list_contributions(
-            sides,
-            {**tables, "ops": operators.everything, "names": operators.names},
-            parts,
-            delta,
-            renames,
-            findings,
-            judged,
-            own,
-        ),
+        contributions=contributions,
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],

@@ -4,7 +4,6 @@ findings and users say of the candidate.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare import coverage
@@ -20,7 +19,6 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import UserMark
 from tracker.regressions.track import waiting_runs
 from tracker.results import BOTH, REPEATED_COUNTERS
-from tracker.results.recording import incomplete_of
 from tracker.schema.series import RUN
 from tracker.store import queries
 from tracker.units import counted, format_diff, format_numbers, some_of, steps_words
@@ -270,44 +268,9 @@ def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]
     """Return what the checks of captures (`timeline.checks`) found on each side, behind the name of the side."""
     notes: dict[str, None] = {}
     for label, side in zip(short_labels([side.side.label for side in sides]), sides, strict=True):
-        for sentence in _sentences_on_incomplete_captures(side):
+        for sentence in side.partial.sentences:
             notes[f"{label}: {sentence}"] = None
     return tuple(notes)
-
-
-def _sentences_on_incomplete_captures(side: LoadedSide) -> tuple[str, ...]:
-    """Return sentences about records that were lost and times that cannot be: which runs and ranks, and what of them is
-    not judged.
-    """
-    captures_of_sentence: dict[str, list[tuple[int, int]]] = {}
-    for run_id, rank, reason, settings in side.captures.rows("run_id", "rank", "quality_reason", "settings"):
-        incomplete = incomplete_of(json.loads(settings or "{}"))
-        if incomplete is None:
-            continue
-        forbidden = [*incomplete.forbids]
-        if incomplete.names:
-            forbidden.append("these operators and kernels")
-        sentence = f"{reason}; not judged: {', '.join(forbidden)}." if forbidden else f"{reason}."
-        captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
-    sentences = []
-    for sentence, captures in captures_of_sentence.items():
-        sentences.append(f"{_words_of_captures(side, captures)}{sentence}")
-    if len(sentences) > _MOST_CAPTURES:
-        more = counted(len(sentences) - _MOST_CAPTURES, "other capture")
-        return (*sentences[:_MOST_CAPTURES], f"{more} are incomplete, too: tracker show --details lists them.")
-    return tuple(sentences)
-
-
-def _words_of_captures(side: LoadedSide, captures: list[tuple[int, int]]) -> str:
-    """Return which captures are meant, by run and rank, where the side has others: `run 3, rank 1: `."""
-    if len(captures) == len(side.captures):
-        return ""
-    words = []
-    if len(side.run_ids) > 1:
-        words.append(f"run {format_numbers(sorted({run_id for run_id, _ in captures}))}")
-    if len(set(side.captures.listed("rank"))) > 1:
-        words.append(f"rank {format_numbers(sorted({rank for _, rank in captures}))}")
-    return f"{', '.join(words)}: " if words else ""
 
 
 def sentences_of_judgement(

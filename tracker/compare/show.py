@@ -111,6 +111,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         options=options,
         is_pruned=bool(side.pruned_runs()),
         bottleneck=bottleneck(side),
+        partial=side.partial,
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
     )

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, Flags
 from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
+from tracker.results.partial import Partial, find_partial
 from tracker.store import Store, queries
 
 T = TypeVar("T")
@@ -170,6 +171,13 @@ class LoadedSide(Struct, frozen=True, eq=False):
     def filled_tables(self) -> Columns:
         """Return which ranks have rows in which tables; see `queries.filled_tables`."""
         return self.remember("filled tables", lambda: self.query_with(queries.filled_tables))
+
+    @property
+    def partial(self) -> Partial:
+        """What the checks of its captures found."""
+        return self.remember(
+            "partial", lambda: find_partial(self.captures.rows("run_id", "rank", "quality_reason", "settings"))
+        )
 
     def keep_own(self, table: str, rows: Columns, *, by_name: bool = False) -> Columns:
         """Return those of the rows of this side that are of the runs of their series; see `OwnRuns.keep`."""

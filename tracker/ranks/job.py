@@ -93,7 +93,10 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
 
 def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Cluster:
     numbers = _steps_by_order(side)
-    stages = stages_of(side.captures.rows("rank", "stage"), side.steps.rows(*TIMES), numbers)
+    partial = {rank for _, rank in side.partial.captures_of_partial_steps}
+    # a rank that lost records is nobody's peer
+    whole = [(rank, stage) for rank, stage in side.captures.rows("rank", "stage") if rank not in partial]
+    stages = stages_of(whole, side.steps.rows(*TIMES), numbers)
     work = Work(side)
     facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
     microbatches, source = _microbatches(facts, options)
@@ -139,7 +142,7 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
         tables={name: Columns.of_rows(tables[name], names) for name, names in CLUSTER_COLUMNS.items()},
         answer=answer,
         verdict=verdict,
-        remarks=remarks,
+        remarks=(*side.partial.sentences, *remarks),
         missing=missing.sentences(side, stages, tables, calls, facts, options),
         notes=(*side.warnings, *_note_on_numbers(numbers)),
         options=options,

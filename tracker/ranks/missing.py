@@ -80,6 +80,8 @@ def _of_several(
     side: LoadedSide, stages: Sequence[Stage], tables: Mapping[str, Sequence[Mapping[str, Any]]], format: str
 ) -> Iterator[str]:
     compared = {rank for stage in stages for rank in stage.ranks}
+    # of a partial rank the remark says why
+    compared |= {rank for _, rank in side.partial.captures_of_partial_steps}
     unknown = sorted({*side.captures.listed("rank")} - compared)
     if unknown:
         settings = [settings_of(text) for text in set(side.captures.listed("settings"))]

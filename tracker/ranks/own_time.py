@@ -30,10 +30,13 @@ def rank_rows(
     """A row for each captured rank; `per_rank`: what else is known of it, per step."""
     place = {rank: (stage, at) for stage in stages for at, rank in enumerate(stage.ranks)}
     steps = _medians(side)
+    partial = {rank for _, rank in side.partial.captures_of_partial_steps}
     rows = []
     for rank, host, number, peak in side.captures.rows("rank", "host", "stage", "peak_allocated_bytes"):
         row: Row = {"rank": rank, "host": host or None, "stage": None if (number or 0) < 0 else number}
         row |= {"peak_allocated_bytes": peak, **steps.get(rank, {}), **per_rank.get(rank, {})}
+        if rank in partial:
+            row |= {"partial": 1, **dict.fromkeys((*_SUMMED, "profiler_bubble_ns"))}
         if rank in place:
             stage, at = place[rank]
             judged = stage.judged

@@ -20,6 +20,7 @@ from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note, waiting_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
+from tracker.results.partial import find_partial
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.schema.series import KIND, RUN_SERIES
 from tracker.store import Store, queries, read_one_state
@@ -27,7 +28,7 @@ from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
-from tracker.store.tracks import SeriesTable, TrackKey
+from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -86,7 +87,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         if row["incident_id"] is not None:
             row["share_of_change"] = share_of(row, incidents[place[row["incident_id"]]])
     shown.sort(key=lambda row: (place.get(row["incident_id"], len(place)), *rank_of(row)))
-    lines = []
+    lines, partial = [], list[str]()
     notes = [run.sentence for run in waiting_runs(store, options.workload, options.device)]
     for track in tracks:
         with store.connect() as connection:
@@ -95,13 +96,22 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
         lines.append(standing(store, track, gates) | {"slow_host": host})
+        partial += _words_of_partial(store, track.newest)
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
         hidden=len(chosen) - len(shown),
         options=options,
+        partial=tuple(dict.fromkeys(partial)),
         notes=tuple(filter(None, dict.fromkeys(notes))),
     )
+
+
+def _words_of_partial(store: Store, runs: Sequence[TrackRun]) -> list[str]:
+    """Return what the checks of the captures of a version found, behind its name."""
+    captures = queries.captures(store, [run.run_id for run in runs])
+    found = find_partial(captures.rows("run_id", "rank", "quality_reason", "settings"))
+    return [f"{runs[0].version}: {sentence}" for sentence in found.sentences]
 
 
 def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:

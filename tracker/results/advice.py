@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 from msgspec import Struct, field
 
 from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Microbatches, Option, Reading, words
+from tracker.results.partial import Partial
 from tracker.results.screens import Frame, Result
 from tracker.units import counted, format_bytes, format_ns
 
@@ -147,7 +148,8 @@ class Advised(Result, frozen=True, eq=False):
     `run`: reference, run_ids, workload, version, device and configuration of the side; `baseline`: alike, of the side
     that it is compared with, or None. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
     where no nanosecond is counted twice. `items`: the largest gain first. `use`: flops per step, tflops_per_s, peak,
-    hfu and mfu, None for what is not known. `missing`: what cannot be judged, and what would record it.
+    hfu and mfu, None for what is not known. `missing`: what cannot be judged, and what would record it. `partial`: what
+    the checks of the captures found: on work that is not whole no rule says anything.
 
     - advice: a row per item, with evidence, remedies and lines of code as text
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
@@ -166,6 +168,7 @@ class Advised(Result, frozen=True, eq=False):
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     bottleneck: str | None = None
+    partial: Partial = Partial()
     baseline: Mapping[str, Any] | None = None
     options: AdviseOptions = field(default_factory=AdviseOptions)
 
@@ -185,6 +188,8 @@ class Advised(Result, frozen=True, eq=False):
         with_time = [item for item in self.items if item.gain_ns and item.status != GONE]
         if not self.step_ns:
             return "nothing can be judged: the time of a step is not known"
+        if not self.items and not self.partial.has_whole_steps:
+            return "no advice: records of the run are lost or cannot be"
         if not self.items:
             return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
         gone = [item for item in self.items if item.status == GONE]

@@ -22,9 +22,9 @@ UNEVEN: Final = "UNEVEN"
 CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "ranks": (
         "rank", "host", "stage", "steps", "step_ns", "own_ns", "own_ratio", "excess_ns", "cost_ns", "slowest_steps",
-        "q", "verdict", "cause", "place", "device_score", "late_calls", "compute_ns", "exposed_communication_ns",
-        "communication_ns", "overlap_ns", "wait_ns", "idle_ns", "data_loading_ns", "bubble_ns", "preparing_ns",
-        "peak_allocated_bytes",
+        "q", "verdict", "cause", "place", "partial", "device_score", "late_calls", "compute_ns",
+        "exposed_communication_ns", "communication_ns", "overlap_ns", "wait_ns", "idle_ns", "data_loading_ns",
+        "bubble_ns", "preparing_ns", "peak_allocated_bytes",
     ),
     "steps": ("rank", "step", "own_ns", "own_ratio"),
     "hosts": ("host", "ranks", "own_ratio", "steps", "slowest_steps", "q", "verdict"),
@@ -86,7 +86,8 @@ class Cluster(Result, frozen=True, eq=False):
       rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance makes any
       rank of the job that much longer, where steps follow each other. verdict: SLOW (own_ratio >= 1.05, q <= 0.01),
       SUSPECT (slowest in 80 % of the steps, q above), NA. cause: data loading, host, copies, slow device or more work;
-      place: the operator or range in which a slow host spends its time. device_score: how fast its kernels are,
+      place: the operator or range in which a slow host spends its time. partial: 1 where records of the rank are lost
+      or cannot be: it is judged by nothing, and nobody by it. device_score: how fast its kernels are,
       1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
     - steps: own time of each rank and step; hosts: ranks of a host together, judged alike
     - stages: medians over the ranks; spread: median over steps of the largest own time by the median, UNEVEN from 1.10

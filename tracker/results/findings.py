@@ -155,10 +155,11 @@ class Findings(Result, frozen=True, eq=False):
 
     word: ClassVar[str] = "findings"
     printed_by: ClassVar[str] = "tracker findings"
-    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "notes")
+    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes")
 
     tables: Mapping[str, Columns]
     hidden: int = 0
+    partial: tuple[str, ...] = ()
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
 

@@ -11,6 +11,7 @@ from tracker.results.advice import Advice
 from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
+from tracker.results.partial import Partial
 from tracker.results.screens import Result, Rows, frames
 from tracker.units import counted
 
@@ -70,6 +71,7 @@ class Shown(Result, frozen=True, eq=False):
     - memory_curve: time_ns from the first event on; at most 500 points of a rank and component, peaks included
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
+    - partial: what the checks of its captures found, and what of them is not judged
     - is_pruned: whether the details of the run were dropped, so that only totals are left
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
     - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
@@ -89,6 +91,7 @@ class Shown(Result, frozen=True, eq=False):
     options: ShowOptions = field(default_factory=ShowOptions)
     notes: tuple[str, ...] = ()
     bottleneck: Bottleneck | None = None
+    partial: Partial = Partial()
     tree_table: Columns | None = None
     is_pruned: bool = False
     advice: tuple[Advice, ...] = ()

@@ -37,7 +37,7 @@ def document(found: Advised, look: Look) -> Document:
     words += [str(run.get("configuration") or ""), f"step {format_ns(found.step_ns)}" if found.step_ns else ""]
     words += [f"bottleneck: {found.bottleneck}"] if found.bottleneck else []
     before = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
-    remarks, blocks = [], list[Block]()
+    remarks, blocks = [*found.partial.sentences], list[Block]()
     if found.use.get("hfu") is not None:
         model = f", MFU {share(found.use['mfu'])}" if found.use.get("mfu") is not None else ""
         least = "at least " if found.use["is_partial"] else ""

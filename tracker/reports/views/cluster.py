@@ -90,6 +90,8 @@ def _captured_cell(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
+    if row.get("partial"):
+        return "partial: not judged"
     cause = _CAUSES.get(row.get("cause") or "", row.get("cause"))
     return ", ".join(filter(None, (row["verdict"], cause, row.get("place"))))
 

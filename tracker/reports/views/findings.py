@@ -92,7 +92,11 @@ def document(found: Findings, look: Look) -> Document:
         headline=_headline(found, incidents, rows, suspects),
         verdict=verdict,
         tone="worse" if verdict else "",
-        remarks=(*remarks[:_SCREEN_INCIDENTS], *_more(len(remarks) - _SCREEN_INCIDENTS)),
+        remarks=(
+            *found.partial[:_SCREEN_INCIDENTS],
+            *remarks[:_SCREEN_INCIDENTS],
+            *_more(len(remarks) - _SCREEN_INCIDENTS),
+        ),
         blocks=tuple(_blocks(found, look, incidents, rows, suspects)),
         notes=few(found.notes, look),
         next_commands=tuple(following),

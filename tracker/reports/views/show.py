@@ -122,9 +122,8 @@ def document(shown: Shown, look: Look) -> Document:
     """Return the report of a run: first the parts of a step and the largest operators, or the tree that was chosen."""
     remarks = _remarks(shown)
     notes = []
-    if shown.bottleneck is not None:
-        notes.append(f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}")
-    notes += _idle_sentence(shown)
+    if shown.bottleneck is not None and shown.partial.has_whole_steps:
+        notes = [f"Bottleneck: {bottleneck.sentence(shown.bottleneck)}", *_idle_sentence(shown)]
     # a remark may end with what a note says, too
     more_notes = [note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)]
     return Document(
@@ -179,10 +178,10 @@ def _steps_chosen(shown: Shown) -> str:
 def _remarks(shown: Shown) -> list[str]:
     """Return the tags of the run, and which ranks are not like the others, and why."""
     tags = shown.run.get("tags")
-    remarks = [f"tags: {tags}"] if tags else []
+    remarks = [*shown.partial.sentences, *([f"tags: {tags}"] if tags else [])]
     ranks_of_reason: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
-        if row.get("quality", "ok") != "ok":
+        if row.get("quality", "ok") != "ok" and not shown.partial.sentences:
             reason = f"{row['quality']}: {row.get('quality_reason')}"
             ranks_of_reason.setdefault(reason, []).append(row.get("rank") or 0)
     for reason, ranks in ranks_of_reason.items():
@@ -264,12 +263,15 @@ def _step(shown: Shown) -> Table:
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
     whole_ns = whole_step_ns(shown)
     parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
+    if not shown.partial.has_whole_device:
+        # how long the device worked and idled is not known
+        parts = {}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
     for name, value in parts.items():
         part = value / whole_ns if whole_ns else None
         rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
-        if name == "idle_ns":
+        if name == "idle_ns" and shown.partial.has_whole_steps:
             rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
         if numbers.get(name):

@@ -1,0 +1,87 @@
+"""What the checks of captures found, and what may therefore not be judged: the one answer that every screen asks.
+
+Show, diff, cluster, advise, findings, page and workbook print its sentences first, and diagnose nothing on records that
+it says are lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from tracker.results.recording import incomplete_of
+from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS
+from tracker.units import counted, format_numbers
+
+_MOST_CAPTURES: Final = 3
+"""Partial captures that are named."""
+_OF_STEPS: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS})
+
+CaptureKey = tuple[int, int]
+"""The run and the rank of a capture."""
+
+
+class Partial(Struct, frozen=True):
+    """What the checks of some captures found. `sentences`: each behind the run and the rank where others are whole;
+    `forbids`: capture -> what of it is not judged, words of `schema.series` such as LOST_DEVICE.
+    """
+
+    sentences: tuple[str, ...] = ()
+    forbids: Mapping[CaptureKey, frozenset[str]] = {}
+
+    @property
+    def has_whole_device(self) -> bool:
+        """Whether all work of the device is there: else no kernel, idle time or utilisation says anything."""
+        return not self.captures_without(LOST_DEVICE)
+
+    @property
+    def has_whole_steps(self) -> bool:
+        """Whether steps and their parts are whole: else they have no bottleneck, and nothing can be won of them."""
+        return not self.captures_of_partial_steps
+
+    @property
+    def captures_of_partial_steps(self) -> set[CaptureKey]:
+        """Return the captures of which steps or their parts are not judged."""
+        return self.captures_without(*_OF_STEPS)
+
+    def captures_without(self, *words: str) -> set[CaptureKey]:
+        """Return the captures of which one of these is not judged."""
+        return {capture for capture, own in self.forbids.items() if own & set(words)}
+
+
+def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partial:
+    """Return what the checks of `captures` (run, rank, quality_reason, settings as JSON) found."""
+    every: list[CaptureKey] = []
+    captures_of_sentence: dict[str, list[CaptureKey]] = {}
+    forbids: dict[CaptureKey, frozenset[str]] = {}
+    for run_id, rank, reason, settings in captures:
+        every.append((run_id, rank))
+        incomplete = incomplete_of(json.loads(settings or "{}"))
+        if incomplete is None:
+            continue
+        forbids[run_id, rank] = frozenset(incomplete.forbids)
+        not_judged = [*incomplete.forbids]
+        if incomplete.names:
+            not_judged.append("these operators and kernels")
+        sentence = f"{reason}; not judged: {', '.join(not_judged)}." if not_judged else f"{reason}."
+        captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
+    sentences = [f"{_name_captures(own, every)}{sentence}" for sentence, own in captures_of_sentence.items()]
+    if len(sentences) > _MOST_CAPTURES:
+        more = counted(len(sentences) - _MOST_CAPTURES, "other capture")
+        sentences[_MOST_CAPTURES:] = [f"{more} are incomplete, too: tracker show --details lists them."]
+    return Partial(tuple(sentences), forbids)
+
+
+def _name_captures(captures: list[CaptureKey], every: list[CaptureKey]) -> str:
+    """Return which captures are meant, by run and rank, where there are others: `run 3, rank 1: `."""
+    if len(captures) == len(every):
+        return ""
+    words = []
+    if len({run_id for run_id, _ in every}) > 1:
+        words.append(f"run {format_numbers(sorted({run_id for run_id, _ in captures}))}")
+    if len({rank for _, rank in every}) > 1:
+        words.append(f"rank {format_numbers(sorted({rank for _, rank in captures}))}")
+    return f"{', '.join(words)}: " if words else ""
