@@ -44,6 +44,7 @@ from .events import (
     Strings,
     empty,
 )
+from .hccl_names import is_hccl_kernel
 from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
 from .rows import (
     CALL_COLUMNS,
@@ -179,6 +180,7 @@ __all__ = [
     "check_format",
     "each_once",
     "empty",
+    "is_hccl_kernel",
     "known_medians",
     "median",
     "quantiles",

@@ -26,7 +26,7 @@ from tracker.profile import (
     StepRow,
     Table,
 )
-from tracker.timeline import checks, stacks
+from tracker.timeline import checks, hccl_kernels, stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.beside import Beside
 from tracker.timeline.breakdown import breakdowns, host_calls
@@ -136,8 +136,10 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
         called_from = begun.stacks
         joined = join(events)
         lost = checks.check_join(joined, checked)
-        if lost.steps or lost.is_whole:
-            events = checks.leave_out_steps(events, lost)
+        # the profiler's own tables, against which kernels are checked, may count those of HCCL
+        counted_once = checks.leave_out_steps(_count_collectives_once(events), lost)
+        if counted_once is not events:
+            events = counted_once
             joined = join(events)
         beside = Beside(events, threads, stack)
         # what takes longest is begun first, so that no thread is left alone with it in the end
@@ -165,6 +167,15 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
     kept = {name: tables[name] for name in ROW_COLUMNS}
     rows = Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
     return rows, (*checked.defects, *lost.defects)
+
+
+def _count_collectives_once(events: Events) -> Events:
+    """Return the events without the kernels of HCCL that are a second record of a collective."""
+    collective_of = hccl_kernels.find_collectives(events)
+    repeated = collective_of >= 0
+    if not repeated.any():
+        return events
+    return checks.take_device_events(hccl_kernels.hand_over_launches(events, collective_of), ~repeated)
 
 
 def _op_tables(joined: Joined, called_from: Callable[[], OpStacks]) -> dict[str, Table]:

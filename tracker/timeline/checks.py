@@ -31,6 +31,7 @@ from tracker.profile import (
 )
 from tracker.schema.series import LOST_PARTS
 from tracker.timeline.defects import CHECKS, Defect, Lost, list_names, make_defect, words_of_steps
+from tracker.timeline.hccl_kernels import are_hccl_kernels
 from tracker.timeline.impossible import check_streams, check_waits, check_work_in_steps
 from tracker.timeline.intervals import union
 from tracker.timeline.joined import Joined, Work
@@ -92,7 +93,7 @@ def check_times(events: Events) -> Checked:
     repeated = _find_repeats(events.device, order)
     if repeated.any():
         defects.append(make_defect("repeated records", lost=int(repeated.sum()), launches=len(repeated)))
-        events = _take_device_events(events, ~repeated)
+        events = take_device_events(events, ~repeated)
         order = _order_in_streams(events.device)
     ends_ns = possible_ends(events.device, order)
     cut = ends_ns < events.device.end_ns
@@ -166,7 +167,7 @@ def _take_rows(table: Any, rows: Flags) -> Any:
     return type(table)(**{name: getattr(table, name)[rows] for name in table.__struct_fields__})
 
 
-def _take_device_events(events: Events, device: Flags) -> Events:
+def take_device_events(events: Events, device: Flags) -> Events:
     """Return the events with these device events, and all of the host."""
     tables = (events.ops, events.launches, events.markers, events.allocations)
     every_ops, every_launches, every_markers, every_allocations = (np.ones(len(table), dtype=bool) for table in tables)
@@ -315,7 +316,8 @@ def _check_tables(joined: Joined) -> Lost:
         # the events do not say in which step they are
         return Lost((), ())
     device = joined.events.device
-    computes = joined.work == Work.COMPUTE
+    # the profiler may count kernels by which HCCL communicates
+    computes = (joined.work == Work.COMPUTE) | are_hccl_kernels(joined.events)
     short: dict[int, tuple[int, int]] = {}
     for step, stated_ns in zip(times.step[is_stated].tolist(), times.compute_ns[is_stated].tolist(), strict=True):
         own = computes & (joined.step == step)

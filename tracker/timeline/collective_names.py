@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
+from tracker.profile import is_hccl_kernel
+
 
 class OpSays(IntEnum):
     """What an op's name says about the kernels that it launches."""
@@ -148,11 +150,18 @@ def is_communication(name: str, *, says: OpSays = OpSays.NOTHING) -> bool:
     own = _own_name(text)
     if _has_word(own, _OF_LIBRARY_KERNELS) and _LIBRARY_KERNEL.search(own):
         return True
+    if is_hccl_kernel(name):
+        return True
     if _COMPUTE_KERNEL.search(own):
         return False
     if says is OpSays.COMMUNICATES or (_has_word(own, _OF_KERNELS) and _KERNEL.search(own)):
         return True
     return any(_KERNEL.search(name) for name in _KERNEL_ARGUMENT.findall(text))
+
+
+def is_compute_kernel(name: str) -> bool:
+    """Return whether a kernel of this name computes, whatever launched it."""
+    return _COMPUTE_KERNEL.search(_own_name(name.lower())) is not None
 
 
 def _has_word(text: str, words: Sequence[str]) -> bool:

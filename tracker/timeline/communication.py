@@ -21,6 +21,7 @@ from tracker.timeline.collective_parts import (
     time_columns,
 )
 from tracker.timeline.exposure import CallSpans, exposure_of
+from tracker.timeline.hccl_kernels import are_hccl_kernels
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.members import groups_of
 from tracker.timeline.names import canonical_name
@@ -187,18 +188,19 @@ def _device_tasks(joined: Joined) -> Tasks:
     own = device.collective[rows].astype(np.int64)
     around, inner, outer = _collectives_around(joined, joined.op[rows])
     library = _library_op_names(joined, rows)
+    said_by = np.where(library >= 0, library, _hccl_op_names(joined, rows))
     op = joined.op[rows]
     call = np.where((own < 0) & (around >= 0), around, len(events.ops) + np.arange(len(rows)))
     alone = (own < 0) & (around < 0) & (library >= 0)
     call[alone] = joined.library_op[op[alone]]
-    said = group_rows(own, inner, outer, device.name[rows], library)
+    said = group_rows(own, inner, outer, device.name[rows], said_by)
     texts = [*events.strings.texts, ""]
     calls = [
         _call(
             joined,
             (int(own[row]), int(inner[row]), int(outer[row])),
             texts[int(device.name[rows[row]])],
-            texts[int(library[row])],
+            texts[int(said_by[row])],
         )
         for row in said.first.tolist()
     ]
@@ -227,6 +229,20 @@ def _library_op_names(joined: Joined, rows: I64) -> I64:
     named = [code for code in each_once(device.name[rows][candidates]).tolist() if kind_of_name(texts[code])]
     candidates &= np.isin(device.name[rows], np.array(named, dtype=np.int64))
     return np.where(candidates, _UNKNOWN, found)
+
+
+def _hccl_op_names(joined: Joined, rows: I64) -> I64:
+    """For each device event the name of the op that launched it, where it is a kernel of HCCL whose own name says no
+    kind (`AivKernel`); else -1.
+    """
+    events, op = joined.events, joined.op[rows]
+    texts = events.strings.texts
+    is_asked = are_hccl_kernels(events)[rows] & (op >= 0)
+    found = np.full(len(rows), _UNKNOWN, dtype=np.int64)
+    for place in np.flatnonzero(is_asked).tolist():
+        if not kind_of_name(texts[int(events.device.name[rows[place]])]):
+            found[place] = events.ops.name[op[place]]
+    return found
 
 
 def _collectives_around(joined: Joined, op: I64) -> tuple[I64, I64, I64]:

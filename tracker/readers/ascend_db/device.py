@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics
+from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics, is_hccl_kernel
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers._device import device_events
@@ -42,7 +42,9 @@ def work_of(db: Database, texts: Texts, tasks: Tasks, calls: Calls) -> Work:
     """
     kernels = _kernels(db, texts, tasks)
     collectives = _collectives(texts, calls)
-    copies = _copies(db, texts, tasks, kernels["stream"], calls)
+    of_hccl = [code for code in np.unique(kernels["name"]).tolist() if is_hccl_kernel(texts.strings[code])]
+    # a stream on which HCCL alone runs kernels is one of collectives
+    copies = _copies(db, texts, tasks, kernels["stream"][~np.isin(kernels["name"], of_hccl)], calls)
     parts = (kernels, collectives, copies)
     names = (*_INTS, *_CODES, "kind", "collective")
     columns = {name: np.concatenate([part[name] for part in parts]) for name in names}

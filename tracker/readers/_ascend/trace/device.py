@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I32, I64, MISSING, DeviceEvents, DeviceKind, Strings
+from tracker.profile import I32, I64, MISSING, DeviceEvents, DeviceKind, Strings, is_hccl_kernel
 from tracker.readers._ascend.communication import CommunicationOp
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME, Kernels
 from tracker.readers._ascend.trace.events import Trace
@@ -168,15 +168,17 @@ def _copies(trace: TraceTasks, kernels: Kernels, strings: Strings) -> tuple[Kern
     """Copies of the trace, without those that are tasks of a collective."""
     tasks = trace.tasks
     rows = _chosen(trace, strings, is_copy)
-    rows = rows[~_of_collective(rows, trace, kernels)]
+    rows = rows[~_of_collective(rows, trace, kernels, strings)]
     columns = {name: tasks[name][rows] for name in ("start_ns", "end_ns", "stream")}
     columns["name"] = np.full(len(rows), strings.code(COPY_NAME), dtype=np.int32)
     columns["kind"] = np.full(len(rows), DeviceKind.COPY, dtype=np.int8)
     return _plain_kernels(columns), tasks["connection"][rows]
 
 
-def _of_collective(rows: I64, trace: TraceTasks, kernels: Kernels) -> NDArray[np.bool_]:
-    """Which tasks belong to a collective: they share its connection, or run during it on a stream without kernels."""
+def _of_collective(rows: I64, trace: TraceTasks, kernels: Kernels, strings: Strings) -> NDArray[np.bool_]:
+    """Which tasks belong to a collective: they share its connection, or run during it on a stream without kernels, but
+    for those of HCCL.
+    """
     tasks, is_call = trace.tasks, kernels.kind == DeviceKind.COMMUNICATION
     connection = tasks["connection"][rows]
     shares = (connection >= 0) & np.isin(connection, trace.collectives["connection"])
@@ -186,7 +188,9 @@ def _of_collective(rows: I64, trace: TraceTasks, kernels: Kernels) -> NDArray[np
         return shares
     at = np.searchsorted(starts, tasks["start_ns"][rows], side="right") - 1
     during = (at >= 0) & (tasks["start_ns"][rows] < np.maximum.accumulate(ends)[at])
-    return shares | (during & ~np.isin(tasks["stream"][rows], kernels.stream[~is_call]))
+    of_hccl = [code for code in np.unique(kernels.name).tolist() if is_hccl_kernel(strings[code])]
+    computes = ~is_call & ~np.isin(kernels.name, of_hccl)
+    return shares | (during & ~np.isin(tasks["stream"][rows], kernels.stream[computes]))
 
 
 def _plain_kernels(columns: Mapping[str, Array]) -> Kernels:
