@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -184,6 +185,34 @@ def test_a_perf_summary_alone_gives_its_means(tmp_path: Path):
     assert (one.breakdown.duration_ns, one.breakdown.data_loading_ns) == (20_000_000, 5_000_000)
     assert one.breakdown.samples_per_second == 800.0
     assert "only the Perf Summary" in training_log.read(path).warnings[0]
+
+
+@pytest.mark.parametrize("word", ["inf", "nan", "-inf"])
+def test_perf_summary_with_one_odd_cell_keeps_the_others(tmp_path: Path, word: str):
+    """Paddle prints `inf` as the smallest time of a timer that saw no first interval."""
+    counters = rows_of_perf(tmp_path, PERF[4].replace("0.00400", word.rjust(7)))
+    assert counters["reader_cost"] == (0.005, 0.006, None)
+    assert counters["batch_cost"] == (0.02, 0.03, 0.01)
+    assert counters["step"] == (20_000_000, 5_000_000, None)
+
+
+def test_perf_summary_row_without_a_mean_says_nothing(tmp_path: Path):
+    counters = rows_of_perf(tmp_path, PERF[4].replace("0.00500", "    inf"))
+    assert "reader_cost" not in counters
+    assert counters["step"] == (20_000_000, None, None)
+
+
+def rows_of_perf(folder: Path, reader_cost: str) -> dict[str, tuple[float | None, ...]]:
+    """Return mean, largest and smallest of each row of the summary, None for NaN; and step and data loading in ns."""
+    rows = read(log(folder, *PERF[:4], reader_cost, *PERF[5:])).rows
+    assert rows is not None
+    (one,) = rows.steps
+    found: dict[str, tuple[float | None, ...]] = {}
+    counters = rows.tables["counter"]
+    for at, name in enumerate(counters["name"]):
+        numbers = [float(counters[column][at]) for column in ("mean", "max", "min")]
+        found[str(name)] = tuple(None if np.isnan(number) else number for number in numbers)
+    return {**found, "step": (one.breakdown.duration_ns, one.breakdown.data_loading_ns, None)}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Final
 
@@ -52,7 +53,9 @@ class Speed(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """A row of the Perf Summary: mean, largest and smallest as printed, `unit` like `s` or `images/s`."""
+    """A row of the Perf Summary: mean, largest and smallest as printed (NaN where that is no number), `unit` like `s`
+    or `images/s`.
+    """
 
     name: str
     unit: str
@@ -116,9 +119,16 @@ def spread_of(line: str, units: tuple[str, str]) -> Spread | None:
         mean, largest, smallest = (float(cell) for cell in cells[1:])
     except ValueError:
         return None  # `-`: the timer has not run
-    if not all(abs(number) < _LARGEST for number in (mean, largest, smallest)):
-        return None  # NaN, or no time that 64 bits hold in ns
+    if not _is_number(mean):
+        return None
+    # a timer that saw no first interval prints `inf` as its smallest one, and its mean holds all the same
+    largest, smallest = (number if _is_number(number) else math.nan for number in (largest, smallest))
     return Spread(cells[0], units[cells[0] == "ips"], mean, largest, smallest)
+
+
+def _is_number(value: float) -> bool:
+    """Return whether it is neither NaN nor infinite, and no time that 64 bits do not hold in ns."""
+    return abs(value) < _LARGEST
 
 
 def _ns(match: re.Match[str]) -> int | None:
