@@ -16,9 +16,18 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import match
 from tracker.compare.contributions import list_contributions
-from tracker.compare.headline import Range, Total, add_regressed, do_overlap, find_facts, list_regressed, make_headline
+from tracker.compare.headline import (
+    Range,
+    Total,
+    add_missing_devices,
+    add_regressed,
+    do_overlap,
+    find_facts,
+    list_regressed,
+    make_headline,
+)
 from tracker.compare.kernels import op_reasons
-from tracker.compare.notes import notes_on_incomplete_captures
+from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures
 from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers
 from tracker.compare.renames import find_renames
 from tracker.results import Cause, Contribution, Explanation, Part
@@ -77,6 +86,9 @@ def explain(
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
+    if len({lacks_device_data(side) for side in sides}) > 1:
+        # times of operators on a device and on the host explain nothing of each other
+        operators = replace(operators, everything=operators.everything.head(0), names=operators.names.head(0))
     ops = operators.everything
 
     deltas = np.nan_to_num(ops["delta_ns"])
@@ -108,6 +120,7 @@ def explain(
         facts=find_facts(operators, tables["overall"]),
         forced=options.force,
     )
+    headline = add_missing_devices(headline, sides)
     headline = add_regressed(headline, list_regressed(findings, renames, excused_names))
     return Explanation(
         total_metric=metric,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tracker.compare.comparable import are_same_runs, other_track
 from tracker.compare.notes import (
+    lacks_device_data,
     sentence_on_level,
     sentences_on_findings,
     sentences_on_history,
@@ -305,6 +306,18 @@ def add_regressed(headline: Headline, regressed: Sequence[Regressed]) -> Headlin
     if not regressed or headline.verdict in (None, "REGRESSED"):
         return headline
     return replace(headline, text=f"{headline.text}{FACTS}{_describe_regressed(regressed)}")
+
+
+def add_missing_devices(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
+    """Return a headline that also names the sides of whose devices some capture has no event."""
+    labels = short_labels([side.side.label for side in sides])
+    without: dict[str, None] = {}
+    for label, side in zip(labels, sides, strict=True):
+        if lacks_device_data(side):
+            without[label] = None
+    if not without:
+        return headline
+    return replace(headline, text=f"{headline.text}; no device data of {' and '.join(without)}")
 
 
 def _describe_regressed(regressed: Sequence[Regressed]) -> str:

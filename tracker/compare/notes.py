@@ -19,6 +19,7 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.sides import UserMark
 from tracker.regressions.track import waiting_runs
 from tracker.results import BOTH, REPEATED_COUNTERS
+from tracker.results.recording import has_no_device_data
 from tracker.schema.series import RUN
 from tracker.store import queries
 from tracker.units import counted, format_diff, format_numbers, some_of, steps_words
@@ -271,6 +272,11 @@ def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]
         for sentence in side.partial.sentences:
             notes[f"{label}: {sentence}"] = None
     return tuple(notes)
+
+
+def lacks_device_data(side: LoadedSide) -> bool:
+    """Return whether some capture of a side is of a device of which its source has no event."""
+    return any(has_no_device_data(text) for text in side.captures.listed("settings"))
 
 
 def sentences_of_judgement(

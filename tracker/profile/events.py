@@ -352,7 +352,8 @@ class Extras(Struct, frozen=True):
     `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
     `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels. `no_copies`: the other way
-    round. `waiting_threads`: ranges are of their thread alone, also where it waits for another one that does the work.
+    round. `no_device`: the capture is of a device, and the source has no event of it.
+    `waiting_threads`: ranges are of their thread alone, also where it waits for another one that does the work.
     `served_elsewhere`: correlations of the device events of the process that ran on its other devices.
     `op_external`, `device_external`: per HostOps and per DeviceEvents row the id by which a device event names its op,
     -1 for none, or empty.
@@ -375,6 +376,7 @@ class Extras(Struct, frozen=True):
     no_collectives: bool = False
     no_kernels: bool = False
     no_copies: bool = False
+    no_device: bool = False
     waiting_threads: bool = False
     served_elsewhere: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     op_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

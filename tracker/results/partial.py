@@ -13,12 +13,12 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.results.recording import incomplete_of
-from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS
+from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA
 from tracker.units import counted, format_numbers
 
 _MOST_CAPTURES: Final = 3
 """Partial captures that are named."""
-_OF_STEPS: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS})
+_OF_STEPS: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA})
 
 CaptureKey = tuple[int, int]
 """The run and the rank of a capture."""

@@ -7,6 +7,7 @@ program. ASPECTS declares per setting which measures it disturbs and why; all el
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -25,6 +26,7 @@ from tracker.schema.series import (
     LOST_DEVICE,
     MODULE_NAMES,
     NAMES,
+    NO_DEVICE_DATA,
     RATE,
     RUN,
     SHAPES_IN_KEY,
@@ -199,6 +201,12 @@ def incomplete_of(settings: Mapping[str, str]) -> Incomplete | None:
     """Return what may not be judged of a capture, by its settings; None where no check found anything."""
     content = settings.get(INCOMPLETE_SETTING)
     return None if content is None else msgspec.json.decode(content, type=Incomplete)
+
+
+def has_no_device_data(settings: str) -> bool:
+    """Return whether a capture is of a device of which its source has no event. settings: of the capture, as JSON."""
+    incomplete = incomplete_of(json.loads(settings or "{}"))
+    return incomplete is not None and NO_DEVICE_DATA in incomplete.forbids
 
 
 def _is_on(value: str) -> bool:

@@ -52,6 +52,7 @@ LOST_HOST: Final = "times of the host"
 LOST_OWNERS: Final = "operators of kernels"
 LOST_PARTS: Final = "parts of a step"
 LOST_STEPS: Final = "steps and their parts"
+NO_DEVICE_DATA: Final = "compute, communication and idle time"
 
 _ON_HOST: Final = frozenset({HOST_TIME})
 _BETWEEN_BOUNDS: Final = frozenset({STEP_BOUNDS})
@@ -59,6 +60,7 @@ _BETWEEN_BOUNDS: Final = frozenset({STEP_BOUNDS})
 _GAPS_OF_STEP: Final = frozenset({HOST_TIME, STEP_BOUNDS})
 _WHOLE_STEP: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_STEPS})
 _PARTS_OF_STEP: Final = _WHOLE_STEP | {LOST_PARTS}
+_PARTS_ON_DEVICE: Final = _PARTS_OF_STEP | {NO_DEVICE_DATA}
 
 JudgedAs = Literal[
     "OPERATOR", "NAME", "KERNEL", "API", "COMMUNICATION", "MEMORY", "PEAK", "STEP", "WHOLE", "WAIT", "PART", "RATE"
@@ -269,14 +271,14 @@ RUN_SERIES: Final = (
     # end of a window moves the mean, and hardly the median.
     RunSeries("mean step", Metric("mean_step_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP), "PART"),
     RunSeries("e2e", Metric("e2e_ns", rests_on=_ON_HOST, records=_WHOLE_STEP), "WHOLE"),
-    RunSeries("compute", Metric("compute_ns", rests_on=_BETWEEN_BOUNDS, records=_PARTS_OF_STEP), "WHOLE"),
+    RunSeries("compute", Metric("compute_ns", rests_on=_BETWEEN_BOUNDS, records=_PARTS_ON_DEVICE), "WHOLE"),
     RunSeries(
         "exposed communication",
-        Metric("exposed_communication_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP),
+        Metric("exposed_communication_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE),
         "WAIT",
     ),
-    RunSeries("exposed copy", Metric("exposed_copy_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP), "WAIT"),
-    RunSeries("idle time", Metric("idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP), "WAIT"),
+    RunSeries("exposed copy", Metric("exposed_copy_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE), "WAIT"),
+    RunSeries("idle time", Metric("idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE), "WAIT"),
     RunSeries("data loading", Metric("data_loading_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP), "WAIT"),
     RunSeries("peak memory", Metric("peak_allocated_bytes", records=frozenset({LOST_HOST})), "PEAK"),
     RunSeries("throughput", Metric("samples_per_second", rests_on=_ON_HOST), "RATE"),
@@ -286,7 +288,7 @@ RUN_SERIES: Final = (
 )
 """The series of whole runs, but for those of idle time by cause: these have one name per cause."""
 
-IDLE_CAUSE: Final = Metric("idle_cause_ns", column="ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP)
+IDLE_CAUSE: Final = Metric("idle_cause_ns", column="ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE)
 """The metric of the series that say why the device idles, all places of a cause together."""
 
 _PARTS_OF_IDLE_TIME: Final = (

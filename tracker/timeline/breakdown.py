@@ -37,6 +37,13 @@ _OF_COLLECTIVES: Final = (
 )  # fmt: skip
 """What no event tells of a rank whose collectives are lost."""
 
+_OF_DEVICE: Final = (
+    "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns", "idle_ns",
+    "kernel_count", "kernel_total_ns", "compute_total_ns", "communication_total_ns", "copy_total_ns",
+    "unlinked_kernel_count", "unlinked_kernel_total_ns",
+)  # fmt: skip
+"""What no event tells of a device of which the source has none: the host, which launches, does not stand in for it."""
+
 _OF_KERNELS: Final = (*_OF_COLLECTIVES, "compute_ns", "exposed_copy_ns", "compute_total_ns")
 """What no event tells of a rank whose kernels the source does not have: collectives on a device are kernels as well."""
 
@@ -316,6 +323,8 @@ def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]
         if not joined.on_device:
             unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
         return unknown | _stated_parts(joined, chosen)
+    if extras.no_device:
+        return dict.fromkeys(_OF_DEVICE)
     if extras.no_copies and joined.on_device:
         return _without_copies(joined, chosen, found)
     return {}

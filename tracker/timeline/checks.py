@@ -221,6 +221,8 @@ def possible_ends(device: DeviceEvents, order: I64) -> I64:
 def check_join(joined: Joined, checked: Checked) -> Lost:
     """Check the joined events for records that were lost."""
     defects: list[Defect] = []
+    if joined.events.extras.no_device:
+        defects.append(make_defect("no device data"))
     if checked.cut.any():
         defects.append(_cut_durations(joined, checked.cut))
     defects += _check_order_of_launches(joined)

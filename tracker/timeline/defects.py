@@ -70,6 +70,14 @@ CHECKS: Final[Mapping[str, Check]] = {
         (LOST_DEVICE,),
         "the whole folder of the profiler, exported again",
     ),
+    "no device data": Check(
+        "captures of a device without any event of it",
+        "Ascend and CANN exports",
+        "no device data: the source has no event of the device, so that its compute, communication and idle time are "
+        "not known",
+        (NO_DEVICE_DATA,),
+        "a profile with the device among its activities, or the whole folder of the profiler, exported again",
+    ),
     "device events without a time": Check(
         "device events whose start and end are 0, or lie days away from all others",
         "all",

@@ -170,6 +170,7 @@ def _events(
             allocation_op=blocks.op,
             allocation_ns=blocks.time_ns,
             no_collectives=missing.NO_COLLECTIVES in lacks,
+            no_device=not len(work.events),
         ),
     )
     return events, lacks, (*missing.warnings_of(db, source.files.database, metadata.settings), *host.warnings)

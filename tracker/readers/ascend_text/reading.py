@@ -60,7 +60,6 @@ from tracker.readers.ascend_text.steps import markers_of
 
 VENDOR: Final = "Huawei"
 ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
-NO_DEVICE: Final = "neither kernel_details.csv nor trace_view.json: nothing is known of the work of the device"
 OF_STEPS: Final = (
     "neither kernel_details.csv nor trace_view.json: compute, communication and idle time are those of "
     "step_trace_time.csv, kernels and copies are unknown"
@@ -216,8 +215,15 @@ def _take_collectives(read: _Read) -> None:
         return
     read.kernels = kernels_of_ops(read.ops, read.strings) if read.ops else None
     read.only_collectives = True
-    says_steps = bool((read.steps.compute_ns != MISSING).any())
-    read.partial = read.partial or (OF_STEPS if says_steps else ONLY_COLLECTIVES if read.ops else NO_DEVICE)
+    if _states_steps(read):
+        read.partial = read.partial or OF_STEPS
+    elif read.ops:
+        read.partial = read.partial or ONLY_COLLECTIVES
+
+
+def _states_steps(read: _Read) -> bool:
+    """Return whether step_trace_time.csv says how long a device computed."""
+    return bool((read.steps.compute_ns != MISSING).any())
 
 
 def _ordinal(cells: Iterable[str] | None) -> int | None:
@@ -282,6 +288,8 @@ def _events(read: _Read, counters: CounterRows) -> Events:
             step_times=read.steps,
             api_totals=read.api,
             only_collectives=read.only_collectives,
+            # parts of a step that the profiler's own table states are known without an event
+            no_device=not len(events.device) and not (read.only_collectives and _states_steps(read)),
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
         ),
     )
@@ -311,6 +319,8 @@ def _markers(read: _Read, host: Host, device: DeviceEvents) -> Markers:
 
 def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
     metadata = read.metadata
+    # a table without a row is the same file in every capture
+    tables = {folders.KERNELS} if read.kernels is not None else set()
     times = list(_times(events))
     in_name = (rank_in_name(path.name) for path in (layout.info,) if path is not None)
     by_folder = (rank_in_name(name) for name in layout.names)
@@ -324,7 +334,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         started_at_ns=None if not times else read.clock_ahead_ns + min(int(column.min()) for column in times),
         ended_at_ns=None if not times else read.clock_ahead_ns + max(int(column.max()) for column in times),
         clock_zero_ns=read.clock_ahead_ns,
-        sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED, folders.KERNELS}),
+        sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED} | tables),
         settings=metadata.settings,
         facts=metadata.facts,
         quality="partial" if read.partial else "ok",

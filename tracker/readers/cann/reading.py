@@ -198,6 +198,7 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
         markers=read.steps.markers if read.steps else host.markers,
         extras=replace(
             events.extras,
+            no_device=not len(events.device),
             allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, strings),
             allocation_ns=events.extras.allocation_ns if blocks is None else blocks.time_ns,
             memory_points=empty(MemoryPoints) if points is None else points,

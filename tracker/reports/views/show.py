@@ -47,6 +47,7 @@ from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results.recording import has_no_device_data
 from tracker.results.run_summary import (
     GRAIN,
     PARTS_OF_STEP,
@@ -210,13 +211,22 @@ def _headline(shown: Shown) -> str:
         is_spread = len(ends) > 2 and min(ends) != max(ends)
         spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
         unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
-        return f"{format_ns(step, unit)} per step{spread}"
+        return f"{format_ns(step, unit)} per step{spread}{_without_device(shown)}"
     e2e = mean_e2e_ns(shown)
     if e2e is None:
         return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(ranks, 'rank')})" if ranks > 1 else ""
     whole = f"a capture of {format_ns(step)}" if step is not None and round(step) > round(e2e) else "the whole capture"
-    return f"E2E {cell(e2e, 'ns')}{mean} of {whole}"
+    return f"E2E {cell(e2e, 'ns')}{mean} of {whole}{_without_device(shown)}"
+
+
+def _without_device(shown: Shown) -> str:
+    """Say which ranks have no event of their device."""
+    rows = records(shown.tables["overall"])
+    ranks = [row.get("rank") or 0 for row in rows if has_no_device_data(row["settings"])]
+    if not ranks:
+        return ""
+    return ", no device data" if len(ranks) == len(rows) else f", no device data of rank {ranges(sorted(ranks))}"
 
 
 def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
