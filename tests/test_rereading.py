@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from tests.readers.ascend_texts import Written, write
 from tracker import intake
 from tracker.errors import UsageError
 from tracker.store import Store, health, queries, recordings
@@ -110,6 +111,29 @@ def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
         # its version is judged again
         assert connection.execute(text("SELECT step_after_ns FROM judged_version")).scalar_one() == 10_000
     assert intake.ingest_again(store).up_to_date == 1
+
+
+def test_run_with_hccl_kernels_as_compute_is_read_again(store: Store, tmp_path: Path):
+    """An earlier program counted the kernel by which HCCL runs a collective as compute."""
+    place = write(tmp_path, 0, Written(own_kernel="AivKernel", has_rows=False))
+    intake.ingest(store, [place], version="v1", workload="w")
+    assert intake.ingest_again(store).up_to_date == 1
+    with store.begin() as connection:
+        vector = connection.execute(text("SELECT id FROM detail_text WHERE text = 'matmul'")).scalar_one()
+        connection.execute(text("UPDATE kernel SET category_id = :vector"), {"vector": vector})
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    assert intake.ingest_again(store).up_to_date == 1
+
+
+def test_run_whose_host_stood_in_for_an_npu_is_read_again(store: Store, tmp_path: Path):
+    place = write(tmp_path, 0, Written(has_device=False))
+    intake.ingest(store, [place], version="v1", workload="w")
+    assert intake.ingest_again(store).up_to_date == 1
+    with store.begin() as connection:
+        connection.execute(text("UPDATE capture SET idle_ns = 980000"))
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    with store.connect() as connection:
+        assert connection.execute(text("SELECT idle_ns FROM capture")).scalar_one() is None
 
 
 def test_branch_is_judged_again_when_its_main_line_was_read_again(store: Store, tmp_path: Path):

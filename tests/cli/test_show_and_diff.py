@@ -251,6 +251,20 @@ def test_what_a_reader_warns_of_is_a_note_where_a_path_is_shown_or_compared(trac
     assert f"a.txt and b.txt: {note}" in compared["notes"]
 
 
+def test_infinite_cell_of_a_perf_summary_leaves_the_bottleneck(tracker, tmp_path):
+    """10 of 40 ms wait for data, and the smallest time of the reader is `inf`."""
+    lines = [
+        f"{'=' * 44}Perf Summary{'=' * 44}",
+        "Time Unit: s, IPS Unit: steps/s",
+        "|   reader_cost   |   0.01000   |   0.02000   |   inf   |",
+        "|   batch_cost   |   0.04000   |   0.05000   |   0.03000   |",
+    ]
+    (tmp_path / "timer.txt").write_text("\n".join(lines) + "\n")
+    shown = " ".join(tracker("show", tmp_path / "timer.txt").out.split())
+    assert "40.00 ms per step" in shown
+    assert "input bound: data loading is 25.0 % of the step time" in shown
+
+
 def with_a_bad_row(trace, path):
     """A copy of a profile with one op that ends before it starts."""
     document = json.loads(gzip.decompress(trace.read_bytes()))

@@ -47,6 +47,16 @@ def test_untouched_captures_have_no_line_and_idle_time_that_adds_up(name):
             assert {step: ns for step, ns in idle_ns.items() if ns} == idle_by_step(found)
 
 
+@pytest.mark.parametrize("name", ["cann", at_night("ascend")])
+def test_every_device_event_of_an_untouched_npu_counts(name):
+    """None of these captures has a kernel by which HCCL communicates, nor a compute kernel that looks like one."""
+    for capture in captures_below(name):
+        assert capture.events is not None
+        found = build(capture)
+        assert found.rows is not None
+        assert int(np.asarray(found.rows.tables["kernel"]["calls"]).sum()) == len(capture.events.device)
+
+
 def idle_by_step(capture: Capture) -> Counter[int]:
     """The idle time of each step, all causes together."""
     assert capture.rows is not None

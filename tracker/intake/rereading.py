@@ -35,7 +35,8 @@ def ingest_again(
     store: Store, *, version: str | None = None, workload: str | None = None, options: IngestOptions | None = None
 ) -> Reread:
     """Read the files of stored runs again where the run was read by an earlier step definition or naming rules, or by a
-    program that did not keep times by calls.
+    program that did not keep times by calls, or that took kernels of HCCL, or a host without its NPU, for the work of a
+    device.
 
     version, workload: only runs of these. A run keeps its number, labels, notes and findings; its rows and samples are
     made again, in a transaction of its own, and then the versions are judged again. A run whose files are gone, changed
@@ -93,6 +94,7 @@ def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
     from tracker.store.recordings import recorded
 
     lack_call_times = set(queries.runs_without_call_times(store, sorted(rules)))
+    of_earlier_rules = queries.runs_of_earlier_npu_rules(store, sorted(rules)) | lack_call_times
     with store.connect() as connection:
         recordings = recorded(connection, rules)
     found = []
@@ -100,6 +102,6 @@ def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
         recording = recordings[run_id].recording
         has_steps_of_device = recording.timeline == "device" and recording.steps == "marked"
         has_old_steps = has_steps_of_device and recording.windows == HOST_MARKERS
-        if rules[run_id] != RULES_VERSION or has_old_steps or run_id in lack_call_times:
+        if rules[run_id] != RULES_VERSION or has_old_steps or run_id in of_earlier_rules:
             found.append(run_id)
     return found

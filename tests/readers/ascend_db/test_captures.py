@@ -13,6 +13,7 @@ from blake3 import blake3
 from tests.readers import ascend_databases as made
 from tests.readers.ascend_databases import START, changed, span, task, write, write_capture
 from tests.readers.helpers import only, texts
+from tracker import timeline
 from tracker.errors import SourceError
 from tracker.profile import MISSING
 from tracker.readers import ascend_db
@@ -148,3 +149,24 @@ def test_a_task_that_ends_before_it_starts_is_an_error_or_left_out_and_counted(t
     profile = ascend_db.read(path, ReadOptions(skip_bad_rows=True))
     assert "1 rows of TASK with impossible times were left out" in profile.warnings
     assert only(profile).events.device.start_ns.tolist() == good.events.device.start_ns.tolist()
+
+
+@pytest.mark.parametrize("name", ["AivKernel", "allreduceAicpuKernel"])
+def test_kernel_of_hccl_beside_its_collective_adds_nothing(database, name):
+    """A kernel on a stream of its own, at the time of the collective (700 to 820 ns), and the copy that it made."""
+    content = made.tables()
+    content["TASK"] += [made.task(30, "KERNEL_AIVEC", 700, 820, 503, streamId=9),
+                        made.task(31, "SDMA", 710, 720, streamId=9)]  # fmt: skip
+    content["COMPUTE_TASK_INFO"].append(made.kernel(30, name, taskType=made.T("AI_VECTOR_CORE"), opType=made.T(name)))
+    plain, own = (timeline.rows_of(only(found).events) for found in (database(), database(content, "b.db")))
+    assert (own.overall, own.steps) == (plain.overall, plain.steps)
+    assert own.overall.compute_ns == 100
+
+
+def test_tasks_without_work_are_no_device_data(database):
+    """Of the device there is a wait alone: no compute, and no idle time."""
+    content = made.changed(TASK=[made.task(12, "EVENT_WAIT", 650, 690)], COMPUTE_TASK_INFO=None, COMMUNICATION_OP=None)
+    capture = timeline.build(only(database(content)))
+    assert capture.rows is not None
+    assert capture.quality_reason.startswith("no device data: ")
+    assert (capture.rows.overall.compute_ns, capture.rows.overall.idle_ns) == (None, None)

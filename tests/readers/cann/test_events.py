@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.readers.cann.captures import NEW, OUTPUT, TIME, capture, counted, measured, profile, us
@@ -167,3 +168,34 @@ def test_op_summary_alone_says_nothing_of_copies_and_so_nothing_of_free_time(tmp
     assert (overall.copy_ns, overall.exposed_copy_ns, overall.e2e_ns, overall.idle_ns) == (None,) * 4
     # 20.25 and 5 us
     assert overall.compute_ns == 25_250
+
+
+def test_kernel_of_hccl_in_op_summary_is_its_collective(new):
+    """A row AivKernel at the time of the collective: nothing but the kernels of the table becomes more."""
+    before = timeline.rows_of(capture(new).events)
+    device = capture(new).events.device
+    (row,) = np.flatnonzero(device.kind == DeviceKind.COMMUNICATION).tolist()
+    start, length = int(device.start_ns[row]), int(device.end_ns[row] - device.start_ns[row])
+    file = new / OUTPUT / f"op_summary_{TIME}.csv"
+    add = file.read_text().splitlines()[2].split(",")
+    add[2:6] = ["99", "9", "AivKernel", "AivKernel"]
+    add[8:10] = [f"{start // 1000}.{start % 1000:03d}\t", f"{length / 1000:.3f}"]
+    file.write_text(file.read_text() + ",".join(add) + "\n")
+    after = timeline.rows_of(capture(new).events)
+    assert after.overall == before.overall
+
+
+def test_host_of_msprof_alone_has_no_device_data(new):
+    """Calls of CANN and no task of a device."""
+    (new / OUTPUT / f"op_summary_{TIME}.csv").unlink()
+    trace = new / OUTPUT / f"msprof_{TIME}.json"
+    names = {event["pid"]: event["args"]["name"] for event in json.loads(trace.read_text())
+             if event["name"] == "process_name"}  # fmt: skip
+    kept = [event for event in json.loads(trace.read_text()) if names[event["pid"]] == "CANN"]
+    trace.write_text(json.dumps(kept))
+    for other in (new / OUTPUT).glob("task_time*"):
+        other.unlink()
+    found = timeline.build(capture(new))
+    assert found.rows is not None
+    assert found.quality_reason.startswith("no device data: ")
+    assert (found.rows.overall.compute_ns, found.rows.overall.idle_ns) == (None, None)

@@ -60,6 +60,7 @@ from tracker.readers.ascend_text.steps import markers_of
 
 VENDOR: Final = "Huawei"
 ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
+NO_TABLES: Final = "neither kernel_details.csv nor trace_view.json"
 OF_STEPS: Final = (
     "neither kernel_details.csv nor trace_view.json: compute, communication and idle time are those of "
     "step_trace_time.csv, kernels and copies are unknown"
@@ -215,10 +216,12 @@ def _take_collectives(read: _Read) -> None:
         return
     read.kernels = kernels_of_ops(read.ops, read.strings) if read.ops else None
     read.only_collectives = True
+    if read.partial:
+        return
     if _states_steps(read):
-        read.partial = read.partial or OF_STEPS
-    elif read.ops:
-        read.partial = read.partial or ONLY_COLLECTIVES
+        read.partial = OF_STEPS
+    else:
+        read.partial = ONLY_COLLECTIVES if read.ops else NO_TABLES
 
 
 def _states_steps(read: _Read) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
-from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP
+from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP, is_hccl_kernel
 from tracker.profile.branches import branch_of, main_of
 from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
@@ -225,6 +225,17 @@ def runs_without_call_times(store: Store, run_ids: Sequence[int]) -> list[int]:
     when they were read: an earlier program did not keep them.
     """
     return answer_of_runs(store, "runs_without_call_times", run_ids).listed("run_id")
+
+
+def runs_of_earlier_npu_rules(store: Store, run_ids: Sequence[int]) -> set[int]:
+    """Return those of the runs in which an earlier program counted kernels of HCCL as compute, or made idle time where
+    there are no data of an NPU.
+    """
+    found = set(answer_of_runs(store, "runs_with_host_for_device", run_ids).listed("run_id"))
+    for run_id, name in answer_of_runs(store, "kernels_of_hccl", run_ids).rows("run_id", "name"):
+        if is_hccl_kernel(name):
+            found.add(run_id)
+    return found
 
 
 def settings_of(text: str) -> dict[str, str]:
