@@ -292,8 +292,8 @@ IDLE_CAUSE: Final = Metric("idle_cause_ns", column="ns", rests_on=_GAPS_OF_STEP,
 """The metric of the series that say why the device idles, all places of a cause together."""
 
 _PARTS_OF_IDLE_TIME: Final = (
-    Metric("data_loading_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP),
-    Metric("host_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP),
+    Metric("data_loading_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE),
+    Metric("host_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE),
 )
 """Numbers of a diff that no series follows, but that rest on what idle time rests on."""
 
@@ -352,7 +352,7 @@ _METRICS: Final[Mapping[tuple[str, str], Metric]] = {
     **{(RUN, metric.name): metric for metric in (*(series.metric for series in RUN_SERIES), IDLE_CAUSE)},
     **{(RUN, metric.name): metric for metric in _PARTS_OF_IDLE_TIME},
 }
-_OTHER_PART_OF_RUN: Final = Metric("", records=_PARTS_OF_STEP)
+_OTHER_PART_OF_RUN: Final = Metric("", records=_PARTS_ON_DEVICE)
 
 
 def find_metric(kind: str, metric: str) -> Metric:

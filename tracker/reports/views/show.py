@@ -223,7 +223,7 @@ def _headline(shown: Shown) -> str:
 def _without_device(shown: Shown) -> str:
     """Say which ranks have no event of their device."""
     rows = records(shown.tables["overall"])
-    ranks = [row.get("rank") or 0 for row in rows if has_no_device_data(row["settings"])]
+    ranks = [row.get("rank") or 0 for row in rows if has_no_device_data(row.get("settings") or "{}")]
     if not ranks:
         return ""
     return ", no device data" if len(ranks) == len(rows) else f", no device data of rank {ranges(sorted(ranks))}"
