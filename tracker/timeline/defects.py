@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_OWNERS, LOST_STEPS
+from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_OWNERS, LOST_STEPS, NO_DEVICE_DATA
 from tracker.units import ranges
 
 _MOST_NAMES: Final = 3
