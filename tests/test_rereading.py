@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from tests.readers import nsys_databases
 from tests.readers.ascend_texts import Written, write
+from tests.readers.nsys_databases import span
 from tracker import intake
 from tracker.errors import UsageError
+from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.store import Store, health, queries, recordings
 
 
@@ -97,6 +100,20 @@ def calls(path: Path) -> Path:
         events.append({**own, "ts": start_us, "dur": duration_us})
     path.write_text(json.dumps({"schemaVersion": 1, "name": path.name, "traceEvents": events}))
     return path
+
+
+def test_nsight_run_of_earlier_range_rules_is_read_again(store: Store, tmp_path: Path):
+    """An earlier program took the longest of two rounds of step 0 and 1: a stored run cannot say whether it did."""
+    ranges = [span(f"step {place % 2}", 100 * place, 100 * place + 90) for place in range(4)]
+    path = nsys_databases.write(tmp_path / "a.sqlite", {**nsys_databases.one_step(), "NVTX_EVENTS": ranges})
+    intake.ingest(store, [path], version="v1", workload="w")
+    assert intake.ingest_again(store).up_to_date == 1
+    with store.begin() as connection:
+        connection.execute(text(f"UPDATE capture SET settings = '{json.dumps({STEP_SETTING: STEP_RULES})}'"))
+        connection.execute(text("DELETE FROM step WHERE step > 1"))
+        recordings.refresh_recordings(connection, [1])
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    assert queries.steps(store, [1]).listed("step") == [0, 1, 2, 3]
 
 
 def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):

@@ -91,13 +91,66 @@ def test_ranges_with_a_word_for_it_are_steps_also_within_others(tmp_path):
     assert steps_of(profile) == ([[1, 2]], ["each of the 2 ranges train_step is one"])
 
 
-def test_the_one_range_with_most_of_the_kernel_time_is_the_step(tmp_path):
+def test_a_range_that_comes_once_is_no_step(tmp_path):
     ranges = [span("warmup", 50_000, 150_000), span("benchmark", 190_000, 480_000)]
     profile = read(tmp_path, export(work("a", "b", "c", "d"), ranges=ranges))
-    assert steps_of(profile) == ([[1]], ["the range benchmark, which has most of the kernel time, is the step"])
-    (step,) = rows_of(only(profile).events).steps
-    assert step.breakdown.kernel_count == 3
-    assert step.breakdown.duration_ns == 290_000
+    assert steps_of(profile) == ([[]], ["the whole capture is one step"])
+
+
+def test_a_loop_of_equal_iterations_is_cut_into_them(tmp_path):
+    """Three iterations of two kernels in a range, behind one in another."""
+    ranges = [span("warmup", 50_000, 290_000), span("benchmark", 290_000, 990_000)]
+    profile = read(tmp_path, export(work(*["matmul", "loss"] * 4), ranges=ranges))
+    assert steps_of(profile)[0] == [[1, 2, 3, 4]]
+    assert [row.breakdown.kernel_count for row in rows_of(only(profile).events).steps] == [2, 2, 2, 2]
+
+
+STEPS_OF_200_US = (0, 200_000, 400_000)
+"""Three starts; `work` launches two kernels behind each."""
+
+
+def spans_at(name, starts, *, first=90_000, length=150_000, **columns):
+    """A range of this name behind each of the starts."""
+    return [span(name, start + first, start + first + length, **columns) for start in starts]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("scaler.step(optimizer)", "a single call of a method"),
+        ("{'mod': 'Adam', 'op': 'step', 'args': []}", "a marker of PyProf"),
+        ('{"step": 3}', "a dictionary"),
+    ],
+)
+def test_calls_and_dictionaries_are_no_steps(tmp_path, name, why):
+    kernels = ["a", "b", "c", "d", "e", "f"]
+    profile = read(tmp_path, export(work(*kernels), ranges=spans_at(name, STEPS_OF_200_US)))
+    assert steps_of(profile) == ([[]], ["the whole capture is one step"]), why
+
+
+def test_a_part_of_each_range_is_no_step(tmp_path):
+    """Each train_batch holds one closure_step, which has all of its kernels."""
+    outer = spans_at("train_batch", STEPS_OF_200_US, first=80_000, length=190_000)
+    inner = spans_at("closure_step", STEPS_OF_200_US)
+    profile = read(tmp_path, export(work("a", "b", "c", "d", "e", "f"), ranges=[*outer, *inner]))
+    assert steps_of(profile)[0] == [[]]
+
+
+def test_of_nested_steps_the_outer_one_counts(tmp_path):
+    outer = spans_at("a_step", STEPS_OF_200_US, first=80_000, length=190_000)
+    inner = spans_at("micro_step", (0, 100_000, 200_000, 300_000, 400_000, 500_000), first=90_000, length=50_000)
+    profile = read(tmp_path, export(work("a", "b", "c", "d", "e", "f"), ranges=[*outer, *inner]))
+    assert steps_of(profile) == ([[1, 2, 3]], ["each of the 3 ranges a_step is one"])
+
+
+def test_warm_up_ranges_are_no_steps_where_others_repeat(tmp_path):
+    """Four warm-up steps have four of six kernels, two of the benchmark the rest."""
+    warm_up = spans_at("warmup_step", (0, 100_000, 200_000, 300_000), length=50_000)
+    others = spans_at("batch", (400_000, 500_000), length=50_000)
+    tables = export(work("a", "b", "c", "d", "e", "f"), ranges=[*warm_up, *others])
+    assert steps_of(read(tmp_path, tables))[0] == [[]]
+    alone = export(work("a", "b", "c", "d", "e", "f"), ranges=warm_up)
+    assert steps_of(read(tmp_path, alone, name="b.sqlite"))[0] == [[1, 2, 3, 4]]
 
 
 def test_a_range_around_everything_is_the_capture(tmp_path):
@@ -130,12 +183,11 @@ def test_kernels_without_launches_are_cut_where_they_run(tmp_path):
 def test_how_steps_were_found_is_a_setting_that_must_be_equal(tmp_path):
     profile = read(tmp_path, export(work(*["embed", "layer", "loss"] * 3)))
     assert only(profile).settings["steps_found_by"] == "repeated kernels"
-    ranges = [span("warmup", 50_000, 150_000), span("benchmark", 190_000, 880_000)]
-    profile = read(tmp_path, export(work("a", *["b", "c"] * 3), ranges=ranges), name="b.sqlite")
-    assert only(profile).settings["steps_found_by"] == "range benchmark"
-    assert steps_of(profile)[1][0].endswith("is the step; in it the same kernels run 3 times")
+    ranges = [span("train_step", at, at + 190_000) for at in (90_000, 290_000, 490_000)]
+    profile = read(tmp_path, export(work(*["b", "c"] * 3), ranges=ranges), name="b.sqlite")
+    assert only(profile).settings["steps_found_by"] == "range train_step"
     by_kernels, by_range = (
         recording_of({"steps": ["marked"]}, [{"steps_found_by": how}])
-        for how in ("repeated kernels", "range benchmark")
+        for how in ("repeated kernels", "range train_step")
     )
     assert by_kernels.steps != by_range.steps

@@ -12,7 +12,7 @@ from tests.readers.nsys_captures import kernels, read
 from tests.readers.nsys_databases import UTC, T, call, one_step, span, tid, write
 from tracker import readers
 from tracker.errors import SourceError
-from tracker.profile import CPU, MISSING, Device, DeviceKind, LaunchLevel
+from tracker.profile import CPU, MISSING, RANGE_RULES, RANGE_SETTING, Device, DeviceKind, LaunchLevel
 from tracker.readers import nsys_sqlite
 from tracker.timeline import rows_of
 
@@ -84,7 +84,7 @@ def test_who_ran_is_read_by_an_allow_list(tmp_path):
         "driver_version": "570.172.08",
         "cuda_driver_version": "12.8",
     }
-    assert capture.settings == {"cuda_graph_trace": "node"}
+    assert capture.settings == {"cuda_graph_trace": "node", RANGE_SETTING: RANGE_RULES}
     assert "secret" not in f"{capture}{capture.events.strings.texts}"
 
 

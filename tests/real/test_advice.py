@@ -69,7 +69,7 @@ def test_four_npus_with_a_pipeline():
 
 @pytest.mark.parametrize(("name", "rule", "gain"), [
     ("pytorch/mi300_resnet_ddp_rank0", "N1", 11.74), ("pytorch/mi300_resnet_ddp_rank0", "K11", 1.4),
-    ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 2011.13),
+    ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 681.23),
     ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 4.37),
     ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "K13", 0.78),
     ("ascend/run_2024-10/text/level1", "N3", 12.91), ("ascend/run_2025-01/text/level1", "H6", 14.64),

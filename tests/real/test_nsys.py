@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from functools import cache
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.real import data
-from tracker.profile import CPU, Device, DeviceKind, LaunchLevel
+from tracker.profile import CPU, MISSING, Device, DeviceKind, LaunchLevel
 from tracker.readers import find, nsys_sqlite, nsys_stats, read
 from tracker.timeline import build, rows_of
 
@@ -66,6 +67,42 @@ def test_work_of_each_device_equals_plain_sql_to_the_ns(name):
 
 def codes(events, start):
     return [code for code in np.unique(events.device.name).tolist() if events.strings[code].startswith(start)]
+
+
+WARNED = {
+    "a100_transformer/result_2_7B_clean.954d9fe8": (2456597, "36,642"),
+    "a100_transformer/result_2_7B_compile_ro.1c3e0073": (2460631, "92"),
+}
+"""Reports that warn of themselves, though nothing of them is missing: process and count of events."""
+
+
+@pytest.mark.parametrize("name", [*WITH_KERNELS, "no_kernel_table/nvtx_only", "no_kernel_table/runtime_only"])
+def test_whole_captures_are_judged_and_two_warn_of_themselves(name):
+    assert [build(capture).quality_reason for capture in profile(name).captures] == [""] * len(profile(name).captures)
+    said = [text for text in profile(name).warnings if text.startswith("process ")]
+    expected = []
+    if name in WARNED:
+        process, count = WARNED[name]
+        words = "the report says that not all CUDA events might have been collected"
+        expected = [f"process {process}: {words}, and counts {count} events, which are in the export"]
+    assert said == expected
+
+
+@with_kernels
+def test_events_that_a_report_counts_are_all_in_the_export(name):
+    for capture in profile(name).captures:
+        extras = capture.events.extras
+        assert extras.collected_events in (MISSING, extras.exported_events)
+    assert (profile(name).captures[0].events.extras.collected_events == MISSING) == ("wan" in name)
+
+
+def test_the_range_around_a_benchmark_is_no_step():
+    """Its loop of 2,523.6 ms holds three iterations of 841 ms, as those of the same program without ranges."""
+    (marked,) = rows("a100_transformer/result_2_7B_nvtx.6a707bc0")
+    (clean,) = rows("a100_transformer/result_2_7B_clean.954d9fe8")
+    median_ms = [np.median([step.breakdown.duration_ns for step in table.steps]) / 1e6 for table in (marked, clean)]
+    assert [len(marked.steps), len(clean.steps)] == [4, 10]
+    assert median_ms == pytest.approx([841.2, 841.0], abs=0.1)
 
 
 @with_kernels
@@ -136,7 +173,9 @@ def test_modules_are_the_paths_of_the_ranges():
     (table,) = rows("a100_transformer/result_2_7B_nvtx.6a707bc0")
     keys, ops = table.tables["op_key"], table.tables["op"]
     module = np.array(keys["module"], dtype=object)[ops["op_key"]]
-    calls = dict(zip(module.tolist(), ops["calls"].tolist(), strict=True))
+    calls = Counter()
+    for path, count in zip(module.tolist(), ops["calls"].tolist(), strict=True):
+        calls[path] += count
     inside = "scaled dot product attention"
     assert calls[f"benchmark_loop/{inside}/final matmul"] == 96
     assert calls[f"warmup/{inside}/final matmul"] == 32

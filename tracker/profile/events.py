@@ -10,6 +10,8 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
+from tracker.profile.words import MISSING
+
 I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
@@ -355,6 +357,9 @@ class Extras(Struct, frozen=True):
     round. `no_device`: the capture is of a device, and the source has no event of it.
     `waiting_threads`: ranges are of their thread alone, also where it waits for another one that does the work.
     `served_elsewhere`: correlations of the device events of the process that ran on its other devices.
+    `collected_events`: how many calls and device events of the process the profiler states that it collected, or
+    MISSING; `exported_events`: how many of them are in the source. `ends_at_once`: the capture ends without waiting for
+    the device, so that its last launches may have no kernels.
     `op_external`, `device_external`: per HostOps and per DeviceEvents row the id by which a device event names its op,
     -1 for none, or empty.
     """
@@ -379,6 +384,9 @@ class Extras(Struct, frozen=True):
     no_device: bool = False
     waiting_threads: bool = False
     served_elsewhere: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    collected_events: int = MISSING
+    exported_events: int = 0
+    ends_at_once: bool = False
     op_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     device_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 

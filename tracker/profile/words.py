@@ -44,6 +44,14 @@ STEP_SETTING: Final = "step_rules"
 """The setting of a capture that holds the STEP_RULES of its steps on a device. In one that states none a step is what
 the host marked, and its parts are those of the work that it launched: neither is compared with windows.
 """
+RANGE_RULES: Final = "1"
+"""Which NVTX ranges are steps, and which processes of a report are ranks (`readers.nsys_sqlite`), has a version, which
+goes up with every change of the rule.
+"""
+RANGE_SETTING: Final = "range_rules"
+"""The setting of an Nsight capture that holds the RANGE_RULES of its steps. One that states none took of numbers that
+begin again the longest ranges, a range that comes once for a step, and every process with kernels for a rank.
+"""
 INCOMPLETE_SETTING: Final = "incomplete"
 """The setting of a capture that holds what of it is not judged, as the JSON of an `Incomplete` (`timeline.checks`)."""
 PROCESS_SETTING: Final = "process"
@@ -52,7 +60,9 @@ RANK_SETTING: Final = "rank_by"
 """The setting of a capture whose source states no rank: how it was found, RANK_BY_NAME or RANK_BY_ORDER."""
 RANK_BY_NAME: Final = "name"
 RANK_BY_ORDER: Final = "order"
-RULE_SETTINGS: Final = frozenset({OWNER_SETTING, STEP_SETTING, INCOMPLETE_SETTING, PROCESS_SETTING, RANK_SETTING})
+RULE_SETTINGS: Final = frozenset(
+    {OWNER_SETTING, STEP_SETTING, RANGE_SETTING, INCOMPLETE_SETTING, PROCESS_SETTING, RANK_SETTING}
+)
 """Settings of a capture that tell how tracker read it and found its run: no settings of the profiler."""
 
 STEP_SPREAD: Final = ("model_summary", "ProfileStep")

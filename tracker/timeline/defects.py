@@ -53,6 +53,21 @@ CHECKS: Final[Mapping[str, Check]] = {
         (),
         "one more step, with a synchronisation behind the last one",
     ),
+    "launches behind the end": Check(
+        "launches without a kernel of a capture without steps, all behind the launch of its last kernel, where they "
+        "are more than 1 % of all",
+        "Nsight exports, by their launch calls",
+        "{lost} of {launches} launches lie behind that of the last kernel: the capture ended before their kernels did",
+        (),
+        "",
+    ),
+    "collected events": Check(
+        "processes of which the report states more CUDA events than the export has calls, kernels, copies and memsets",
+        "Nsight exports, by their table DIAGNOSTIC_EVENT",
+        "the report collected {launches} CUDA events, {lost} are in the export",
+        (LOST_DEVICE,),
+        "the report, exported again, or a shorter capture",
+    ),
     "steps without records": Check(
         "operators without device work at the edges of a capture, or in a step without any, of those that always have "
         "it elsewhere",

@@ -65,6 +65,9 @@ def _check_calls(joined: Joined, launching: Flags, timeless: I64, check: str) ->
         return Lost(tuple(defects), ())
     is_certain = lost == len(unserved)
     steps = _unfinished_steps(joined, launching, unserved) if is_certain else None
+    if steps is None and _ended_first(joined, unserved):
+        defects.append(make_defect("launches behind the end", lost=lost, launches=total))
+        return Lost(tuple(defects), ())
     if steps is None:
         operators = _operators_of(joined, unserved) if is_certain else ""
         defects.append(make_defect(check, lost=lost, launches=total, operators=operators))
@@ -91,6 +94,19 @@ def _unfinished_steps(joined: Joined, launching: Flags, unserved: I64) -> tuple[
     if is_between.any() or set(steps) >= set(joined.steps):
         return None
     return steps
+
+
+def _ended_first(joined: Joined, unserved: I64) -> bool:
+    """Return whether a capture without steps ended before these launches had their kernels: behind the last that has.
+
+    A profiler that waits for the device at its end has all of them.
+    """
+    events = joined.events
+    if not events.extras.ends_at_once or len(events.markers):
+        return False
+    served = joined.launch[joined.is_kernel & (joined.launch >= 0)]
+    last_ns = int(events.launches.start_ns[served].max(initial=np.iinfo(np.int64).min))
+    return len(served) > 0 and bool((events.launches.start_ns[unserved] > last_ns).all())
 
 
 def launching_calls(joined: Joined) -> Flags:

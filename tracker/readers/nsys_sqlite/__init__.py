@@ -1,10 +1,12 @@
 """Exports of NVIDIA Nsight Systems: `nsys export --type sqlite`, schemas of 2019 to 2026.
 
-One capture per process and device that worked, so that one file can hold several ranks. A report that was not
-exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it. NVTX ranges name steps (`step 12`), phases
-and modules. Where no range counts the steps, they are ranges called `train_step` or the like, the one range that has
-most of the kernel time, or iterations found by their kernels: the same ones in the same order from the first kernel
-of the capture to the last, or with an optimizer at the end of each. A note says which; else the capture is one step.
+One capture per process and device that worked, so that one file can hold several ranks. A process that marks no step
+where another one does, or that runs other kernels on the device of another one, is left out, and a note names it. A
+report that was not exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it. NVTX ranges name steps
+(`step 12`), phases and modules. Numbers that begin again, as in each epoch, are counted on. Where no range counts the
+steps, they are ranges called `train_step` or the like that come twice or more, or iterations found by their kernels:
+the same ones in the same order from the first kernel of the capture to the last, or with an optimizer at the end of
+each. A note says which; else the capture is one step.
 """
 
 from __future__ import annotations

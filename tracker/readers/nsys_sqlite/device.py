@@ -17,6 +17,8 @@ KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMCPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSET: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
 GRAPH: Final = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+EVENTS: Final = (KERNEL, MEMCPY, MEMSET)
+"""The tables of what CUPTI counts as events of a device."""
 # 2019 exports say neither process nor device of a graph; old kernels have one name only
 _PLACE: Final = ("deviceId", "streamId", "correlationId", "globalPid")
 _CORRELATIONS: Final = 1 << 33
@@ -27,7 +29,7 @@ _NAMES: Final = "demangledName|shortName|name|mangledName"
 
 def work_of(spans: Spans, names: Names, launches: Mapping[str, Any]) -> Arrays:
     """All device events: `start_ns`, `end_ns`, `process`, `ordinal`, `stream`, `correlation` (-1: none), `name`,
-    `kind`, `bytes`.
+    `kind`, `bytes`, `is_graph` (a graph that was traced as a whole).
 
     `launches`: those of `launches_of`, which tell the process where the export does not.
     """
@@ -62,10 +64,10 @@ def _graphs(spans: Spans, strings: Strings) -> Arrays:
     keys = list(zip(process_of(table["globalPid"]).tolist(), table["graphExecId"].tolist(), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys), start=1)}
     codes = np.array([strings.code(f"CUDA graph {numbers[key]}") for key in keys], dtype=np.int32)
-    return _part(table, DeviceKind.KERNEL, codes)
+    return _part(table, DeviceKind.KERNEL, codes, is_graph=True)
 
 
-def _part(table: Arrays, kind: DeviceKind, name: I32) -> Arrays:
+def _part(table: Arrays, kind: DeviceKind, name: I32, *, is_graph: bool = False) -> Arrays:
     count = len(table["start"])
     known = table["correlationId"] > 0
     stream = table["streamId"]
@@ -78,6 +80,7 @@ def _part(table: Arrays, kind: DeviceKind, name: I32) -> Arrays:
         "correlation": np.where(known, table["correlationId"], -1),
         "name": name,
         "kind": np.full(count, kind, dtype=np.int8),
+        "is_graph": np.full(count, is_graph),
         "bytes": table["bytes"] if "bytes" in table else np.full(count, MISSING, dtype=np.int64),
     }
 

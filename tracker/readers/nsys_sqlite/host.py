@@ -14,6 +14,7 @@ from tracker.readers._nvidia import api_level, api_name, launches_work
 from tracker.readers._nvtx import RangeKind, RangeName, is_library_domain, range_name, split_emitted
 from tracker.readers._spans import Spans
 from tracker.readers._sqlite import picked
+from tracker.readers.nsys_sqlite.markers import Ranges, markers_of
 from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, process_of
 
 NVTX: Final = "NVTX_EVENTS"
@@ -72,24 +73,6 @@ def _beside_calls(calls: Arrays, names: Names, level: LaunchLevel) -> Arrays:
         "correlation": np.full(count, -1, dtype=np.int64),
         "starts_work": np.zeros(count, dtype=bool),
     }
-
-
-class Ranges(Struct, frozen=True):
-    """All ranges on host threads. `names[said[i]]` is what the name of range i says.
-
-    `columns`: `start_ns`, `end_ns` (MISSING: still open when the capture ended), `thread`, `process`, `said`,
-    `sequence` (of PyTorch's autograd, or -1), `crosses` (ends on another thread than it began).
-    """
-
-    columns: Arrays
-    names: tuple[RangeName, ...]
-
-    def of_process(self, process: int, last_ns: int) -> Ranges:
-        """The ranges of one process; those still open end at `last_ns`."""
-        mine = picked(self.columns, self.columns["process"] == process)
-        is_open = mine["end_ns"] == MISSING
-        mine["end_ns"] = np.where(is_open, np.maximum(last_ns, mine["start_ns"]), mine["end_ns"])
-        return Ranges(mine, self.names)
 
 
 def ranges_of(spans: Spans, names: Names) -> Ranges:
@@ -197,9 +180,10 @@ def host_of(ranges: Ranges, threads: Threads, strings: Strings, calls: CallTable
     work from waiting.
     """
     table = ranges.columns
-    is_step, markers, warnings = _markers(ranges)
-    kept = np.flatnonzero(~is_step & ~table["crosses"])
-    crossing = int((~is_step & table["crosses"]).sum())
+    steps = markers_of(ranges)
+    warnings = steps.warnings
+    kept = np.flatnonzero(~steps.is_step & ~table["crosses"])
+    crossing = int((~steps.is_step & table["crosses"]).sum())
     if crossing:
         warnings = (*warnings, f"{crossing} NVTX ranges that end on another thread than they began on were left out")
     said = table["said"][kept]
@@ -225,7 +209,7 @@ def host_of(ranges: Ranges, threads: Threads, strings: Strings, calls: CallTable
     frames = Frames(
         ops.start_ns[module], ops.end_ns[module], thread[module], ops.name[module], np.ones(len(module), np.int8)
     )
-    return Host(ops, frames, markers, of_name.column("phase", np.int32), warnings)
+    return Host(ops, frames, steps.markers, of_name.column("phase", np.int32), warnings)
 
 
 class _NameCodes:
@@ -254,37 +238,3 @@ class _NameCodes:
     def column(self, name: str, dtype: type) -> Any:
         """One value per range."""
         return np.array(self._values[name], dtype=dtype)[self._back]
-
-
-def _markers(ranges: Ranges) -> tuple[Any, Markers, tuple[str, ...]]:
-    """Which ranges are step markers, and the markers: those of the one counter that has most numbers.
-
-    Words go before bare numbers, which count as steps only where they never come again. Of equal numbers the longest.
-    """
-    table = ranges.columns
-    numbers = np.array([MISSING if one.step is None else one.step for one in ranges.names], dtype=np.int64)
-    step = numbers[table["said"]] if len(table["said"]) else np.zeros(0, dtype=np.int64)
-    candidates = np.flatnonzero(step != MISSING)
-    families: dict[str, list[int]] = {}
-    for row in candidates.tolist():
-        families.setdefault(ranges.names[int(table["said"][row])].family, []).append(row)
-    bare = families.get("", [])
-    if bare and (len(families) > 1 or len(set(step[bare].tolist())) < len(bare)):
-        del families[""]
-    chosen = np.zeros(len(step), dtype=bool)
-    if not families:
-        return chosen, _marker_table(table, step, candidates[:0]), ()
-    best = max(families, key=lambda family: (len(set(step[families[family]].tolist())), family))
-    chosen[families[best]] = True
-    rows = np.flatnonzero(chosen)
-    length = table["end_ns"][rows] - table["start_ns"][rows]
-    order = np.lexsort((table["start_ns"][rows], -length, step[rows]))
-    _, first = np.unique(step[rows][order], return_index=True)
-    kept = rows[order[first]]
-    again = len(rows) - len(kept)
-    warnings = (f"{again} step markers whose number comes again were left out, the longest kept",) if again else ()
-    return chosen, _marker_table(table, step, kept[np.argsort(table["start_ns"][kept], kind="stable")]), warnings
-
-
-def _marker_table(table: Arrays, step: I64, rows: I64) -> Markers:
-    return Markers(table["start_ns"][rows], table["end_ns"][rows], step[rows], np.zeros(len(rows), dtype=np.int32))

@@ -3,9 +3,11 @@
 | what is found | the step |
 |---|---|
 | ranges of one name with `step` or `iteration` in it, twice or more, with half of the kernel time | each |
-| one outermost range with half of the kernel time, and kernels outside of it | that range |
 | the same kernels in the same order, three times or more, and nothing else from the first kernel to the last | each |
 | the same, of half of the kernel time, where each ends with the kernels of an optimizer | each |
+
+No step is a range that comes once, as a loop or a benchmark does, a call of a method `step`, a marker that is a
+dictionary, a part of another range that comes as often, or a warm-up where others repeat.
 
 Repeated kernels alone prove no iteration: the layers of a network repeat, too, and a window of time that was cut out
 of a job shows nothing else. A whole number of repetitions from the first kernel to the last, or an optimizer in each,
@@ -15,14 +17,15 @@ does.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceKind, Events, Markers
-from tracker.readers._nvtx import has_step_word
+from tracker.profile import I64, DeviceKind, Events, Frames, Markers
+from tracker.readers._nvtx import has_step_word, is_warm_up
 
 _FEWEST: Final = 3
 """Two equal halves may be anything."""
@@ -82,10 +85,6 @@ def find_steps(captures: Sequence[Events]) -> FoundSteps:
     name, count = ranges[0].name, len(ranges[0].start_ns)
     if count and all((one.name, len(one.start_ns)) == (name, count) for one in ranges):
         said = f"each of the {count} ranges {name} is one"
-        if count == 1:
-            said = (
-                f"the range {name}, which has most of the kernel time, is the step{_repeats_in(ranges[0], kernels[0])}"
-            )
         return FoundSteps([_markers(one.start_ns, one.end_ns) for one in ranges], said, f"range {name}")
     cuts = [_cut_iterations(events, own) for events, own in zip(captures, kernels, strict=True)]
     count = len(cuts[0]) - 1
@@ -94,13 +93,6 @@ def find_steps(captures: Sequence[Events]) -> FoundSteps:
     markers = [_of_kernels(own, cut) for own, cut in zip(kernels, cuts, strict=True)]
     said = f"{count} iterations were found, each with the same kernels in the same order"
     return FoundSteps(markers, said, "repeated kernels")
-
-
-def _repeats_in(step: _Ranges, kernels: _Kernels) -> str:
-    """Return how often the same kernels run in the one range that is the step; "" where they do not repeat."""
-    first, last = np.searchsorted(kernels.launch_ns, (step.start_ns[0], step.end_ns[0]))
-    cut = _cut_whole(kernels.name[first:last])
-    return f"; in it the same kernels run {len(cut) - 1} times" if len(cut) else ""
 
 
 def _kernels_of(events: Events) -> _Kernels:
@@ -142,36 +134,72 @@ class _Ranges(Struct, frozen=True):
 
 
 def _step_ranges(events: Events, kernels: _Kernels) -> _Ranges:
-    """Return the ranges of a capture that are its steps: those with a word for it, else the main one."""
+    """Return the ranges of a capture that are its steps by a word in their name, and have half of the kernel time."""
     frames = events.frames
-    by_name: dict[tuple[int, str], list[int]] = {}
-    outermost: dict[tuple[int, str], list[int]] = {}
+    rows_of = _repeated_ranges(events)
+    work: dict[tuple[int, str], tuple[int, int]] = {}
+    for key, rows in rows_of.items():
+        if not has_step_word(key[1]) or _is_part_of_another(frames, key, rows_of):
+            continue
+        if is_warm_up(key[1]) and _others_repeat(frames, key, rows_of):
+            continue
+        length_ns = int((frames.end_ns[rows] - frames.start_ns[rows]).sum())
+        work[key] = _launched_ns(frames.start_ns[rows], frames.end_ns[rows], kernels), length_ns
+    # of two with the same kernels the longer one is around the other
+    longest = max(work, key=lambda key: (work[key], key), default=None)
+    if longest is None or work[longest][0] < _MAIN * kernels.whole_ns:
+        return _Ranges("", frames.start_ns[:0], frames.end_ns[:0])
+    rows = rows_of[longest]
+    return _Ranges(longest[1], frames.start_ns[rows], frames.end_ns[rows])
+
+
+def _repeated_ranges(events: Events) -> dict[tuple[int, str], list[int]]:
+    """Return the rows of the ranges that come twice or more, by thread and name; of nested ones the outermost."""
+    frames = events.frames
+    rows_of: dict[tuple[int, str], list[int]] = {}
     open_until: dict[tuple[int, str], int] = {}
     for row in np.lexsort((-frames.end_ns, frames.start_ns)).tolist():
-        thread, name = int(frames.thread[row]), events.strings[int(frames.name[row])]
-        start_ns, end_ns = int(frames.start_ns[row]), int(frames.end_ns[row])
-        found = [(by_name, (thread, name))] if has_step_word(name) else []
-        found.append((outermost, (thread, "")))
-        for rows_of, within in found:
-            # the range of a name around another one of that name, and on its thread the outermost of all
-            if start_ns >= open_until.get(within, start_ns):
-                open_until[within] = end_ns
-                rows_of.setdefault((thread, name), []).append(row)
-    # of layers as of steps there are many: only a word tells them apart
-    wanted = (
-        {key: rows for key, rows in by_name.items() if len(rows) > 1},
-        {key: rows for key, rows in outermost.items() if len(rows) == 1},
-    )
-    for rows_of in wanted:
-        work = {key: _launched_ns(frames.start_ns[rows], frames.end_ns[rows], kernels) for key, rows in rows_of.items()}
-        longest = max(work, key=lambda key: (work[key], key), default=None)
-        if longest is None or work[longest] < _MAIN * kernels.whole_ns:
+        key = int(frames.thread[row]), events.strings[int(frames.name[row])]
+        if int(frames.start_ns[row]) >= open_until.get(key, int(frames.start_ns[row])):
+            open_until[key] = int(frames.end_ns[row])
+            rows_of.setdefault(key, []).append(row)
+    return {key: rows for key, rows in rows_of.items() if len(rows) > 1}
+
+
+def _is_part_of_another(frames: Frames, key: tuple[int, str], rows_of: Mapping[tuple[int, str], list[int]]) -> bool:
+    """Return whether each range lies inside of one of another name, of which there are as many: that is a part of it.
+
+    An epoch or a loop has several inside of each.
+    """
+    rows = rows_of[key]
+    length_ns = int((frames.end_ns[rows] - frames.start_ns[rows]).sum())
+    for other, around in rows_of.items():
+        if other == key or other[0] != key[0] or len(around) < len(rows):
             continue
-        rows = rows_of[longest]
-        # one range around everything is the capture
-        if len(rows) > 1 or work[longest] < kernels.whole_ns:
-            return _Ranges(longest[1], frames.start_ns[rows], frames.end_ns[rows])
-    return _Ranges("", frames.start_ns[:0], frames.end_ns[:0])
+        is_longer = int((frames.end_ns[around] - frames.start_ns[around]).sum()) > length_ns
+        if is_longer and _lie_inside(frames, rows, around).all():
+            return True
+    return False
+
+
+def _others_repeat(frames: Frames, key: tuple[int, str], rows_of: Mapping[tuple[int, str], list[int]]) -> bool:
+    """Return whether ranges of another name repeat on this thread outside of these warm-up ranges."""
+    for other, rows in rows_of.items():
+        if other[0] == key[0] and not is_warm_up(other[1]):
+            is_outside = ~_lie_inside(frames, rows, rows_of[key])
+            # a range around the warm-up is no other step
+            is_around = _lie_inside(frames, rows_of[key], rows).any()
+            if is_outside.sum() > 1 and not is_around:
+                return True
+    return False
+
+
+def _lie_inside(frames: Frames, rows: Sequence[int], around: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which of these ranges lie inside of one of `around`, which do not overlap and are in order of time."""
+    place = np.searchsorted(frames.start_ns[around], frames.start_ns[rows], side="right") - 1
+    ends_ns = frames.end_ns[around][np.maximum(place, 0)]
+    found: NDArray[np.bool_] = (place >= 0) & (ends_ns >= frames.end_ns[rows])
+    return found
 
 
 def _launched_ns(start_ns: I64, end_ns: I64, kernels: _Kernels) -> int:

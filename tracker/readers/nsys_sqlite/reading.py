@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,18 +12,30 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
-from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, LaunchLevel, Source, Strings
+from tracker.profile import (
+    CPU,
+    MISSING,
+    RANGE_RULES,
+    RANGE_SETTING,
+    Allocations,
+    Capture,
+    Events,
+    Extras,
+    LaunchLevel,
+    Source,
+    Strings,
+)
 from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, journal_beside, opened, picked
-from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, lost_launches, work_of
+from tracker.readers.nsys_sqlite.device import EVENTS, GRAPH, KERNEL, lost_launches, work_of
+from tracker.readers.nsys_sqlite.diagnostics import Diagnostics, diagnostics_of, exported_events
 from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
 from tracker.readers.nsys_sqlite.host import (
     CALLS,
     NVTX,
-    Ranges,
     Threads,
     calls_of,
     host_of,
@@ -32,8 +44,10 @@ from tracker.readers.nsys_sqlite.host import (
     ranges_of,
 )
 from tracker.readers.nsys_sqlite.iterations import find_steps
+from tracker.readers.nsys_sqlite.markers import Ranges
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
-from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, pid_of, tid_of
+from tracker.readers.nsys_sqlite.neighbours import Member, part_neighbours
+from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, machine_of, pid_of, tid_of
 
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
@@ -50,7 +64,7 @@ _REMEDIES: Final = {
 
 
 class _Export(Struct, frozen=True):
-    """All tables of one file, read."""
+    """All tables of one file, read. `exported`: process -> how many of the events that CUPTI counts are in them."""
 
     db: Database
     strings: Strings
@@ -61,6 +75,8 @@ class _Export(Struct, frozen=True):
     usage: Arrays
     facts: ExportFacts
     source: Source
+    diagnostics: Diagnostics
+    exported: Mapping[int, int]
 
     @property
     def graphs(self) -> int:
@@ -89,13 +105,21 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         work = work_of(spans, names, launches)
         ranges = ranges_of(spans, names)
         os_calls = os_calls_of(spans, names)
-        export = _Export(db, strings, work, launches, os_calls, ranges, usage_of(db), facts_of(db), source)
+        skipped = sum(spans.skipped.get(table, 0) for table in (*CALLS, *EVENTS))
+        exported = exported_events(launches, work, skipped)
+        # without their calls events cannot be counted: nsys export --tables leaves tables out
+        diagnostics = diagnostics_of(db) if db.has(CALLS[0]) else Diagnostics({}, frozenset())
+        export = _Export(
+            db, strings, work, launches, os_calls, ranges, usage_of(db), facts_of(db), source, diagnostics, exported
+        )
         warnings = [*filter(None, [journal_beside(path)]), *_missing(export)]
         warnings += spans.warnings()
-        captures = []
-        for capture, said in _captures(export):
-            captures.append(capture)
-            warnings += [text for text in said if text not in warnings]
+        members, left_out = part_neighbours(list(_members(export)))
+        warnings += left_out
+        for member in members:
+            warnings += [text for text in member.warnings if text not in warnings]
+        captures = [member.capture for member in members]
+        warnings += diagnostics.sentences(exported, [member.process for member in members])
     if not any(len(capture.events.markers) for capture in captures if capture.events):
         captures, found = _with_found_steps(captures)
         warnings.append(f"no NVTX range marks a step (step N, iteration N): {found or _ONE_STEP}")
@@ -146,18 +170,25 @@ def _missing(export: _Export) -> Iterator[str]:
         )
 
 
-def _captures(export: _Export) -> Iterator[tuple[Capture, tuple[str, ...]]]:
+def _members(export: _Export) -> Iterator[Member]:
+    """Yield the capture of each process and device, or of each process of the host where no device worked."""
     work = export.work
     places = sorted(set(zip(work["process"].tolist(), work["ordinal"].tolist(), strict=True)))
     if not places:
         for process in _host_processes(export):
-            yield _capture(export, process, None, is_first=True)
+            yield _member(export, process, None, is_first=True)
         return
     first = dict(reversed(places))
     for process in sorted(first, key=lambda process: (first[process], process)):
         for place in places:
             if place[0] == process:
-                yield _capture(export, process, place[1], is_first=place[1] == first[process])
+                yield _member(export, process, place[1], is_first=place[1] == first[process])
+
+
+def _member(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> Member:
+    capture, warnings = _capture(export, process, ordinal, is_first=is_first)
+    gpu = machine_of(process), export.facts.gpu_number(process, ordinal or 0)
+    return Member(process, gpu if ordinal is not None else None, capture, warnings)
 
 
 def _host_processes(export: _Export) -> list[int]:
@@ -187,7 +218,7 @@ def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bo
         started_at_ns=started_at_ns,
         ended_at_ns=facts.utc(end_ns),
         sources=(export.source,),
-        settings=facts.settings,
+        settings={**facts.settings, RANGE_SETTING: RANGE_RULES},
         facts=facts.facts,
         events=events,
         clock_zero_ns=0 if started_at_ns is None else started_at_ns - start_ns,
@@ -225,6 +256,9 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
             no_kernels=export.no_kernels,
             waiting_threads=True,
             served_elsewhere=export.work["correlation"][of_process & (export.work["ordinal"] != ordinal)],
+            collected_events=export.diagnostics.collected.get(process, MISSING),
+            exported_events=export.exported.get(process, 0),
+            ends_at_once=True,
         ),
     )
     return events, tuple(f"process {pid_of(process)}: {text}" for text in host.warnings)

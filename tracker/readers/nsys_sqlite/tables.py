@@ -38,6 +38,15 @@ def pid_of(process: int) -> int:
     return process & _THREAD_MASK
 
 
+def machine_of(process: int) -> int:
+    """The machine of a process, of a report of several machines.
+
+    >>> machine_of(16777364)
+    1
+    """
+    return process >> _PROCESS_BITS
+
+
 def tid_of(global_tid: int) -> int:
     """The number by which the operating system knows a thread.
 
