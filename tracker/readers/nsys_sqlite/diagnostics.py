@@ -13,7 +13,6 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I64
 from tracker.readers._sqlite import Database
 from tracker.readers.nsys_sqlite.tables import Arrays, pid_of, process_of
 from tracker.units import counted
@@ -73,11 +72,15 @@ def diagnostics_of(db: Database) -> Diagnostics:
     return Diagnostics(collected, frozenset(warned))
 
 
-def exported_events(launches: Arrays, work: Arrays, skipped: int) -> dict[int, int]:
-    """Return how many of the events that CUPTI counts are in the export, by process.
+def exported_events(diagnostics: Diagnostics, launches: Arrays, work: Arrays, skipped: int) -> dict[int, int]:
+    """Return how many of the events that CUPTI counts are in the export, by process, of those that it speaks of.
 
     skipped: rows of these tables that were left out; they may be of any process.
     """
-    processes: I64 = np.concatenate([launches["process"], work["process"][~work["is_graph"]]])
-    distinct, counts = np.unique(processes, return_counts=True)
-    return {process: count + skipped for process, count in zip(distinct.tolist(), counts.tolist(), strict=True)}
+    is_event = ~work["is_graph"]
+    counts: dict[int, int] = {}
+    for process in diagnostics.warned | set(diagnostics.collected):
+        calls = int((launches["process"] == process).sum())
+        device_events = int((is_event & (work["process"] == process)).sum())
+        counts[process] = calls + device_events + skipped
+    return counts

@@ -37,6 +37,8 @@ def part_neighbours(members: Sequence[Member]) -> tuple[list[Member], list[str]]
     processes: dict[int, list[Member]] = {}
     for member in members:
         processes.setdefault(member.process, []).append(member)
+    if len(processes) == 1:
+        return list(members), []
     by_time = sorted(processes, key=lambda process: -sum(_kernel_ns(one) for one in processes[process]))
     marking = [process for process in by_time if _steps_of(processes[process])]
     ranks: list[int] = []

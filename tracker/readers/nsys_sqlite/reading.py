@@ -105,10 +105,10 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         work = work_of(spans, names, launches)
         ranges = ranges_of(spans, names)
         os_calls = os_calls_of(spans, names)
-        skipped = sum(spans.skipped.get(table, 0) for table in (*CALLS, *EVENTS))
-        exported = exported_events(launches, work, skipped)
         # without their calls events cannot be counted: nsys export --tables leaves tables out
         diagnostics = diagnostics_of(db) if db.has(CALLS[0]) else Diagnostics({}, frozenset())
+        skipped = sum(spans.skipped.get(table, 0) for table in (*CALLS, *EVENTS))
+        exported = exported_events(diagnostics, launches, work, skipped)
         export = _Export(
             db, strings, work, launches, os_calls, ranges, usage_of(db), facts_of(db), source, diagnostics, exported
         )
