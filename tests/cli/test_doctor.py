@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.ending import ending
-from tests.readers.nsys_databases import kernel as gpu_kernel
-from tests.readers.nsys_databases import one_step
-from tests.readers.nsys_databases import write as write_export
+from tests.readers.nsys_databases import kernel as gpu_kernel, span
+from tests.readers.nsys_databases import one_step, span
+from tests.readers.nsys_databases import write as write_export, span
 from tests.readers.traces import kernel, launch, op, step, write
 from tracker.doctor import examine
 from tracker.doctor.rules import RULES
@@ -178,6 +178,7 @@ def test_a_file_of_several_devices_that_names_no_rank_has_a_rank_for_each(tmp_pa
     for number, name in enumerate(("before", "after")):
         tables = one_step()
         tables["CUPTI_ACTIVITY_KIND_KERNEL"] += [gpu_kernel("gemm", 600 + number, 650, 9, process=8, device=1)]
+        tables["NVTX_EVENTS"] += [span("iteration 17", 500, 700, process=8)]
         write_export(tmp_path / f"{name}.sqlite", tables)
     runs = examine([tmp_path]).runs
     why = (

@@ -43,7 +43,8 @@ def check_streams(events: Events, order: I64) -> tuple[I64, tuple[Defect, ...]]:
     the next one. `order`: the rows by stream, start and end.
     """
     device = events.device
-    kernels = order[np.isin(device.kind[order], (DeviceKind.KERNEL, DeviceKind.COMMUNICATION))]
+    # a collective of HCCL and the kernel that runs it are one thing on one stream
+    kernels = order[device.kind[order] == DeviceKind.KERNEL]
     doubled = _share_counted_twice(device.stream, device.start_ns, device.end_ns, kernels)
     if doubled <= _MOST_DOUBLED:
         return device.end_ns, ()
