@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.ending import ending
-from tests.readers.nsys_databases import kernel as gpu_kernel, span
+from tests.readers.nsys_databases import kernel as gpu_kernel
 from tests.readers.nsys_databases import one_step, span
-from tests.readers.nsys_databases import write as write_export, span
+from tests.readers.nsys_databases import write as write_export
 from tests.readers.traces import kernel, launch, op, step, write
 from tracker.doctor import examine
 from tracker.doctor.rules import RULES
