@@ -15,9 +15,9 @@ from tracker.schema.series import LOST_DEVICE, LOST_OWNERS
 LOST = "28 of 48 launches have no kernel: the profiler lost them"
 
 
-def incomplete(*forbids: str, names: tuple[str, ...] = ()) -> dict[str, str]:
+def incomplete(*forbids: str, names: tuple[str, ...] = (), has_markers: bool = False) -> dict[str, str]:
     """The settings of a capture of which this may not be judged."""
-    return {INCOMPLETE_SETTING: msgspec.json.encode(Incomplete(forbids, names)).decode()}
+    return {INCOMPLETE_SETTING: msgspec.json.encode(Incomplete(forbids, names, has_markers)).decode()}
 
 
 def said_of(found, table, column):

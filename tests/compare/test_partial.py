@@ -9,6 +9,8 @@ from tests.compare.test_recordings import recorded
 from tracker import reports
 from tracker.compare import diff, show
 from tracker.compare.advised import advise
+from tracker.compare.gates import gate_of_diff
+from tracker.profile import AS_WINDOWS, MARKERS_SETTING
 from tracker.ranks.job import cluster
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
@@ -48,6 +50,34 @@ def test_steps_that_are_not_judged_have_kernels_and_no_bottleneck(store):
     found = diff(store, "v1", "v2")
     assert found.explanation.contributions
     assert [one.bound for one in found.bottlenecks][1] is None
+
+
+BY_MARKERS = incomplete(LOST_DEVICE, has_markers=True)
+"""Of a host that waits for the device in each step: the step is as long as its marker."""
+
+
+def test_step_by_markers_is_judged_where_windows_were_as_long(store):
+    """v2 lost its kernels and takes 30 % longer. v3 is whole and as v1: v2 is in no level, and the loss is over."""
+    recorded(store, "v1", settings={MARKERS_SETTING: AS_WINDOWS})
+    recorded(store, "v2", slower=1.3, settings=BY_MARKERS, quality_reason=LOST)
+    update(store, tracks_of(store))
+    found = diff(store, "v1", "v2")
+    assert (found.explanation.verdict, gate_of_diff(found).code) == ("REGRESSED", 1)
+    assert found.explanation.remarks[0].endswith("work of the device; the step is, by the markers of the host.")
+    assert findings(store).tables["findings"].listed("name") == ["step"]
+    assert set(found.tables["ops"].listed("verdict")) == {None}
+    recorded(store, "v3", settings={MARKERS_SETTING: AS_WINDOWS})
+    update(store, tracks_of(store))
+    assert len(findings(store).tables["findings"]) == 0
+
+
+@pytest.mark.parametrize("settings", [{}, {MARKERS_SETTING: "longer"}], ids=["not known", "host runs ahead"])
+def test_markers_are_not_compared_with_other_windows(store, settings):
+    recorded(store, "v1", settings=settings)
+    recorded(store, "v2", slower=1.3, settings=BY_MARKERS, quality_reason=LOST)
+    update(store, tracks_of(store))
+    assert len(findings(store).tables["findings"]) == 0
+    assert gate_of_diff(diff(store, "v1", "v2")).code == 4
 
 
 def test_whole_run_has_its_bottleneck_and_no_remark(store):

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from tests.timeline.made_events import Made
 from tests.timeline.test_checks import MS, US, forbidden, steps_of, training
-from tracker.profile import Capture, DeviceKind, LaunchLevel
+from tracker.profile import AS_WINDOWS, MARKERS_SETTING, Capture, DeviceKind, LaunchLevel
+from tracker.results.recording import incomplete_of
 from tracker.schema.series import LOST_DEVICE, LOST_STEPS
 from tracker.timeline import build
 
@@ -97,6 +98,32 @@ def test_graph_whose_kernels_another_process_has_is_whole():
     assert capture.events is not None
     extras = replace(capture.events.extras, served_elsewhere=np.array([2]))
     assert build(replace(capture, events=replace(capture.events, extras=extras))).quality == "ok"
+
+
+@pytest.mark.parametrize(("waits_until_us", "has_markers"), [(99, True), (None, False)])
+def test_step_of_lost_work_is_its_marker_where_the_host_waits(waits_until_us, has_markers):
+    """Steps of 100 us, of which the device works for 6 us where its records are there."""
+    made = replays((3, 0, 3))
+    for step in range(3):
+        if waits_until_us is not None:
+            start = 100 * US * step
+            made.launch(start + 16 * US, 90 + step, end=start + waits_until_us * US, name="hipStreamSynchronize")
+    capture = build(made.capture())
+    incomplete = incomplete_of(capture.settings)
+    assert incomplete is not None and incomplete.has_markers is has_markers
+    assert capture.rows is not None
+    assert [row.breakdown.duration_ns for row in capture.rows.steps] == [100 * US] * 3
+
+
+def test_whole_capture_says_that_its_windows_are_as_long_as_markers():
+    """A host that runs ahead marks 20 us for steps of which the device takes 100."""
+    assert build(training().capture()).settings[MARKERS_SETTING] == AS_WINDOWS
+    ahead = Made()
+    for step in range(3):
+        ahead.step(step, 20 * US * step, 20 * US * step + 20 * US)
+        ahead.launch(20 * US * step + 1 * US, step + 1)
+        ahead.kernel("mm", 30 * US + 100 * US * step, 130 * US + 100 * US * step, step + 1)
+    assert MARKERS_SETTING not in build(ahead.capture()).settings
 
 
 def waiting(runs_ns: int, name: str = "cudaStreamSynchronize") -> Made:

@@ -59,11 +59,13 @@ from .rows import (
     ranks_text,
 )
 from .words import (
+    AS_WINDOWS,
     BEFORE_CAPTURE,
     DEVICE_USE,
     EMPTY_QUEUE,
     INCOMPLETE_SETTING,
     LOG_COUNTERS,
+    MARKERS_SETTING,
     MAX_BLOCKS,
     MISSING,
     MODULE_CALLS,
@@ -96,6 +98,7 @@ from .words import (
 )
 
 __all__ = [
+    "AS_WINDOWS",
     "BEFORE_CAPTURE",
     "CALL_COLUMNS",
     "CPU",
@@ -111,6 +114,7 @@ __all__ = [
     "IDLE_REASONS",
     "INCOMPLETE_SETTING",
     "LOG_COUNTERS",
+    "MARKERS_SETTING",
     "MAX_BLOCKS",
     "MISSING",
     "MODULE_CALLS",

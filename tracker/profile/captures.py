@@ -100,11 +100,13 @@ class Capture(Struct, frozen=True):
 
 class Incomplete(Struct, frozen=True, order=True):
     """What of a capture may not be judged. `forbids`: words of `schema.series`, such as LOST_DEVICE; `names`: of
-    operators, kernels and modules whose times are not to be trusted.
+    operators, kernels and modules whose times are not to be trusted. `has_markers`: work of the device was lost, but
+    the host waits for the device in each step, so that a step is as long as its marker, and judged by that.
     """
 
     forbids: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
+    has_markers: bool = False
 
 
 class Profile(Struct, frozen=True):

@@ -54,6 +54,11 @@ begin again the longest ranges, a range that comes once for a step, and every pr
 """
 INCOMPLETE_SETTING: Final = "incomplete"
 """The setting of a capture that holds what of it is not judged, as the JSON of an `Incomplete` (`timeline.checks`)."""
+MARKERS_SETTING: Final = "step_markers"
+"""The setting of a capture in which the windows of the steps are as long as the markers of the host, to 1 %: its steps
+may be compared with those of a capture whose windows are not known, for records of the device were lost.
+"""
+AS_WINDOWS: Final = "as windows"
 PROCESS_SETTING: Final = "process"
 """The setting of a capture that holds the number of its process on the host, where the source states it."""
 RANK_SETTING: Final = "rank_by"
@@ -61,7 +66,15 @@ RANK_SETTING: Final = "rank_by"
 RANK_BY_NAME: Final = "name"
 RANK_BY_ORDER: Final = "order"
 RULE_SETTINGS: Final = frozenset(
-    {OWNER_SETTING, STEP_SETTING, RANGE_SETTING, INCOMPLETE_SETTING, PROCESS_SETTING, RANK_SETTING}
+    {
+        OWNER_SETTING,
+        STEP_SETTING,
+        RANGE_SETTING,
+        INCOMPLETE_SETTING,
+        MARKERS_SETTING,
+        PROCESS_SETTING,
+        RANK_SETTING,
+    }
 )
 """Settings of a capture that tell how tracker read it and found its run: no settings of the profiler."""
 

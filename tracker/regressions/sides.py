@@ -555,7 +555,8 @@ def _judge_runs(
     keys, values, calls, by_calls = [keys[row] for row in there], values[there], calls[there], by_calls[:, there]
     traits = traits_of(keys, rows, device_timed=all(run.recorded.timeline == "device" for run in runs[counts[0] :]))
     recordings = recordings_of(keys, values, [run.recorded for run in every])
-    same, lost = alike(keys, recordings, len(every) - 1), incomplete_cells(keys, recordings)
+    last = len(every) - 1
+    same, lost = alike(keys, recordings, last), incomplete_cells(keys, recordings, last)
     versions = np.repeat([0, _BASELINE, _CANDIDATE], [older, *counts])
     track = Track(
         values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys

@@ -414,7 +414,7 @@ def read_track(
         known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
     recordings = recordings_of(series.keys, values, [*stated.values()])
     same = alike(series.keys, recordings, like) if runs else None
-    lost = incomplete_cells(series.keys, recordings)
+    lost = incomplete_cells(series.keys, recordings, like) if runs else None
     return Track(
         values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
         calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,

@@ -66,7 +66,8 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
         not_judged = [*incomplete.forbids]
         if incomplete.names:
             not_judged.append("these operators and kernels")
-        sentence = f"{reason}; not judged: {', '.join(not_judged)}." if not_judged else f"{reason}."
+        sentence = f"{reason}; not judged: {', '.join(not_judged)}" if not_judged else reason
+        sentence += "; the step is, by the markers of the host." if incomplete.has_markers else "."
         captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
     sentences = [f"{_name_captures(own, every)}{sentence}" for sentence, own in captures_of_sentence.items()]
     if len(sentences) > _MOST_CAPTURES:

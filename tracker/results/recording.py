@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Flags
-from tracker.profile import INCOMPLETE_SETTING, STEP_RULES, STEP_SETTING, Incomplete
+from tracker.profile import AS_WINDOWS, INCOMPLETE_SETTING, MARKERS_SETTING, STEP_RULES, STEP_SETTING, Incomplete
 from tracker.schema.series import (
     ALLOCATIONS,
     API_NAMES,
@@ -31,6 +31,7 @@ from tracker.schema.series import (
     RUN,
     SHAPES_IN_KEY,
     STEP_BOUNDS,
+    STEP_KEY,
     SeriesKey,
     find_metric,
 )
@@ -139,10 +140,13 @@ class Recording(Struct, frozen=True, order=True):
     memory: str = _OFF
     modules: str = _OFF
     incomplete: Incomplete = Incomplete()
+    has_markers_as_windows: bool = False
 
     def lacks(self, key: SeriesKey) -> bool:
         """Return whether records were lost, or times are impossible, on which this series rests."""
         records = records_of(key.kind, key.metric)
+        if key == STEP_KEY and self.incomplete.has_markers:
+            records -= {LOST_DEVICE}
         is_device_work = key.kind != RUN and LOST_DEVICE in records
         if is_device_work and key.name in self.incomplete.names:
             return True
@@ -186,14 +190,21 @@ def recording_of(
     windows = DEVICE_WINDOWS if any(one.get(STEP_SETTING) == STEP_RULES for one in chosen) else HOST_MARKERS
     forbids: set[str] = set()
     names: set[str] = set()
+    # every rank that lost work of the device must have markers
+    has_markers = False
+    without_markers = False
     for incomplete in map(incomplete_of, chosen):
         if incomplete is not None:
             forbids |= set(incomplete.forbids)
             names |= set(incomplete.names)
+            has_markers |= incomplete.has_markers
+            without_markers |= LOST_DEVICE in incomplete.forbids and not incomplete.has_markers
+    content = Incomplete(tuple(sorted(forbids)), tuple(sorted(names)), has_markers and not without_markers)
+    as_windows = bool(chosen) and all(one.get(MARKERS_SETTING) == AS_WINDOWS for one in chosen)
     return Recording(
         text("format"), text("timeline"), steps, windows, " | ".join(sorted(levels - {""})), text("schema"),
         text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
-        _ON if has_modules else _OFF, Incomplete(tuple(sorted(forbids)), tuple(sorted(names))),
+        _ON if has_modules else _OFF, content, as_windows,
     )  # fmt: skip
 
 
@@ -273,13 +284,29 @@ def alike(keys: Sequence[SeriesKey], recordings: Sequence[Recording], last: int)
     return np.array(rows, dtype=bool).reshape(len(keys), len(recordings))
 
 
-def incomplete_cells(keys: Sequence[SeriesKey], recordings: Sequence[Recording]) -> Flags | None:
-    """Return (series, runs): whether the records of a run that a series rests on are incomplete; None for nowhere."""
+def incomplete_cells(keys: Sequence[SeriesKey], recordings: Sequence[Recording], last: int) -> Flags | None:
+    """Return (series, runs): whether the records of a run that a series rests on are incomplete, or may not be compared
+    with those of the run at `last`; None for nowhere.
+    """
     if all(recording.incomplete == Incomplete() for recording in recordings):
         return None
     column_of_recording = {recording: [recording.lacks(key) for key in keys] for recording in set(recordings)}
     columns = [column_of_recording[recording] for recording in recordings]
-    return np.array(columns, dtype=bool).reshape(len(recordings), len(keys)).T
+    found = np.array(columns, dtype=bool).reshape(len(recordings), len(keys)).T
+    if STEP_KEY in keys:
+        found[keys.index(STEP_KEY)] |= _have_other_steps(recordings, recordings[last])
+    return found
+
+
+def _have_other_steps(recordings: Sequence[Recording], last: Recording) -> Flags:
+    """Return which runs have steps that say nothing of those of `last`: markers are compared with markers, and with
+    windows that are as long as these.
+    """
+    has_markers = np.array([recording.incomplete.has_markers for recording in recordings], dtype=bool)
+    if not last.incomplete.has_markers:
+        return np.asarray(has_markers)
+    as_windows = np.array([recording.has_markers_as_windows for recording in recordings], dtype=bool)
+    return np.asarray(~has_markers & ~as_windows)
 
 
 def has_shapes(shaped: int, ops: int) -> bool | None:

@@ -5,14 +5,18 @@ The one place where the meaning of the numbers is computed. Knows neither file f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from statistics import median
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.profile import (
+    AS_WINDOWS,
+    MARKERS_SETTING,
     MISSING,
     OWNER_RULES,
     OWNER_SETTING,
@@ -35,7 +39,7 @@ from tracker.timeline.checks import Checked
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
-from tracker.timeline.defects import Defect
+from tracker.timeline.defects import Lost
 from tracker.timeline.idle import idle_table
 from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.joined import Joined, bounds_of, join
@@ -48,9 +52,12 @@ from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
 from tracker.timeline.queue import queue_table
 from tracker.timeline.stacks import Begun, OpStacks
+from tracker.timeline.windows import take_markers
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
+_AS_LONG: Final = 0.01
+"""By how much windows and markers of steps may differ that stand for each other, as a share."""
 LARGEST_SUM = 2.0**60
 """Of times (36 years, in ns) and bytes of one rank."""
 
@@ -76,8 +83,12 @@ def build(capture: Capture, threads: int = 1) -> Capture:
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
-    rows, defects = _rows_and_defects(checked, started_ns, threads)
-    return checks.describe(replace(capture, rows=rows, events=None, settings=settings), defects)
+    rows, lost = _rows_and_lost(checked, started_ns, threads)
+    if _are_as_windows(rows.steps):
+        settings[MARKERS_SETTING] = AS_WINDOWS
+    defects = (*checked.defects, *lost.defects)
+    built = replace(capture, rows=rows, events=None, settings=settings)
+    return checks.describe(built, defects, has_markers=lost.has_markers)
 
 
 def _with_bounds(capture: Capture, events: Events) -> Capture:
@@ -125,10 +136,20 @@ def rows_of(events: Events, started_ns: int | None = None, threads: int = 1) -> 
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
-    return _rows_and_defects(checks.check_times(events), started_ns, threads)[0]
+    return _rows_and_lost(checks.check_times(events), started_ns, threads)[0]
 
 
-def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) -> tuple[Rows, tuple[Defect, ...]]:
+def _are_as_windows(steps: Sequence[StepRow]) -> bool:
+    """Return whether the steps, windows of the device, are as long as their markers, to 1 %, by their medians."""
+    both = [(row.breakdown.duration_ns, row.marker_ns) for row in steps]
+    windows_ns = [window_ns for window_ns, marker_ns in both if window_ns and marker_ns]
+    markers_ns = [marker_ns for window_ns, marker_ns in both if window_ns and marker_ns]
+    if not windows_ns:
+        return False
+    return abs(median(windows_ns) / median(markers_ns) - 1) <= _AS_LONG
+
+
+def _rows_and_lost(checked: Checked, started_ns: int | None, threads: int) -> tuple[Rows, Lost]:
     """The rows of one rank as far as its records reach, and what the checks found of them."""
     events = checked.events
     with ExitStack() as stack:
@@ -141,6 +162,8 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
         if counted_once is not events:
             events = counted_once
             joined = join(events)
+        if lost.has_markers:
+            joined = replace(joined, windows=take_markers(joined.windows, events.markers))
         beside = Beside(events, threads, stack)
         # what takes longest is begun first, so that no thread is left alone with it in the end
         idle = beside.begin(_breakdowns_and_idle, joined, begun)
@@ -166,7 +189,7 @@ def _rows_and_defects(checked: Checked, started_ns: int | None, threads: int) ->
         }
     kept = {name: tables[name] for name in ROW_COLUMNS}
     rows = Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
-    return rows, (*checked.defects, *lost.defects)
+    return rows, lost
 
 
 def _count_collectives_once(events: Events) -> Events:

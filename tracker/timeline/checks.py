@@ -30,10 +30,10 @@ from tracker.profile import (
     Incomplete,
     Launches,
 )
-from tracker.schema.series import LOST_PARTS
+from tracker.schema.series import LOST_DEVICE, LOST_PARTS
 from tracker.timeline.defects import CHECKS, Defect, Lost, list_names, make_defect, words_of_steps
 from tracker.timeline.hccl_kernels import are_hccl_kernels
-from tracker.timeline.impossible import check_streams, check_waits, check_work_in_steps
+from tracker.timeline.impossible import check_streams, check_waits, check_work_in_steps, waits_in_each_step
 from tracker.timeline.intervals import union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.lost_launches import check_launches, launching_calls
@@ -65,16 +65,16 @@ class Checked(Struct, frozen=True):
     cut: Flags
 
 
-def describe(capture: Capture, defects: Sequence[Defect]) -> Capture:
+def describe(capture: Capture, defects: Sequence[Defect], *, has_markers: bool = False) -> Capture:
     """Return the capture with what the checks found: the reason and what may not be judged; partial, unless all that
-    they found are notes.
+    they found are notes. `has_markers`: as of `Incomplete`.
     """
     if not defects:
         return capture
     ordered = sorted(defects, key=lambda defect: list(CHECKS).index(defect.check))
     forbids = dict.fromkeys(word for defect in ordered for word in defect.forbids)
     names = dict.fromkeys(name for defect in ordered for name in defect.names)
-    content = Incomplete(tuple(forbids), tuple(names))
+    content = Incomplete(tuple(forbids), tuple(names), has_markers and LOST_DEVICE in forbids)
     reasons = [capture.quality_reason, *(defect.sentence for defect in ordered)]
     return replace(
         capture,
@@ -237,7 +237,9 @@ def check_join(joined: Joined, checked: Checked) -> Lost:
     if not of_launches.defects:
         # where launches have no kernel it is known why nothing runs
         defects += check_waits(joined)
-    return Lost(tuple(defects), tuple(sorted(steps)), of_work.is_whole)
+    has_lost_work = any(LOST_DEVICE in defect.forbids for defect in defects)
+    has_markers = has_lost_work and waits_in_each_step(joined)
+    return Lost(tuple(defects), tuple(sorted(steps)), of_work.is_whole, has_markers)
 
 
 def _check_order_of_launches(joined: Joined) -> list[Defect]:

@@ -188,12 +188,14 @@ class Defect(Struct, frozen=True):
 
 class Lost(Struct, frozen=True):
     """What a check of joined events found, and the steps that it leaves out. `is_whole`: the steps hold too little of
-    the work, so that the capture is looked at as a whole, without steps.
+    the work, so that the capture is looked at as a whole, without steps. `has_markers`: records of the device were
+    lost, and each step is as long as its marker.
     """
 
     defects: tuple[Defect, ...]
     steps: tuple[int, ...] = ()
     is_whole: bool = False
+    has_markers: bool = False
 
 
 def make_defect(check: str, forbids: tuple[str, ...] = (), names: Iterable[str] = (), **numbers: Any) -> Defect:

@@ -120,6 +120,15 @@ def check_waits(joined: Joined) -> list[Defect]:
     return [make_defect("waits without work", share=_percent(in_vain_ns / all_ns), what=what)]
 
 
+def waits_in_each_step(joined: Joined) -> bool:
+    """Return whether the host waits for the device within each marker of a step, so that the step is as long as it."""
+    events = joined.events
+    if not len(events.markers) or not joined.windows.are_of_device:
+        return False
+    start_ns, _ = _spans_of_waits(events)
+    return set(joined.steps) <= set(steps_at(events.markers, start_ns).tolist())
+
+
 def _spans_of_waits(events: Events) -> tuple[I64, I64]:
     """Return when calls that wait for the device begin and end."""
     launches, texts = events.launches, events.strings.texts

@@ -95,6 +95,14 @@ def cut_windows(
     return Windows(step, np.maximum(start_ns, before_ns), np.maximum(end_ns, after_ns), marker_ns, are_of_device=True)
 
 
+def take_markers(windows: Windows, markers: Markers) -> Windows:
+    """Return the windows as long as the markers, where what the device did is not known."""
+    order = np.lexsort((-markers.end_ns, markers.start_ns))
+    return Windows(
+        windows.step, markers.start_ns[order], markers.end_ns[order], windows.marker_ns, windows.are_of_device
+    )
+
+
 def launch_times(markers: Markers, device: DeviceEvents, call_ns: I64, linked: NDArray[np.bool_]) -> I64:
     """Return when each device event was launched, in ns on the clock of the host.
 
