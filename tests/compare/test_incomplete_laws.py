@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from tests.factories import H100, record
 from tests.timeline.made_events import Made
 from tests.timeline.test_checks import US, training
-from tracker.compare import diff
+from tracker import reports
+from tracker.compare import diff, show
+from tracker.compare.advised import advise
 from tracker.compare.gates import gate_of_diff
 from tracker.profile import DeviceEvents, Source
 from tracker.regressions.inbox import findings
@@ -86,3 +88,47 @@ def test_mean_step_of_windows_cut_by_a_bent_record_is_not_judged(memory_store):
     assert (mean["baseline_value"], mean["candidate_value"]) == (100 * US, 92 * US)
     assert pd.isna(mean["verdict"])
     assert mean["reason"].startswith("incomplete: ")
+
+
+MAKERS = ("cudaLaunchKernel", "hipGraphLaunch", "urEnqueueKernelLaunch", "musaLaunchKernel")
+DIAGNOSES = ("IMPROVED", "faster", "Idle:", "HFU", "bound:", " H1 ", " H2 ", " H3 ", " K")
+
+
+def decoding(name: str, lost: tuple[int, ...] = (), steps: int = 4) -> Made:
+    """Steps of 100 us in which one call launches 40 us of work, and the host waits for it. `lost`: steps without."""
+    made = Made()
+    for step in range(steps):
+        start = MORNING_NS + 100 * US * step
+        made.step(step, start, start + 100 * US)
+        made.op("aten::mm", start + 5 * US, start + 12 * US)
+        made.launch(start + 6 * US, step + 1, name=name)
+        wait = name.partition("Launch")[0].removesuffix("Graph").removesuffix("EnqueueKernel")
+        made.launch(start + 20 * US, 100 + step, end=start + 55 * US, name=f"{wait}StreamSynchronize")
+        if step not in lost:
+            made.kernel("gemm", start + 10 * US, start + 50 * US, step + 1)
+    return made
+
+
+@pytest.mark.parametrize("lost", [(1,), (0, 2), (1, 2)])
+@pytest.mark.parametrize("name", MAKERS)
+def test_kernels_taken_away_make_nothing_faster_and_no_diagnosis(memory_store, name, lost):
+    """Whoever made the launch, and whether of a kernel or of a graph, as long as the launches stay."""
+    for place in range(3):
+        save(memory_store, "v1", place, decoding(name))
+        save(memory_store, "v2", place + 3, decoding(name, lost))
+    update(memory_store, tracks_of(memory_store))
+    shown = (diff(memory_store, "v1", "v2"), show(memory_store, "v2"), advise(memory_store, "v2"))
+    for found in shown:
+        text = reports.render(found, "text", width=200)
+        assert "launches have no kernel: the profiler lost them" in text
+        assert [word for word in DIAGNOSES if word in text] == []
+
+
+def test_steps_taken_away_change_no_sentence_on_those_that_stay(memory_store):
+    """Of six equal steps the last two are cut off: the same step, parts, operators and bottleneck."""
+    for number, steps in enumerate((6, 4)):
+        save(memory_store, f"v{number}", number, decoding("cudaLaunchKernel", steps=steps))
+    texts = [reports.render(show(memory_store, f"v{number}"), "text", width=200).splitlines() for number in range(2)]
+    # the title counts the steps, and the last line says when the run began
+    of_six, of_four = (lines[1 : lines.index("Next:") - 2] for lines in texts)
+    assert of_six == of_four
