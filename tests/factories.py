@@ -15,6 +15,8 @@ import pandas as pd
 from msgspec.structs import replace
 
 from tracker.profile import (
+    CHECK_RULES,
+    CHECK_SETTING,
     MISSING,
     OWNER_RULES,
     OWNER_SETTING,
@@ -165,7 +167,7 @@ def _rules_of(of_rows: Mapping[str, Any]) -> dict[str, str]:
     """The rules by which tracker reads such a capture today: one with several steps has markers."""
     rules = {OWNER_SETTING: OWNER_RULES} if of_rows.get("memory") else {}
     if of_rows.get("steps", 1) != 1:
-        rules[STEP_SETTING] = STEP_RULES
+        rules |= {STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES}
     return rules
 
 

@@ -116,6 +116,16 @@ def test_nsight_run_of_earlier_range_rules_is_read_again(store: Store, tmp_path:
     assert queries.steps(store, [1]).listed("step") == [0, 1, 2, 3]
 
 
+def test_run_of_before_a_check_is_read_again(store: Store, tmp_path: Path):
+    intake.ingest(store, [trace(tmp_path / "gpu.pt.trace.json.gz", 100)], version="v1", workload="w")
+    assert intake.ingest_again(store).up_to_date == 1
+    with store.begin() as connection:
+        connection.execute(text(f"UPDATE capture SET settings = '{json.dumps({STEP_SETTING: STEP_RULES})}'"))
+        recordings.refresh_recordings(connection, [1])
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    assert intake.ingest_again(store).up_to_date == 1
+
+
 def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
     """An earlier program did not keep that a usual call takes 3 us."""
     intake.ingest(store, [calls(tmp_path / "cpu.pt.trace.json")], version="v1", workload="w")

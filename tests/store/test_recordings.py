@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.profile import STEP_RULES, STEP_SETTING
+from tracker.profile import CHECK_RULES, CHECK_SETTING, STEP_RULES, STEP_SETTING
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import FindingsOptions
@@ -55,7 +55,7 @@ def test_a_rank_that_joins_adds_what_it_says(store):
     assert saved.joined
     found = of_run(store, 1)
     assert (found.said["steps"], found.said["format"]) == (("marked",), ("nsys_sqlite", "torch_profiler"))
-    assert sorted(found.settings, key=len) == [{}, {**STACK, STEP_SETTING: STEP_RULES}]
+    assert sorted(found.settings, key=len) == [{}, {**STACK, STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES}]
     assert health.check(store) == []
 
 

@@ -61,6 +61,8 @@ from .rows import (
 from .words import (
     AS_WINDOWS,
     BEFORE_CAPTURE,
+    CHECK_RULES,
+    CHECK_SETTING,
     DEVICE_USE,
     EMPTY_QUEUE,
     INCOMPLETE_SETTING,
@@ -101,6 +103,8 @@ __all__ = [
     "AS_WINDOWS",
     "BEFORE_CAPTURE",
     "CALL_COLUMNS",
+    "CHECK_RULES",
+    "CHECK_SETTING",
     "CPU",
     "DEVICE_USE",
     "EMPTY_QUEUE",

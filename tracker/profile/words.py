@@ -54,6 +54,12 @@ begin again the longest ranges, a range that comes once for a step, and every pr
 """
 INCOMPLETE_SETTING: Final = "incomplete"
 """The setting of a capture that holds what of it is not judged, as the JSON of an `Incomplete` (`timeline.checks`)."""
+CHECK_RULES: Final = "1"
+"""What is checked of a capture of a device (`timeline.defects`) has a version, which goes up with every new check."""
+CHECK_SETTING: Final = "check_rules"
+"""The setting of a capture with steps on a device that holds the CHECK_RULES by which it was checked. One that states
+none was not checked for lost launches of graphs and of other makers than NVIDIA and AMD, nor for what cannot be.
+"""
 MARKERS_SETTING: Final = "step_markers"
 """The setting of a capture in which the windows of the steps are as long as the markers of the host, to 1 %: its steps
 may be compared with those of a capture whose windows are not known, for records of the device were lost.
@@ -70,6 +76,7 @@ RULE_SETTINGS: Final = frozenset(
         OWNER_SETTING,
         STEP_SETTING,
         RANGE_SETTING,
+        CHECK_SETTING,
         INCOMPLETE_SETTING,
         MARKERS_SETTING,
         PROCESS_SETTING,
