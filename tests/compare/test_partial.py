@@ -10,10 +10,14 @@ from tracker import reports
 from tracker.compare import diff, show
 from tracker.compare.advised import advise
 from tracker.compare.gates import gate_of_diff
+from tracker.compare.log import log
 from tracker.profile import AS_WINDOWS, MARKERS_SETTING
 from tracker.ranks.job import cluster
+from tracker.regressions.board import board
+from tracker.regressions.history import history
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.results import HistoryOptions
 from tracker.schema.series import LOST_DEVICE, LOST_STEPS
 
 SCREENS = {
@@ -84,3 +88,19 @@ def test_whole_run_has_its_bottleneck_and_no_remark(store):
     recorded(store, "v1")
     found = show(store, "v1")
     assert found.bottleneck.bound is not None and found.partial.sentences == ()
+
+
+@pytest.mark.parametrize("screen", ["diff", "board", "log", "history", "findings"])
+def test_partial_run_beside_whole_ones_is_in_no_number(store, screen):
+    """Two runs of v2 take 60 ms, and one that lost its kernels 20: the mean of all three would be 41.60 ms."""
+    recorded(store, "v1")
+    recorded(store, "v2", slower=1.5, count=2)
+    recorded(store, "v2", slower=0.5, count=1, settings=incomplete(LOST_DEVICE), quality_reason=LOST)
+    update(store, tracks_of(store))
+    made = {
+        "diff": lambda: diff(store, "v1", "v2"), "board": lambda: board(store), "log": lambda: log(store),
+        "history": lambda: history(store, options=HistoryOptions(key="step")), "findings": lambda: findings(store),
+    }  # fmt: skip
+    text = reports.render(made[screen](), "text", width=200)
+    assert "60.00 ms" in text and "+50.0 %" in text and "REGRESSED" in text
+    assert "41.60 ms" not in text

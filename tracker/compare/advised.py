@@ -57,7 +57,9 @@ def advise(
         settled, runs = named(store, names, options.workload)
         if store is not None:
             check_one_track(store, runs, choose="")
-        *before, side = load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
+        *before, side = (
+            one.leave_out_partial() for one in load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
+        )
         found = _of_side(side, options)
         items = compared(found.items, _of_side(before[0], options).items) if before else found.items
         coded = tuple(_with_code(side, _chosen(items, options)))
@@ -74,7 +76,7 @@ def advise(
             missing=found.missing,
             notes=(*found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
-            partial=side.partial,
+            partial=replace(side.partial, sentences=(*side.left_out, *side.partial.sentences)),
             baseline=_described(before[0], settled[0]) if before else None,
             options=options,
         )

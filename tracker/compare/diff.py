@@ -87,9 +87,11 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         steps = (options.baseline_steps, options.candidate_steps)
         more_runs = [run_id for own in (pair.bases or {}).values() for run_id in own.runs]
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps, more_runs=more_runs)
+        every_run = left, right
+        left, right = left.leave_out_partial(), right.leave_out_partial()
         recorded, options = compare_recordings(left, right, options)
         found = recorded.operators(operators.compare(left, right, options))
-        judged = verdicts.judge(left, right, options, recorded, found, bases=pair.bases)
+        judged = verdicts.judge(*every_run, options, recorded, found, bases=pair.bases)
         own = _find_own_rows(left, right, options, judged, found)
         rows_of = left if own is None else own.side
         if own is not None:

@@ -18,7 +18,7 @@ from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
-from tracker.schema.series import RUN, key_of_run, way_of
+from tracker.schema.series import RUN, SeriesKey, key_of_run, way_of
 from tracker.store import queries, read_one_state
 from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
@@ -109,6 +109,7 @@ class _Value(Struct, frozen=True):
     expected: str
     series: JudgedNumber
     sign: tuple[str, ...] = ()
+    is_judged: bool = True
 
 
 class _Run(Struct, frozen=True):
@@ -264,7 +265,8 @@ def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, 
             promise = "" if measure.name == "memory" else promises.get((version, *line), "")
             expected = run.tags.get(EXPECTED, "") or promise
             series = JudgedNumber(version, *line, _METRICS[measure.name], way_of(key.profiler))
-            yield _Value(version, key, number, expected, series, run.recording.sign(rests))
+            is_judged = not run.recording.lacks(SeriesKey(RUN, series.metric, measure.name, "", series.part))
+            yield _Value(version, key, number, expected, series, run.recording.sign(rests), is_judged)
 
 
 def _measure(run: _Run, metric: str) -> _Measure:
@@ -309,6 +311,9 @@ def _column(
     of_version: dict[str, list[_Value]] = {}
     for value in values:
         of_version.setdefault(value.version, []).append(value)
+    for name, own in of_version.items():
+        # a number rests on the runs that its verdict rests on
+        of_version[name] = [value for value in own if value.is_judged] or own
     of_versions = {
         name: float(over_runs(np.array([[value.number for value in own]]))[0]) for name, own in of_version.items()
     }

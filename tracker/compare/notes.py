@@ -269,7 +269,7 @@ def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]
     """Return what the checks of captures (`timeline.checks`) found on each side, behind the name of the side."""
     notes: dict[str, None] = {}
     for label, side in zip(short_labels([side.side.label for side in sides]), sides, strict=True):
-        for sentence in side.partial.sentences:
+        for sentence in (*side.left_out, *side.partial.sentences):
             notes[f"{label}: {sentence}"] = None
     return tuple(notes)
 

@@ -87,9 +87,10 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         (reference,), runs = named(store, (reference,), options.workload)
         (side,) = load_all(store, (reference,), options, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            run_id, which = choose_median_run(side)
+            whole = side.leave_out_partial()
+            run_id, which = choose_median_run(whole)
             shown = show(store, f"run:{run_id}", options=options)
-            return replace(shown, notes=(which, *notes_on_waiting_runs((side,)), *shown.notes))
+            return replace(shown, notes=(which, *whole.left_out, *notes_on_waiting_runs((side,)), *shown.notes))
         _check_filters(side, options)
         return _show_run(store, side, options, reference)
 

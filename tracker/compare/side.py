@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, Flags
 from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
-from tracker.results.partial import Partial, find_partial
+from tracker.results.partial import Partial, find_partial, keep_whole
 from tracker.store import Store, queries
 
 T = TypeVar("T")
@@ -93,7 +93,8 @@ class LoadedSide(Struct, frozen=True, eq=False):
     the captures hold step markers; a capture without any is one step, 0, as long as the capture. `warnings`: what the
     readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `shared`:
     answers about all sides that are compared. `cache`: answers about this side, and what was made from them.
-    `own_runs`: which of its runs each row is of, None: of all.
+    `own_runs`: which of its runs each row is of, None: of all. `left_out`: sentences on runs that were left out of the
+    side, since they lost records that the others have.
     """
 
     side: Side
@@ -110,6 +111,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     shared: SharedAnswers = field(default_factory=SharedAnswers)
     cache: dict[Hashable, Any] = field(default_factory=dict)
     own_runs: OwnRuns | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def run_ids(self) -> tuple[int, ...]:
@@ -189,6 +191,16 @@ class LoadedSide(Struct, frozen=True, eq=False):
         parts = {name: _rows_of_runs(getattr(self, name), kept) for name in ("runs", "captures", "steps")}
         own = replace(self.side, run_ids=kept, runs=len(kept))
         return replace(self, side=own, own_runs=None, cache={}, **parts)
+
+    def leave_out_partial(self) -> LoadedSide:
+        """Return this side without runs of which steps or their parts are not judged, where others are whole: a number
+        rests on the runs that its verdict rests on.
+        """
+        whole = keep_whole(self.run_ids, self.partial)
+        if len(whole) == len(self.run_ids):
+            return self
+        sentences = [f"{sentence.removesuffix('.')}; left out of all numbers." for sentence in self.partial.sentences]
+        return replace(self.of_runs(whole), left_out=tuple(sentences))
 
     def pruned_runs(self) -> set[int]:
         """Return the runs of this side that lost their details."""

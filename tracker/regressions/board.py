@@ -20,6 +20,7 @@ from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
+from tracker.results.partial import find_partial, keep_whole
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 
@@ -123,13 +124,18 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
     numbers: dict[TrackKey, list[list[tuple[str, str, float | None]]]] = {}
     verdicts = _verdicts(store, workload)
     rows = queries.board(store, workload).records()
+    columns = ("run_id", "rank", "quality_reason", "settings")
+    partial = find_partial(queries.partial_captures(store, workload).rows(*columns))
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
     for (*track, _), of_version in groupby(rows, which):
         own = list(of_version)
         version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": None}
         key = TrackKey(*track)
-        numbers.setdefault(key, []).append([(row["name"], row["part"], row["value"]) for row in own])
-        version["runs"] = len({row["run_id"] for row in own})
+        runs = {row["run_id"] for row in own}
+        whole = set(keep_whole(runs, partial))
+        of_whole = [(row["name"], row["part"], row["value"]) for row in own if row["run_id"] in whole]
+        numbers.setdefault(key, []).append(of_whole)
+        version["runs"] = len(runs)
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
         courses.setdefault(key, []).append(version)
     for key, course in courses.items():

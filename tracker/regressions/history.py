@@ -24,11 +24,12 @@ from tracker.regressions.track import (
     geometric_mean,
     places,
     read_track,
+    recorded_runs,
     settings_note,
     waiting_runs,
 )
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
-from tracker.schema.series import RUN
+from tracker.schema.series import RUN, SeriesKey
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -71,6 +72,8 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name"
             )
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
+        for track, rows in pairs:
+            numbers = _leave_out_partial(store, track, rows, numbers)
         cells = _cells(store, ids, numbers)
         notes = [run.sentence for run in waiting_runs(store, found[0].names["workload"], options.device)]
         made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
@@ -151,6 +154,24 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     late = ", ".join(track.labels[version] for version in track.late)
     left_out = f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
     return [note for note in (own, left_out if late else "", settings_note(connection, track)) if note]
+
+
+def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numbers: Columns) -> Columns:
+    """Return the numbers without those of runs that lost records on which a series rests, where another run of the
+    version has them: a number rests on the runs that its verdict rests on.
+    """
+    with store.connect() as connection:
+        stated = recorded_runs(connection, track.runs)
+    partial = {run.run_id: own.recording for run, own in zip(track.runs, stated, strict=True)}
+    partial = {run_id: own for run_id, own in partial.items() if own.incomplete.forbids}
+    if not partial:
+        return numbers
+    keys = {row["series_id"]: SeriesKey(*(row[name] for name in SeriesKey._fields)) for row in rows}
+    places = [*numbers.rows("series_id", "version_id", "run_id")]
+    lacks = [run in partial and at in keys and partial[run].lacks(keys[at]) for at, _, run in places]
+    has_whole = {place[:2] for place, is_lost in zip(places, lacks, strict=True) if not is_lost}
+    kept = [place[:2] not in has_whole or not is_lost for place, is_lost in zip(places, lacks, strict=True)]
+    return numbers.taken(np.array(kept, dtype=bool))
 
 
 def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:

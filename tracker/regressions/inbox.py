@@ -20,7 +20,7 @@ from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note, waiting_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
-from tracker.results.partial import find_partial
+from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.schema.series import KIND, RUN_SERIES
 from tracker.store import Store, queries, read_one_state
@@ -236,7 +236,10 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     where nothing is known, and how it ends at each word of `--fail-on`.
     """
     newest = track.newest
-    numbers = [*queries.run_level(store, [run.run_id for run in newest]).rows("name", "part", "per_step")]
+    run_ids = [run.run_id for run in newest]
+    captures = queries.captures(store, run_ids).rows("run_id", "rank", "quality_reason", "settings")
+    whole = keep_whole(run_ids, find_partial(captures))
+    numbers = [*queries.run_level(store, whole).rows("name", "part", "per_step")]
     row: Row = {
         **track.names, "version": newest[0].version, "version_runs": len(newest), "runs": len(track.runs),
         "last_run_id": max(run.run_id for run in newest),

@@ -7,7 +7,7 @@ it says are lost.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -50,6 +50,14 @@ class Partial(Struct, frozen=True):
     def captures_without(self, *words: str) -> set[CaptureKey]:
         """Return the captures of which one of these is not judged."""
         return {capture for capture, own in self.forbids.items() if own & set(words)}
+
+
+def keep_whole(run_ids: Collection[int], partial: Partial) -> list[int]:
+    """Return the runs of which steps and their parts are judged; all of them where none is: a number of several runs
+    rests on those that its verdict rests on.
+    """
+    without = {run_id for run_id, _ in partial.captures_of_partial_steps}
+    return [run_id for run_id in run_ids if run_id not in without] or [*run_ids]
 
 
 def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partial:

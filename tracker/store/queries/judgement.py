@@ -31,6 +31,11 @@ def board(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "board", {"workload": workload})
 
 
+def partial_captures(store: Store, workload: str | None = None) -> Columns:
+    """Return the captures of active runs that are partial. Columns: see sql/partial_captures.sql."""
+    return answer(store, "partial_captures", {"workload": workload})
+
+
 def board_verdicts(store: Store, workload: str | None = None) -> Columns:
     """Return the verdicts of the steps of all versions. Columns: see sql/board_verdicts.sql."""
     return answer(store, "board_verdicts", {"workload": workload})
