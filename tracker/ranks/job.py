@@ -85,9 +85,10 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
         (reference,), runs = named(store, (reference,), options.workload)
         (side,) = load_all(store, (reference,), reading, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            run_id, which = choose_median_run(side)
+            whole = side.leave_out_partial()
+            run_id, which = choose_median_run(whole)
             found = _of_run(store, f"run:{run_id}", options)
-            return replace(found, notes=(which, *found.notes))
+            return replace(found, notes=(which, *whole.left_out, *found.notes))
         return _cluster(side, reference, options)
 
 
