@@ -10,6 +10,7 @@ import pytest
 
 import tracker
 from tracker.compare import diffs
+from tracker.results import ADDED, REMOVED
 from tracker.results.diff import OTHER_SHAPES
 from tracker.results.findings import CONFIRMED_STATES, ENDED_STATES
 from tracker.schema.series import RUN_SERIES_OF
@@ -60,7 +61,7 @@ def check_numbers_of_causes(diff) -> None:
 def one_sided(ops: pd.DataFrame) -> tuple[set[str], set[str]]:
     """Return the names of operators that came, and those that went, with all their shapes."""
     statuses = ops.groupby("name").status.agg(set)
-    return tuple({name for name, found in statuses.items() if found == {word}} for word in ("added", "removed"))
+    return tuple({name for name, found in statuses.items() if found == {word}} for word in (ADDED, REMOVED))
 
 
 def known(values: Sequence[float | None]) -> list[float]:

@@ -23,7 +23,8 @@ def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[F
     level.
 
     A series is compared with the runs that its verdict rests on: the newest of its own level, whatever the step's are.
-    One that was not judged, or has no run of its level, is compared with the runs of the step. `of_step` (runs,).
+    One that was not judged, or has no run of its level, is compared with the runs of the step. What costs too little for
+    a verdict comes and goes against the version before: what went versions ago is not gone now. `of_step` (runs,).
     """
     other_level = of_step & ~now.level(now.current)
     # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before that has
@@ -32,8 +33,13 @@ def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[F
     for step in now.series.steps[:1]:
         alike = now.level(now.current)[step]
     moved = of_step & _differ_from_newest(now, judged.base & alike) & ~states_change(judged)[:, None]
-    base = judged.base & ~moved
-    return np.where(base.any(axis=1, keepdims=True), base, of_step), other_level | moved
+    base, other_level = judged.base & ~moved, other_level | moved
+    base = np.where(base.any(axis=1, keepdims=True), base, of_step)
+    there = ~np.isnan(now.window.logs)
+    newest = now.looked_back & (now.versions == now.versions[now.looked_back].max(initial=-1))
+    is_on_both_sides = there[:, newest].any(axis=1) & there[:, now.new].any(axis=1)
+    comes_or_goes = newest.any() & ~is_on_both_sides & ~states_change(judged)
+    return np.where(comes_or_goes[:, None], newest, base), other_level
 
 
 def _differ_from_newest(now: VersionRuns, base: Flags) -> Flags:
