@@ -56,7 +56,7 @@ def test_whole_runs_of_a_version_are_judged_without_the_lost_one(store):
     recorded(store, "v2", slower=0.5, count=1, settings=incomplete(LOST_DEVICE), quality_reason=LOST)
     found = diff(store, "v1", "v2")
     assert found.explanation.verdict == "REGRESSED"
-    assert found.explanation.remarks[0].startswith("v2: run 6: 28 of 48 launches")
+    assert found.explanation.remarks[0].startswith("v2: run 6 is left out of all numbers: 28 of 48")
 
 
 def test_unknown_launchers_leave_the_step_judged(store):

@@ -115,6 +115,34 @@ def test_step_of_lost_work_is_its_marker_where_the_host_waits(waits_until_us, ha
     assert [row.breakdown.duration_ns for row in capture.rows.steps] == [100 * US] * 3
 
 
+def test_wait_before_the_work_proves_no_end_of_the_step():
+    """The host waits for an old event, launches, and marks 20 us for steps of which the device takes 100."""
+    made = Made()
+    for step in range(3):
+        start = 20 * US * step
+        made.step(step, start, start + 20 * US)
+        made.launch(start + 1 * US, 90 + step, end=start + 2 * US, name="cudaEventSynchronize")
+        made.launch(start + 5 * US, 2 * step + 1)
+        made.launch(start + 7 * US, 2 * step + 2)
+        made.kernel("mm", 30 * US + 100 * US * step, 120 * US + 100 * US * step, 2 * step + 1)
+        if step != 1:
+            made.kernel("add", 120 * US + 100 * US * step, 130 * US + 100 * US * step, 2 * step + 2)
+    incomplete = incomplete_of(build(made.capture()).settings)
+    assert incomplete is not None and LOST_DEVICE in incomplete.forbids and not incomplete.has_markers
+
+
+def test_step_with_impossible_times_is_not_judged_by_its_marker():
+    """A lost kernel, and one that begins 200 us before its launch: the clocks may differ."""
+    made = replays((3, 0, 3))
+    for step in range(3):
+        made.launch(100 * US * step + 16 * US, 90 + step, end=100 * US * step + 99 * US, name="hipStreamSynchronize")
+    made.launch(250 * US, 80, name="hipLaunchKernel")
+    made.kernel("early", 50 * US, 51 * US, 80)
+    incomplete = incomplete_of(build(made.capture()).settings)
+    assert incomplete is not None
+    assert {LOST_DEVICE, LOST_STEPS} <= set(incomplete.forbids) and not incomplete.has_markers
+
+
 def test_whole_capture_says_that_its_windows_are_as_long_as_markers():
     """A host that runs ahead marks 20 us for steps of which the device takes 100."""
     assert build(training().capture()).settings[MARKERS_SETTING] == AS_WINDOWS
@@ -196,6 +224,18 @@ def test_early_launch_counts_to_the_start_of_the_next_kernel(name):
     assert forbidden(capture) == ()
     assert capture.rows is not None
     assert capture.rows.overall.kernel_total_ns == (9 * 70 + 100) * US
+
+
+def test_branch_of_a_graph_within_a_longer_kernel_takes_no_time_away():
+    """The device works for 1 ms: one kernel runs that long, and ten of 10 us beside it."""
+    made = Made()
+    made.launch(0, 1, name="cudaGraphLaunch")
+    made.kernel("long", 10 * US, 1_010 * US, 1)
+    for at in range(10):
+        made.kernel("short", (20 + 20 * at) * US, (30 + 20 * at) * US, 1)
+    capture = build(made.capture())
+    assert capture.rows is not None
+    assert capture.rows.overall.compute_ns == 1_000 * US
 
 
 def decoding(work_us: int) -> Capture:

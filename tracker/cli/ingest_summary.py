@@ -178,7 +178,7 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
     if not (first and last):
         why = f"too few runs{needed and '; '}{needed}"
         if not needed and lost_records(store, track.runs_of(version)):
-            why = "the profiler lost records of its runs"
+            why = "records of its runs are lost or cannot be"
         return made("not judged", f" is not compared with {base} yet: {why}.")
     size = last / first - 1
     if verdict in ("REGRESSED", "IMPROVED"):

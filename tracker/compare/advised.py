@@ -61,7 +61,12 @@ def advise(
             one.leave_out_partial() for one in load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
         )
         found = _of_side(side, options)
-        items = compared(found.items, _of_side(before[0], options).items) if before else found.items
+        items = found.items
+        if before:
+            items = compared(found.items, _of_side(before[0], options).items)
+        if before and not all(one.partial.has_whole_steps for one in (*before, side)):
+            # what is not known of one side is neither new nor gone
+            items = ()
         coded = tuple(_with_code(side, _chosen(items, options)))
         return Advised(
             run=_described(side, settled[-1]),

@@ -10,6 +10,8 @@ import numpy as np
 from tracker.advice import stored
 from tracker.advice.versions import compared, merged
 from tracker.results.advice import GONE
+from tracker.results.partial import find_partial
+from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 
 if TYPE_CHECKING:
@@ -27,6 +29,10 @@ def of_versions(store: Store, runs: Sequence[Mapping[str, Any]]) -> Iterator[dic
     `expected_ns`: what it could win at most, `realised_ns`: what the step won, by all that the version changed.
     """
     kept = stored.of_runs(store, [int(run["run_id"]) for run in runs])
+    columns = ("run_id", "rank", "quality_reason", "settings")
+    partial = find_partial(queries.partial_captures(store).rows(*columns)).captures_of_partial_steps
+    # where records are lost, advice is gone with them, and nobody took it
+    kept = {run_id: own for run_id, own in kept.items() if run_id not in {run for run, _ in partial}}
     tracks: dict[tuple[int, int], dict[str, list[Mapping[str, Any]]]] = {}
     for run in runs:
         track = tracks.setdefault((int(run["configuration_id"]), int(run["device_id"])), {})

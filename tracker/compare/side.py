@@ -20,6 +20,7 @@ from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
 from tracker.results.partial import Partial, find_partial, keep_whole
 from tracker.store import Store, queries
+from tracker.units import format_numbers
 
 T = TypeVar("T")
 Rank = tuple[int, int]
@@ -199,8 +200,13 @@ class LoadedSide(Struct, frozen=True, eq=False):
         whole = keep_whole(self.run_ids, self.partial)
         if len(whole) == len(self.run_ids):
             return self
-        sentences = [f"{sentence.removesuffix('.')}; left out of all numbers." for sentence in self.partial.sentences]
-        return replace(self.of_runs(whole), left_out=tuple(sentences))
+        rows = self.captures.rows("run_id", "rank", "quality_reason", "settings")
+        others = find_partial(row for row in rows if row[0] not in whole)
+        numbers = format_numbers([run_id for run_id in self.run_ids if run_id not in whole])
+        is_one = len(self.run_ids) == len(whole) + 1
+        words = f"run {numbers} is" if is_one else f"runs {numbers} are"
+        left_out = f"{words} left out of all numbers"
+        return replace(self.of_runs(whole), left_out=tuple(f"{left_out}: {one}" for one in others.sentences))
 
     def pruned_runs(self) -> set[int]:
         """Return the runs of this side that lost their details."""

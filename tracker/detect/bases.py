@@ -23,8 +23,8 @@ def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[F
     level.
 
     A series is compared with the runs that its verdict rests on: the newest of its own level, whatever the step's are.
-    One that was not judged, or has no run of its level, is compared with the runs of the step. What costs too little for
-    a verdict comes and goes against the version before: what went versions ago is not gone now. `of_step` (runs,).
+    One that was not judged, or has no run of its level, is compared with the runs of the step. What costs too little
+    for a verdict comes and goes against the version before: what went versions ago is not gone now. `of_step` (runs,).
     """
     other_level = of_step & ~now.level(now.current)
     # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before that has

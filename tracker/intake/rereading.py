@@ -13,7 +13,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest
 from tracker.intake.pieces import IngestOptions
 from tracker.limits.touch import touch
-from tracker.profile import CHECK_RULES, CHECK_SETTING, RANGE_RULES, RANGE_SETTING
+from tracker.profile import CHECK_RULES, CHECK_SETTING, RANGE_RULES, RANGE_SETTING, STEP_SETTING
 from tracker.profile.branches import branch_of
 from tracker.results.recording import HOST_MARKERS
 from tracker.timeline import RULES_VERSION
@@ -105,8 +105,9 @@ def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
         has_old_steps = has_steps_of_device and recording.windows == HOST_MARKERS
         is_nsight = recording.reader == "nsys_sqlite"
         has_old_ranges = is_nsight and any(one.get(RANGE_SETTING) != RANGE_RULES for one in recordings[run_id].settings)
-        is_checked = all(one.get(CHECK_SETTING) == CHECK_RULES for one in recordings[run_id].settings)
-        has_old_checks = recording.windows != HOST_MARKERS and not is_checked
+        has_old_checks = any(
+            STEP_SETTING in one and one.get(CHECK_SETTING) != CHECK_RULES for one in recordings[run_id].settings
+        )
         is_of_other_rules = rules[run_id] != RULES_VERSION or has_old_steps or has_old_ranges or has_old_checks
         if is_of_other_rules or run_id in of_earlier_rules:
             found.append(run_id)

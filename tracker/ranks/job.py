@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
+NO_RANK: Final = "no rank holds the others back"
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 Row = dict[str, Any]
 _CAUSES: Final = {
@@ -136,6 +137,10 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     tables["steps"].sort(key=lambda row: (place[row["rank"]], row["step"]))
     is_chosen = bool(options.ranks) or options.stage is not None
     answer, verdict, remarks = _answer(tables, stages, moves, is_chosen=is_chosen)
+    if partial and answer == NO_RANK:
+        answer = (
+            f"no rank of those that are whole holds the others back; rank {format_numbers(sorted(partial))} is partial"
+        )
     record = side.runs.records()[0]
     run = {"reference": reference, "captured": len(steps), **record}
     return Cluster(
@@ -233,7 +238,7 @@ def _answer(
             return "no step is in all ranks: none can be called slow", "", ()
         few = f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} too few to call a rank slow"
         return f"{few}: record {FEWEST_STEPS} or more", "", ()
-    return "no rank holds the others back", "", ()
+    return NO_RANK, "", ()
 
 
 def _answer_of_uneven(

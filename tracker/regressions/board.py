@@ -76,7 +76,9 @@ def board(
     ]
     tables = {"lines": [line for line, _ in made], "points": points, "late": late, "waiting": waiting}
     return Board(
-        {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()}, options=options
+        {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()},
+        options=options,
+        partial=found.partial if found else (),
     )
 
 

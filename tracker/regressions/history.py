@@ -17,6 +17,7 @@ from tracker.detect.thresholds import like, words_of_limits
 from tracker.detect.track import Track, newest
 from tracker.errors import UsageError
 from tracker.regressions.causes import changes
+from tracker.regressions.inbox import words_of_partial
 from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import (
     BEGINNING,
@@ -79,6 +80,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
         left_out: set[tuple[int, str]] = set()
         for track, rows in pairs:
+            notes += words_of_partial(store, track)
             with store.connect() as connection:
                 notes += notes_of(connection, track)
                 if options.against == "pinned":

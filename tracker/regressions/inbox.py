@@ -28,7 +28,7 @@ from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
-from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
+from tracker.store.tracks import SeriesTable, TrackKey
 from tracker.units import unit_of_metric
 
 Row = dict[str, Any]
@@ -74,6 +74,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     """
     options = options or FindingsOptions()
     tracks = _tracks(store, options)
+    several = len({track.names["workload"] for track in tracks}) > 1
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row["incident_id"] for row in chosen if row["incident_id"] is not None)
@@ -96,7 +97,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
         lines.append(standing(store, track, gates) | {"slow_host": host})
-        partial += _words_of_partial(store, track.newest)
+        partial += words_of_partial(store, track, with_workload=several)
     tables = {"incidents": incidents, "findings": shown, "environment": environment, "lines": lines}
     return Findings(
         {name: Columns.of_rows(rows, FINDINGS_COLUMNS[name]) for name, rows in tables.items()},
@@ -107,11 +108,12 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     )
 
 
-def _words_of_partial(store: Store, runs: Sequence[TrackRun]) -> list[str]:
-    """Return what the checks of the captures of a version found, behind its name."""
-    captures = queries.captures(store, [run.run_id for run in runs])
+def words_of_partial(store: Store, track: TrackRuns, *, with_workload: bool = False) -> list[str]:
+    """Return what the checks of the captures of the newest version of a track found, behind its name."""
+    captures = queries.captures(store, [run.run_id for run in track.newest])
     found = find_partial(captures.rows("run_id", "rank", "quality_reason", "settings"))
-    return [f"{runs[0].version}: {sentence}" for sentence in found.sentences]
+    version = f"{track.names['workload']} {track.newest[0].version}" if with_workload else track.newest[0].version
+    return [f"{version}: {sentence}" for sentence in found.sentences]
 
 
 def _tracks(store: Store, options: FindingsOptions) -> list[TrackRuns]:

@@ -392,7 +392,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
     """
     now, leaf = result.now, data.series.leaf
     base = step_reference(data, result)[1]
-    own_numbers = _numbers_of_bases(data, result, base)
+    own_numbers, own_shifts = _of_own_bases(data, result, base)
     for first in sorted({one.first_version for one in result.found}):
         sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
         shift = shift_between(now, base, now.since(first))
@@ -405,7 +405,9 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         findings = [one for one in state.findings if one.first_version == first and one.state != "withdrawn"]
         leaves = np.flatnonzero(leaf)
         found = np.isin(leaves, [one.series for one in findings])
-        own_before = own_numbers[leaf] if first == now.version else before.copy()
+        own_before, own_shift = before.copy(), np.full(len(before), shift)
+        if first == now.version:
+            own_before, own_shift = own_numbers[leaf], own_shifts[leaf]
         for reference in {one.reference for one in findings}:
             of_reference = np.isin(leaves, [one.series for one in findings if one.reference == reference])
             runs = np.isin(data.run_ids, reference)
@@ -413,7 +415,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
                 own_before[of_reference] = geometric_mean(data.values[leaves[of_reference]], runs)
         change = after - own_before
         is_new, is_gone = found & (own_before == 0), found & (after == 0)
-        machine = (before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum()
+        machine = (own_before * np.expm1(own_shift))[~found & (own_before > 0) & (after > 0)].sum()
         yield IncidentRow(
             order[first - 1], old_step, new_step,
             operators_ns=float(change[found & ~is_new & ~is_gone].sum()),
@@ -426,8 +428,9 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         )  # fmt: skip
 
 
-def _numbers_of_bases(data: Track, result: VersionResult, step: Sequence[int]) -> F64:
-    """Return the number of each series in the runs that it is compared with; 0 where none of them has it.
+def _of_own_bases(data: Track, result: VersionResult, step: Sequence[int]) -> tuple[F64, F64]:
+    """Return the number of each series in the runs that it is compared with, 0 where none of them has it; and the
+    common-mode shift of the new runs less that of these, a log.
 
     `step`: the ids of the runs that the step is compared with.
     """
@@ -435,7 +438,9 @@ def _numbers_of_bases(data: Track, result: VersionResult, step: Sequence[int]) -
     base, _ = own_bases(now, result.judged, np.isin(now.run_ids, step))
     place = {run: column for column, run in enumerate(data.run_ids.tolist())}
     values = data.values[:, [place[run] for run in now.run_ids.tolist()]]
-    return np.nan_to_num(over_runs(np.where(base, values, np.nan)))
+    shift = now.window.shift
+    of_base = np.where(base, shift, 0.0).sum(axis=1) / np.maximum(base.sum(axis=1), 1)
+    return np.nan_to_num(over_runs(np.where(base, values, np.nan))), shift[now.new].mean() - of_base
 
 
 def judged_row(data: Track, state: TrackState, result: VersionResult, version: int, rests_on: bytes) -> JudgedRow:

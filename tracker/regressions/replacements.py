@@ -102,7 +102,7 @@ def find_replacements(
     """Return what took the place of what, of operators that came, went, or are called more or less often.
 
     `changes`: a diff gives those of all operators, findings have only those with a verdict: small operators that came
-    with others are in the group of a diff alone. They do not change which others belong together.
+    with others are in the group of a diff alone, and may join groups that have no other operator in common.
     `before`, `after`: from where a run of each side calls them.
     """
     moved = {change.name: change for change in changes if change.has_moved}

@@ -189,7 +189,7 @@ class Advised(Result, frozen=True, eq=False):
         if not self.step_ns:
             return "nothing can be judged: the time of a step is not known"
         if not self.items and not self.partial.has_whole_steps:
-            return "no advice: records of the run are lost or cannot be"
+            return "nothing is advised, since records of the run are lost or cannot be"
         if not self.items:
             return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
         gone = [item for item in self.items if item.status == GONE]

@@ -61,16 +61,18 @@ class Board(Result, frozen=True, eq=False):
     - points: the step of the last versions of each line, by its place in `lines`, with its verdict
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
+    - partial: sentences on newest versions that lost records, or have records that cannot be
     - waiting: runs that are not judged, since fewer `ranks` came than `ranks_awaited`: not yet, or no more came for as
       long as a run waits (`is_over`); step_ns: of those that came
     """
 
     word: ClassVar[str] = "board"
     printed_by: ClassVar[str] = "tracker board"
-    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options")
+    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options", "partial")
 
     tables: Mapping[str, Columns]
     options: BoardOptions = field(default_factory=BoardOptions)
+    partial: tuple[str, ...] = ()
 
     lines = Frame()
     points = Frame()

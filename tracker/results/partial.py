@@ -16,8 +16,8 @@ from tracker.results.recording import incomplete_of
 from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA
 from tracker.units import counted, format_numbers
 
-_MOST_CAPTURES: Final = 3
-"""Partial captures that are named."""
+_MOST: Final = 3
+"""Sentences on captures before the others are counted."""
 _OF_STEPS: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA})
 
 CaptureKey = tuple[int, int]
@@ -78,9 +78,11 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
         sentence += "; the step is, by the markers of the host." if incomplete.has_markers else "."
         captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
     sentences = [f"{_name_captures(own, every)}{sentence}" for sentence, own in captures_of_sentence.items()]
-    if len(sentences) > _MOST_CAPTURES:
-        more = counted(len(sentences) - _MOST_CAPTURES, "other capture")
-        sentences[_MOST_CAPTURES:] = [f"{more} are incomplete, too: tracker show --details lists them."]
+    others = [capture for own in [*captures_of_sentence.values()][_MOST:] for capture in own]
+    if others:
+        verb = "is" if len(others) == 1 else "are"
+        more = f"{counted(len(others), 'other capture')} {verb} incomplete, too: tracker show RUN of each says why."
+        sentences[_MOST:] = [more]
     return Partial(tuple(sentences), forbids)
 
 
@@ -88,9 +90,13 @@ def _name_captures(captures: list[CaptureKey], every: list[CaptureKey]) -> str:
     """Return which captures are meant, by run and rank, where there are others: `run 3, rank 1: `."""
     if len(captures) == len(every):
         return ""
-    words = []
-    if len({run_id for run_id, _ in every}) > 1:
-        words.append(f"run {format_numbers(sorted({run_id for run_id, _ in captures}))}")
-    if len({rank for _, rank in every}) > 1:
-        words.append(f"rank {format_numbers(sorted({rank for _, rank in captures}))}")
+    runs, ranks = (sorted({capture[place] for capture in captures}) for place in range(2))
+    has_runs, has_ranks = (len({capture[place] for capture in every}) > 1 for place in range(2))
+    if has_runs and has_ranks and len(runs) > 1:
+        of_runs = [
+            f"run {run_id}, rank {format_numbers([r for run, r in captures if run == run_id])}" for run_id in runs
+        ]
+        return f"{'; '.join(of_runs)}: "
+    words = [f"run {format_numbers(runs)}"] if has_runs else []
+    words += [f"rank {format_numbers(ranks)}"] if has_ranks else []
     return f"{', '.join(words)}: " if words else ""

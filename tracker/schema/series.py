@@ -52,6 +52,7 @@ LOST_HOST: Final = "times of the host"
 LOST_OWNERS: Final = "operators of kernels"
 LOST_PARTS: Final = "parts of a step"
 LOST_STEPS: Final = "steps and their parts"
+LOST_CALLS: Final = "calls of the runtime"
 NO_DEVICE_DATA: Final = "compute, communication and idle time"
 
 _ON_HOST: Final = frozenset({HOST_TIME})
@@ -94,7 +95,9 @@ OWN_TIMES: Final = (DEVICE_OWN_TIME, HOST_OWN_TIME)
 """The times by which operators are judged: see `own_time_of`."""
 KERNEL_TIME: Final = Metric("total_ns", records=frozenset({LOST_DEVICE}))
 EXPOSED_TIME: Final = Metric("exposed_ns", rests_on=_ON_HOST, records=frozenset({LOST_DEVICE}))
-API_TIME: Final = Metric("self_ns", if_missing="total_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST}))
+API_TIME: Final = Metric(
+    "self_ns", if_missing="total_ns", rests_on=_ON_HOST, records=frozenset({LOST_HOST, LOST_CALLS})
+)
 ALLOCATED: Final = Metric("bytes", records=frozenset({LOST_HOST}))
 ALLOCATED_BY_ALLOCATOR: Final = Metric("allocator_bytes", column="bytes", records=frozenset({LOST_HOST}))
 """Of runs of before memory was counted to the op that a user would name."""

@@ -80,7 +80,8 @@ def build(capture: Capture, threads: int = 1) -> Capture:
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
     if len(capture.events.markers) and len(capture.events.device):
-        settings |= {STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES}
+        settings[STEP_SETTING] = STEP_RULES
+    settings[CHECK_SETTING] = CHECK_RULES
     checked = checks.check_times(capture.events)
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)

@@ -30,7 +30,7 @@ from tracker.profile import (
     Incomplete,
     Launches,
 )
-from tracker.schema.series import LOST_DEVICE, LOST_PARTS
+from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS
 from tracker.timeline.defects import CHECKS, Defect, Lost, list_names, make_defect, words_of_steps
 from tracker.timeline.hccl_kernels import are_hccl_kernels
 from tracker.timeline.impossible import check_streams, check_waits, check_work_in_steps, waits_in_each_step
@@ -74,7 +74,8 @@ def describe(capture: Capture, defects: Sequence[Defect], *, has_markers: bool =
     ordered = sorted(defects, key=lambda defect: list(CHECKS).index(defect.check))
     forbids = dict.fromkeys(word for defect in ordered for word in defect.forbids)
     names = dict.fromkeys(name for defect in ordered for name in defect.names)
-    content = Incomplete(tuple(forbids), tuple(names), has_markers and LOST_DEVICE in forbids)
+    are_whole = LOST_DEVICE in forbids and LOST_STEPS not in forbids and LOST_HOST not in forbids
+    content = Incomplete(tuple(forbids), tuple(names), has_markers and are_whole)
     reasons = [capture.quality_reason, *(defect.sentence for defect in ordered)]
     return replace(
         capture,
@@ -234,11 +235,12 @@ def check_join(joined: Joined, checked: Checked) -> Lost:
     for part in (of_launches, of_work, _check_operators(joined), _check_tables(joined)):
         defects += part.defects
         steps |= set(part.steps)
-    if not of_launches.defects:
+    if not any(LOST_DEVICE in defect.forbids for defect in of_launches.defects):
         # where launches have no kernel it is known why nothing runs
         defects += check_waits(joined)
-    has_lost_work = any(LOST_DEVICE in defect.forbids for defect in defects)
-    has_markers = has_lost_work and waits_in_each_step(joined)
+    forbidden = {word for defect in defects for word in defect.forbids}
+    are_whole = not of_work.is_whole and not forbidden & {LOST_STEPS, LOST_HOST}
+    has_markers = LOST_DEVICE in forbidden and are_whole and waits_in_each_step(joined)
     return Lost(tuple(defects), tuple(sorted(steps)), of_work.is_whole, has_markers)
 
 

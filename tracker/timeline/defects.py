@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_OWNERS, LOST_STEPS, NO_DEVICE_DATA
+from tracker.schema.series import LOST_CALLS, LOST_DEVICE, LOST_HOST, LOST_OWNERS, LOST_STEPS, NO_DEVICE_DATA
 from tracker.units import ranges
 
 _MOST_NAMES: Final = 3
@@ -65,7 +65,7 @@ CHECKS: Final[Mapping[str, Check]] = {
         "processes of which the report states more CUDA events than the export has calls, kernels, copies and memsets",
         "Nsight exports, by their table DIAGNOSTIC_EVENT",
         "the report collected {launches} CUDA events, {lost} are in the export",
-        (LOST_DEVICE,),
+        (LOST_DEVICE, LOST_CALLS),
         "the report, exported again, or a shorter capture",
     ),
     "steps without records": Check(

@@ -8,7 +8,6 @@ import re
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracker.columns import I64, Flags
 from tracker.profile import NO_STEP, DeviceKind, Events, LaunchLevel, each_once
@@ -17,6 +16,7 @@ from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.intervals import Spans, outside_ns, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.links import launches_of
+from tracker.timeline.lost_launches import graph_launches, launching_calls
 from tracker.timeline.steps import steps_at
 from tracker.timeline.windows import first_linked_start
 from tracker.units import format_ns, time_unit
@@ -40,42 +40,44 @@ def check_streams(events: Events, order: I64) -> tuple[I64, tuple[Defect, ...]]:
     """Return the end of each device event, and what was found where kernels of one stream overlap.
 
     Kernels of one stream run one after another. Where launches ahead alone overlap, each kernel counts to the start of
-    the next one. `order`: the rows by stream, start and end.
+    the next one that outlasts it. `order`: the rows by stream, start and end.
     """
     device = events.device
     # a collective of HCCL and the kernel that runs it are one thing on one stream
     kernels = order[device.kind[order] == DeviceKind.KERNEL]
-    doubled = _share_counted_twice(device.stream, device.start_ns, device.end_ns, kernels)
-    if doubled <= _MOST_DOUBLED:
+    doubled_ns, all_ns = _time_counted_twice(events, kernels)
+    if doubled_ns <= _MOST_DOUBLED * all_ns:
         return device.end_ns, ()
+    doubled = doubled_ns / all_ns
     others = kernels[~_are_launched_ahead(events)[kernels]]
-    of_others = _share_counted_twice(device.stream, device.start_ns, device.end_ns, others)
-    if of_others > _MOST_DOUBLED:
-        return device.end_ns, (make_defect("time counted twice", share=_percent(of_others)),)
+    doubled_ns, _ = _time_counted_twice(events, others)
+    if doubled_ns > _MOST_DOUBLED * all_ns:
+        return device.end_ns, (make_defect("time counted twice", share=_percent(doubled_ns / all_ns)),)
     ends_ns = device.end_ns.copy()
     before, after = kernels[:-1], kernels[1:]
-    same_stream = device.stream[before] == device.stream[after]
-    ends_ns[before[same_stream]] = np.minimum(device.end_ns[before], device.start_ns[after])[same_stream]
+    # one within another is a branch of a graph: to cut the outer one would take time away in which the device works
+    is_cut = (device.stream[before] == device.stream[after]) & (device.end_ns[before] <= device.end_ns[after])
+    ends_ns[before[is_cut]] = np.minimum(device.end_ns[before], device.start_ns[after])[is_cut]
     return ends_ns, (make_defect("early launches", share=_percent(doubled)),)
 
 
-def _share_counted_twice(stream: NDArray[np.int64], start_ns: I64, end_ns: I64, rows: I64) -> float:
-    """Return by how much the times of these events, by stream and start, add up to more than the time in which their
-    streams are busy, as a share of the sum.
+def _time_counted_twice(events: Events, rows: I64) -> tuple[int, int]:
+    """Return by how much the times of these device events, by stream and start, add up to more than the time in which
+    their streams are busy, and what they add up to, in ns.
     """
-    if len(rows) < 2:
-        return 0.0
-    all_ns = int((end_ns[rows] - start_ns[rows]).sum())
-    is_next = stream[rows[1:]] == stream[rows[:-1]]
+    device = events.device
+    start_ns, end_ns = device.start_ns[rows], device.end_ns[rows]
+    all_ns = int((end_ns - start_ns).sum())
+    stream = device.stream[rows]
     # the usual capture needs no more than this look
-    overlap_ns = (end_ns[rows[:-1]] - start_ns[rows[1:]])[is_next]
-    if not all_ns or not (overlap_ns > 0).any():
-        return 0.0
+    overlaps = (stream[1:] == stream[:-1]) & (end_ns[:-1] > start_ns[1:])
+    if not overlaps.any():
+        return 0, all_ns
     busy_ns = 0
-    for one in each_once(stream[rows]).tolist():
-        own = rows[stream[rows] == one]
+    for one in each_once(stream).tolist():
+        own = stream == one
         busy_ns += union(start_ns[own], end_ns[own]).total_ns
-    return (all_ns - busy_ns) / all_ns
+    return all_ns - busy_ns, all_ns
 
 
 def _are_launched_ahead(events: Events) -> Flags:
@@ -121,12 +123,25 @@ def check_waits(joined: Joined) -> list[Defect]:
 
 
 def waits_in_each_step(joined: Joined) -> bool:
-    """Return whether the host waits for the device within each marker of a step, so that the step is as long as it."""
-    events = joined.events
+    """Return whether the host waits for the device behind the last launch of each step, within its marker, so that the
+    step is as long as it.
+    """
+    events, launches = joined.events, joined.events.launches
     if not len(events.markers) or not joined.windows.are_of_device:
         return False
-    start_ns, _ = _spans_of_waits(events)
-    return set(joined.steps) <= set(steps_at(events.markers, start_ns).tolist())
+    waits_ns, _ = _spans_of_waits(events)
+    calls_ns = launches.start_ns[launching_calls(joined) | graph_launches(events)]
+    last_wait_ns, last_call_ns = (_last_of_steps(events, times_ns) for times_ns in (waits_ns, calls_ns))
+    return all(last_wait_ns.get(step, -1) > last_call_ns.get(step, -1) for step in joined.steps)
+
+
+def _last_of_steps(events: Events, times_ns: I64) -> dict[int, int]:
+    """Return step -> the last of these times within its markers."""
+    last_ns: dict[int, int] = {}
+    ordered = np.sort(times_ns)
+    for step, time_ns in zip(steps_at(events.markers, ordered).tolist(), ordered.tolist(), strict=True):
+        last_ns[step] = time_ns
+    return last_ns
 
 
 def _spans_of_waits(events: Events) -> tuple[I64, I64]:

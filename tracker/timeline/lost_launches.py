@@ -37,7 +37,7 @@ def check_launches(joined: Joined, timeless: I64) -> Lost:
         return Lost((), ())
     starts_kernel = launching_calls(joined)
     of_kernels = _check_calls(joined, starts_kernel, timeless, "lost kernels") if starts_kernel.any() else Lost((), ())
-    starts_graph = _find_calls(events, _LAUNCHES_GRAPH)
+    starts_graph = graph_launches(events)
     has_kernels = np.isin(np.flatnonzero(starts_graph), joined.launch[joined.launch >= 0])
     # a profiler that names the kernels of no graph launch has lost none of them
     if not has_kernels.any() or (joined.is_kernel & (joined.launch < 0)).any():
@@ -122,6 +122,11 @@ def launching_calls(joined: Joined) -> Flags:
     for code in each_once(launches.name[launching]).tolist():
         launches_none[code] = bool(_LAUNCHES_NONE.search(texts[code]))
     return launching & ~launches_none[launches.name]
+
+
+def graph_launches(events: Events) -> Flags:
+    """Return which calls of the runtime and the driver launch a graph."""
+    return _find_calls(events, _LAUNCHES_GRAPH)
 
 
 def _find_calls(events: Events, pattern: re.Pattern[str]) -> Flags:

@@ -34,6 +34,12 @@ def document(board: Board, look: Look) -> Document:
         tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
         remarks=(
             *_late_words(records(board.tables["late"])),
+            *board.partial[:_LATE],
+            *(
+                [f"{counted(len(board.partial) - _LATE, 'more sentence')} on lost records: tracker findings."]
+                if len(board.partial) > _LATE
+                else []
+            ),
             *_waiting_words(records(board.tables["waiting"])),
         ),
         blocks=(_lines(board, lines, look),) if lines else (),

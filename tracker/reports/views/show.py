@@ -4,6 +4,7 @@ section as details, over its whole capture, the largest rows first.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -47,7 +48,7 @@ from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.results.columns import MATCHED_COLUMNS
-from tracker.results.recording import has_no_device_data
+from tracker.results.recording import has_no_device_data, incomplete_of
 from tracker.results.run_summary import (
     GRAIN,
     PARTS_OF_STEP,
@@ -182,7 +183,8 @@ def _remarks(shown: Shown) -> list[str]:
     remarks = [*shown.partial.sentences, *([f"tags: {tags}"] if tags else [])]
     ranks_of_reason: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
-        if row.get("quality", "ok") != "ok" and not shown.partial.sentences:
+        # what a check found stands above
+        if row.get("quality", "ok") != "ok" and incomplete_of(json.loads(row.get("settings") or "{}")) is None:
             reason = f"{row['quality']}: {row.get('quality_reason')}"
             ranks_of_reason.setdefault(reason, []).append(row.get("rank") or 0)
     for reason, ranks in ranks_of_reason.items():
