@@ -86,8 +86,9 @@ def explain(
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
-    if len({lacks_device_data(side) for side in sides}) > 1:
-        # times of operators on a device and on the host explain nothing of each other
+    has_whole_device = all(side.partial.has_whole_device for side in sides)
+    if len({lacks_device_data(side) for side in sides}) > 1 or not has_whole_device:
+        # times on a device and on the host explain nothing of each other, nor do times of which some are lost
         operators = replace(operators, everything=operators.everything.head(0), names=operators.names.head(0))
     ops = operators.everything
 
@@ -99,7 +100,6 @@ def explain(
     rollup = _list_causes_by_name(sides, operators, delta, judged)
     findings = _list_findings(operators, delta, judged)
     renames = find_renames(baseline, candidate, operators.names, operators.everything)
-    has_whole_device = all(side.partial.has_whole_device for side in sides)
     # how long a device worked is not known where records were lost, and neither is what explains a change
     parts = _list_parts(sides, before, after, metric) if has_whole_device else ()
     contributions: tuple[Contribution, ...] = ()

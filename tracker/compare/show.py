@@ -69,6 +69,12 @@ _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, q
 """Questions whose rows are series, or parts of one."""
 _OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
 _MOST_ADVICE = 3
+_OF_DEVICE: Final = (
+    "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns",
+    "idle_ns", "idle_share", "host_idle_ns", "data_loading_idle_ns", "rest_ns",
+)  # fmt: skip
+"""Numbers of a step that rest on all work of the device."""
+_WHY_IDLE: Final = ("idle", "idle_causes", "queues")
 _TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
 
 
@@ -107,7 +113,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
     }
     return Shown(
         run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
-        tables=tables | _whole_tables(side, captures) | _summaries(tables, side) | of_advice,
+        tables=_leave_out_lost(side, tables | _whole_tables(side, captures) | _summaries(tables, side) | of_advice),
         advice=most,
         options=options,
         is_pruned=bool(side.pruned_runs()),
@@ -116,6 +122,13 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
     )
+
+
+def _leave_out_lost(side: LoadedSide, tables: Tables) -> Tables:
+    """Return the tables without why the device idles, where records are lost on which that rests."""
+    if side.partial.has_whole_steps:
+        return tables
+    return {name: rows.head(0) if name in _WHY_IDLE else rows for name, rows in tables.items()}
 
 
 def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
@@ -420,6 +433,9 @@ def _times(side: LoadedSide, captures: Columns) -> dict[str, Any]:
     times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
     times["measured_by"] = side.measured_by
     times["per_step"] = dict(numbers)
+    if not side.partial.has_whole_device:
+        # how long the device worked and idled is not known
+        times["per_step"] = {name: ns for name, ns in numbers.items() if name not in _OF_DEVICE}
     if len(names := names_of_throughput(side)) == 1:
         times["throughput"] = names.pop()
     if side.chosen_steps is not None:

@@ -275,15 +275,12 @@ def _step(shown: Shown) -> Table:
     step_ns = shown.run.get("step_ns") if shown.run["measured_by"] == "step_ns" else None
     whole_ns = whole_step_ns(shown)
     parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
-    if not shown.partial.has_whole_device:
-        # how long the device worked and idled is not known
-        parts = {}
     unit = time_unit(*parts.values())
     rows: list[Row] = []
     for name, value in parts.items():
         part = value / whole_ns if whole_ns else None
         rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
-        if name == "idle_ns" and shown.partial.has_whole_steps:
+        if name == "idle_ns":
             rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
         if numbers.get(name):
