@@ -67,7 +67,8 @@ def test_kernels_that_the_report_counted_and_lost_win_nothing(store, tmp_path):
     ]
     found = diff_of(store, whole, lost)
     assert found.explanation.remarks[0] == (
-        "v2: the report collected 36 CUDA events, 24 are in the export; not judged: work of the device."
+        "v2: the report collected 36 CUDA events, 24 are in the export; not judged: work of the device, calls of the "
+        "runtime."
     )
     assert set(found.tables["overall"].listed("verdict")) == {None}
     assert gate_of_diff(found).code == 4

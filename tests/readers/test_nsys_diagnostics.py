@@ -9,7 +9,7 @@ from tests.readers.nsys_captures import read
 from tests.readers.nsys_databases import call, kernel, one_step, pid, span
 from tracker.profile import INCOMPLETE_SETTING
 from tracker.results.recording import incomplete_of
-from tracker.schema.series import LOST_DEVICE
+from tracker.schema.series import LOST_CALLS, LOST_DEVICE
 from tracker.timeline import build
 
 NOT_ALL = "Not all CUDA events might have been collected."
@@ -45,7 +45,7 @@ def found_of(tmp_path, tables):
 def test_more_events_than_rows_make_the_capture_partial(tmp_path):
     capture, said = found_of(tmp_path, report(collected(12), warned()))
     assert capture.quality_reason == "the report collected 12 CUDA events, 8 are in the export"
-    assert incomplete_of(capture.settings).forbids == (LOST_DEVICE,)
+    assert incomplete_of(capture.settings).forbids == (LOST_DEVICE, LOST_CALLS)
     assert said == [], "the sentence of the check says more"
 
 
@@ -154,7 +154,7 @@ def test_launches_behind_the_last_kernel_lie_behind_the_end(tmp_path):
 def test_launches_behind_the_end_of_a_count_above_the_rows_are_lost(tmp_path):
     capture, _ = found_of(tmp_path, window(20, range(1, 13), collected(40)))
     assert "the report collected 40 CUDA events, 32 are in the export" in capture.quality_reason
-    assert incomplete_of(capture.settings).forbids == (LOST_DEVICE,)
+    assert incomplete_of(capture.settings).forbids == (LOST_DEVICE, LOST_CALLS)
 
 
 def test_launch_in_the_middle_without_a_kernel_is_lost(tmp_path):
