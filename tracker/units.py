@@ -175,13 +175,13 @@ def some_of(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:
 
 
 def level_words(versions: Sequence[str]) -> str:
-    """A level, by the versions of its runs in their order.
+    """A level, by the versions of its runs, of which those in between may have another one.
 
     >>> level_words(["v06", "v07", "v09"]), level_words(["v09"]), level_words([])
-    ('the level of v06 to v09', 'v09', '')
+    ('the level of v06, v07, v09', 'v09', '')
     """
     labels = list(dict.fromkeys(versions))
-    return f"the level of {labels[0]} to {labels[-1]}" if len(labels) > 1 else "".join(labels)
+    return f"the level of {some_of(labels)}" if len(labels) > 1 else "".join(labels)
 
 
 def steps_words(steps: Sequence[int] | None) -> str:
