@@ -12,7 +12,7 @@ from tests.readers.traces import HOST, flow, kernel, launch, memory, op, step, w
 from tracker import readers
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import Found, ReadOptions
-from tracker.timeline import rows_of
+from tracker.timeline import build, rows_of
 
 pytestmark = pytest.mark.usefixtures("decoder")
 
@@ -309,6 +309,15 @@ def test_device_event_without_correlation_is_linked_by_its_flow_arrow(tmp_path):
     assert [LaunchLevel(level).name for level in found.launches.level] == ["RUNTIME", "FLOW"]
     assert found.launches.start_ns.tolist() == [2000, 4000]
     assert found.device.correlation.tolist() == [5, found.launches.correlation[1], -1]
+
+
+def test_correlation_of_all_ones_names_no_launch(tmp_path):
+    """4294967295 is -1 in 32 bits: the kernels are of nobody, and no launch lost any."""
+    none = 4_294_967_295
+    path = write(tmp_path, [launch(5, 0), kernel("k", 2, 3, none), kernel("k", 6, 3, none)])
+    capture = only(path)
+    assert capture.events.device.correlation.tolist() == [-1, -1]
+    assert build(capture).quality == "ok"
 
 
 def test_chosen_flow_category_goes_before_correlation_and_a_wrong_one_is_told(tmp_path):

@@ -46,6 +46,8 @@ from tracker.table import split_rows_by_value
 from tracker.units import counted
 
 Table = dict[str, Array]
+_NONE_IN_32_BITS: Final = (1 << 32) - 1
+"""A correlation of none, as some profilers write -1."""
 _HOST: Final = ("ops", "frames", "launches", "memory")
 """The tables of host events."""
 
@@ -109,6 +111,9 @@ class _Assembly:
         self.frames = dict(collector.frames.done())
         self.launches = dict(collector.launches.done())
         self.device = dict(collector.device.done())
+        for table in (self.launches, self.device):
+            numbers = table["correlation"]
+            table["correlation"] = np.where(numbers == _NONE_IN_32_BITS, -1, numbers)
         self.memory = dict(collector.memory.done())
         self.markers = dict(collector.markers.done())
         self.cut: tuple[int, ...] = ()
