@@ -146,6 +146,7 @@ def explain(
         ranged_runs=(len(run_numbers(baseline).get(metric, ())), len(run_numbers(candidate).get(metric, ()))),
         findings=findings,
         rest_title=_title_of_rest(sides, has_earlier=own is not None),
+        has_own_levels=own is not None and own.side.own_runs is not None,
     )
 
 
@@ -282,7 +283,7 @@ def _list_parts(
         return _list_parts_of_log(before, after, metric)
     earlier = before.get("earlier_ns")
     if earlier:
-        parts.append(Part("earlier_ns", "Parts of other runs", earlier, 0.0, -earlier))
+        parts.append(Part("earlier_ns", "Parts of other runs", None, None, -earlier))
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
         has_main_parts = all(name in times for name in ("compute_ns", "idle_ns") for times in (before, after))

@@ -196,7 +196,8 @@ class Explanation(Result, frozen=True):
 
     `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
     `explained_ns`: sum of the deltas of ALL ops, whatever the filters, not of `causes` alone; `rest_ns` = delta_ns -
-    explained_ns, `rest_title`: what that is, in words. `gross_loss_ns` / `gross_gain_ns`: sums of the positive /
+    explained_ns, `rest_title`: what that is, in words. `has_own_levels`: rows of the baseline are of the newest runs of
+    their own level, which are not all runs of the step. `gross_loss_ns` / `gross_gain_ns`: sums of the positive /
     negative op deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at
     most 20. `other_causes_ns`: the deltas of the ops that `causes` leaves out. `baseline_range_ns`,
     `candidate_range_ns`: smallest and largest total of the runs of a side, `ranged_runs`: of how many. `findings`: of
@@ -225,6 +226,7 @@ class Explanation(Result, frozen=True):
     candidate_range_ns: tuple[float, float] | None = None
     findings: tuple[Cause, ...] = ()
     rest_title: str = "rest"
+    has_own_levels: bool = False
     ranged_runs: tuple[int, int] | None = None
     contributions: tuple[Contribution, ...] = ()
     verdict: str | None = None

@@ -53,6 +53,7 @@ be -18 % or 119 % of it.
 """
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
+_OWN_LEVEL: Final = "own level"
 _BESIDE: Final = ("mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
@@ -208,7 +209,9 @@ def _step(diff: Diff) -> Table:
             "metric": name, "label": label, "verdict": row["verdict"], "bar": None,
             "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
-    labels = heads([diff.baseline.label, diff.candidate.label])
+    # a number of other runs must not stand under the names of those of the step
+    before = _OWN_LEVEL if found.has_own_levels else diff.baseline.label
+    labels = heads([before, diff.candidate.label])
     columns = [
         col("step" if is_step else "E2E", "label"),
         group([*labels, Column("change"), Column("change %", drop=1, short="%")], lambda row: list(row["numbers"])),
