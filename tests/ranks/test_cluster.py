@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from tests.compare.test_incomplete import incomplete
 from tests.factories import EPOCH_NS, record, save
 from tests.ranks.made import MS, job, rank
+from tracker import reports
 from tracker.compare import diff, gate_of_diff
 from tracker.errors import UsageError
 from tracker.profile import Device
@@ -15,6 +17,7 @@ from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import ClusterOptions
+from tracker.schema.series import LOST_DEVICE
 from tracker.store import pruning, queries, save_run
 
 EVEN = {0: [10] * 5, 1: [10.5, 10, 10, 10, 10.5], 2: [10, 10.5, 10, 10.5, 10], 3: [10, 10, 10.5, 10, 10]}
@@ -282,3 +285,16 @@ def test_a_run_without_details_is_judged_by_its_totals(store):
     found = cluster(store, reference)
     assert (row(found, "ranks", rank=3)["verdict"], len(found.tables["operators"])) == ("SLOW", 0)
     assert any("only totals are left of run:1 (tracker prune)" in note for note in found.notes)
+
+
+def test_a_rank_that_lost_records_is_marked_and_compared_with_none(store):
+    """Rank 2 lost its kernels and seems to take 5 ms instead of 10: nothing is known of it, and nobody is slow by it."""
+    lost = {"settings": incomplete(LOST_DEVICE), "quality_reason": "24 of 54 launches have no kernel"}
+    found = cluster(store, job(store, {**EVEN, 2: [5] * 5}, of={2: lost}))
+    assert found.remarks[0] == "rank 2: 24 of 54 launches have no kernel; not judged: work of the device."
+    assert found.headline == "no rank of those that are whole holds the others back; rank 2 is partial"
+    two = row(found, "ranks", rank=2)
+    assert two["partial"] == 1
+    assert [two[name] for name in ("own_ns", "own_ratio", "compute_ns", "idle_ns", "verdict")] == [None] * 5
+    assert row(found, "ranks", rank=0)["own_ratio"] == pytest.approx(1.0, abs=0.05)
+    assert "partial: not judged" in reports.render(found, "text", width=200)
