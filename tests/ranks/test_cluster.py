@@ -288,7 +288,7 @@ def test_a_run_without_details_is_judged_by_its_totals(store):
 
 
 def test_a_rank_that_lost_records_is_marked_and_compared_with_none(store):
-    """Rank 2 lost its kernels and seems to take 5 ms instead of 10: nothing is known of it, and nobody is slow by it."""
+    """Rank 2 lost its kernels and seems to take 5 ms instead of 10: it is not known, and nobody is slow by it."""
     lost = {"settings": incomplete(LOST_DEVICE), "quality_reason": "24 of 54 launches have no kernel"}
     found = cluster(store, job(store, {**EVEN, 2: [5] * 5}, of={2: lost}))
     assert found.remarks[0] == "rank 2: 24 of 54 launches have no kernel; not judged: work of the device."
