@@ -18,7 +18,7 @@ from tracker.regressions.history import history
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import HistoryOptions
-from tracker.schema.series import LOST_DEVICE, LOST_STEPS
+from tracker.schema.series import LOST_DEVICE, LOST_PARTS, LOST_STEPS
 
 SCREENS = {
     "show": lambda store: show(store, "v2"),
@@ -88,6 +88,17 @@ def test_whole_run_has_its_bottleneck_and_no_remark(store):
     recorded(store, "v1")
     found = show(store, "v1")
     assert found.bottleneck.bound is not None and found.partial.sentences == ()
+
+
+def test_run_of_which_parts_alone_are_not_judged_stays_in_the_step(store):
+    """Its step is judged with those of the others: all three take 60 ms or 63."""
+    recorded(store, "v1")
+    recorded(store, "v2", slower=1.5, count=2)
+    recorded(store, "v2", slower=1.575, count=1, settings=incomplete(LOST_PARTS), quality_reason="3 events were cut")
+    update(store, tracks_of(store))
+    found = diff(store, "v1", "v2")
+    assert found.candidate.runs == 3
+    assert found.explanation.candidate_ns == pytest.approx((60e6 * 60e6 * 63e6) ** (1 / 3))
 
 
 @pytest.mark.parametrize("screen", ["diff", "board", "log", "history", "findings"])

@@ -347,6 +347,9 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
         rise = format_diff(result.peak).lstrip("+")
         return (f"Peak memory rose by {rise}{against}: that fails a gate (--fail-on).",)
     if result.cause == "net of the operators":
+        if verdict is None:
+            # of what it is a share where no step is judged is another question
+            return ("The operators that changed fail a gate (--fail-on).",)
         net = format_diff(result.net).lstrip("+")
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
     if result.cause == "machine":

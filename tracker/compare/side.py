@@ -194,8 +194,8 @@ class LoadedSide(Struct, frozen=True, eq=False):
         return replace(self, side=own, own_runs=None, cache={}, **parts)
 
     def leave_out_partial(self) -> LoadedSide:
-        """Return this side without runs of which steps or their parts are not judged, where others are whole: a number
-        rests on the runs that its verdict rests on.
+        """Return this side without runs of which steps are not judged, where others are whole: a number rests on the
+        runs that its verdict rests on.
         """
         whole = keep_whole(self.run_ids, self.partial)
         if len(whole) == len(self.run_ids):

@@ -53,10 +53,10 @@ class Partial(Struct, frozen=True):
 
 
 def keep_whole(run_ids: Collection[int], partial: Partial) -> list[int]:
-    """Return the runs of which steps and their parts are judged; all of them where none is: a number of several runs
-    rests on those that its verdict rests on.
+    """Return the runs of which steps are judged; all of them where none is: a number of several runs rests on those
+    that its verdict rests on. A run of which parts of a step alone are not judged has a step that is.
     """
-    without = {run_id for run_id, _ in partial.captures_of_partial_steps}
+    without = {run_id for run_id, _ in partial.captures_without(LOST_DEVICE, LOST_HOST, LOST_STEPS)}
     return [run_id for run_id in run_ids if run_id not in without] or [*run_ids]
 
 

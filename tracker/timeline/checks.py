@@ -74,8 +74,7 @@ def describe(capture: Capture, defects: Sequence[Defect], *, has_markers: bool =
     ordered = sorted(defects, key=lambda defect: list(CHECKS).index(defect.check))
     forbids = dict.fromkeys(word for defect in ordered for word in defect.forbids)
     names = dict.fromkeys(name for defect in ordered for name in defect.names)
-    are_whole = LOST_DEVICE in forbids and LOST_STEPS not in forbids and LOST_HOST not in forbids
-    content = Incomplete(tuple(forbids), tuple(names), has_markers and are_whole)
+    content = Incomplete(tuple(forbids), tuple(names), has_markers)
     reasons = [capture.quality_reason, *(defect.sentence for defect in ordered)]
     return replace(
         capture,
@@ -238,7 +237,7 @@ def check_join(joined: Joined, checked: Checked) -> Lost:
     if not any(LOST_DEVICE in defect.forbids for defect in of_launches.defects):
         # where launches have no kernel it is known why nothing runs
         defects += check_waits(joined)
-    forbidden = {word for defect in defects for word in defect.forbids}
+    forbidden = {word for defect in (*checked.defects, *defects) for word in defect.forbids}
     are_whole = not of_work.is_whole and not forbidden & {LOST_STEPS, LOST_HOST}
     has_markers = LOST_DEVICE in forbidden and are_whole and waits_in_each_step(joined)
     return Lost(tuple(defects), tuple(sorted(steps)), of_work.is_whole, has_markers)
