@@ -298,7 +298,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def _over_budget() -> list[str]:
     """Folders that cost twice what they may: machines differ, and vary."""
-    return [name for name, seconds in cpu_seconds.items() if seconds > 2 * CPU_SECONDS.get(name, 2)]
+    return [name for name, seconds in cpu_seconds.items() if seconds > 2 * CPU_SECONDS.get(name, 3)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -311,6 +311,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("CPU seconds of each folder, and its budget")
     for name, seconds in [*cpu_seconds.most_common(), ("all", sum(cpu_seconds.values()))]:
-        budget = CPU_SECONDS.get(name, 2) if name != "all" else sum(CPU_SECONDS.values())
+        budget = CPU_SECONDS.get(name, 3) if name != "all" else sum(CPU_SECONDS.values())
         mark = "  too much: make it cheaper, or mark a part of it slow" if name in _over_budget() else ""
         terminalreporter.write_line(f"{seconds:7.1f} {budget:5}  {name}{mark}")
