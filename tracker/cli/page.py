@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import zlib
+from importlib import import_module
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -143,6 +144,8 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     if is_file:
         note(f"It needs a tunnel, on your machine: ssh -L 8642:{place} {socket.gethostname()}")
     note("Ctrl-C ends it")
+    # a statement that one thread makes while another one imports this fails: it is half registered
+    import_module("sqlalchemy.orm")
     threading.Thread(target=app.warm_up, daemon=True).start()
     left = [place] if is_file else []
     # uvicorn ends by the signal that it got: without this, a SIGTERM would leave the files
