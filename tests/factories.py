@@ -17,6 +17,8 @@ from msgspec.structs import replace
 from tracker.profile import (
     CHECK_RULES,
     CHECK_SETTING,
+    IDLE_RULES,
+    IDLE_SETTING,
     MISSING,
     OWNER_RULES,
     OWNER_SETTING,
@@ -99,7 +101,7 @@ def rows(
     columns])]])
     `memory`: (op, bytes[, columns; `allocator`]); `peak`: (op, bytes held at the peak[, columns of `memory_peak` and
     `op_key`]), `blocks`: (op, bytes[, columns of `memory_block` and `op_key`]), both once for all steps
-    `api`: (name, total_ns[, columns]); `idle`: (cause, place, ns) in one gap
+    `api`: (name, total_ns[, columns]); `idle`: (cause, place, ns[, columns]) in one gap
     `curve`: (component, time_ns, allocated_bytes)
     `counters`: (source, name, attribute, value or columns of `counter`)
     The part in brackets is a dict and may be left out.
@@ -135,8 +137,9 @@ def rows(
                 number if isinstance(number, dict) else {"calls": 1, **dict.fromkeys(("mean", "min", "max"), number)}
             )
             parts["counter"].append({"step": step, "source": source, "name": name, "attribute": attribute, **spread})
-        for cause, place, ns in idle:
-            parts["idle"].append({"step": step, "cause": cause, "place": place, "ns": ns, "gaps": 1})
+        for cause, place, ns, *more in idle:
+            row = {"step": step, "cause": cause, "place": place, "ns": ns, "gaps": 1, "behind_wait_ns": 0}
+            parts["idle"].append({**row, **dict(*more)})
         for name, total_ns, more in map(_entry, api):
             parts["api"].append(
                 {"step": step, "level": "runtime", "name": name, "calls": 1, "total_ns": total_ns, "self_ns": total_ns}
@@ -166,8 +169,9 @@ def rows(
 def _rules_of(of_rows: Mapping[str, Any]) -> dict[str, str]:
     """The rules by which tracker reads such a capture today: one with several steps has markers."""
     rules = {OWNER_SETTING: OWNER_RULES} if of_rows.get("memory") else {}
+    rules |= {IDLE_SETTING: IDLE_RULES} if of_rows.get("idle") else {}
     if of_rows.get("steps", 1) != 1:
-        rules |= {STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES}
+        rules |= {STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES, IDLE_SETTING: IDLE_RULES}
     return rules
 
 

@@ -94,7 +94,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         (
             "databse = 'x'",
             r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, versions, "
-            "limits, watch, prune, alerts, page",
+            "limits, readers, watch, prune, alerts, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -347,7 +347,8 @@ def test_a_layout_reads_names(layout, path, said):
 
 def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
     tables = {
-        "": entries.Entries, "[versions]": entries.Versions, "[limits]": entries.Limits, "[watch]": entries.Watch,
+        "": entries.Entries, "[versions]": entries.Versions, "[limits]": entries.Limits,
+        "[readers]": entries.Readers, "[watch]": entries.Watch,
         "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
         "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,

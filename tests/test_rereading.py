@@ -14,7 +14,7 @@ from tests.readers.ascend_texts import Written, write
 from tests.readers.nsys_databases import span
 from tracker import intake
 from tracker.errors import UsageError
-from tracker.profile import STEP_RULES, STEP_SETTING
+from tracker.profile import CHECK_RULES, CHECK_SETTING, STEP_RULES, STEP_SETTING
 from tracker.store import Store, health, queries, recordings
 
 
@@ -121,6 +121,16 @@ def test_run_of_before_a_check_is_read_again(store: Store, tmp_path: Path):
     assert intake.ingest_again(store).up_to_date == 1
     with store.begin() as connection:
         connection.execute(text(f"UPDATE capture SET settings = '{json.dumps({STEP_SETTING: STEP_RULES})}'"))
+        recordings.refresh_recordings(connection, [1])
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+    assert intake.ingest_again(store).up_to_date == 1
+
+
+def test_run_of_earlier_rules_on_idle_time_is_read_again(store: Store, tmp_path: Path):
+    intake.ingest(store, [trace(tmp_path / "gpu.pt.trace.json.gz", 100)], version="v1", workload="w")
+    older = json.dumps({STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES})
+    with store.begin() as connection:
+        connection.execute(text(f"UPDATE capture SET settings = '{older}'"))
         recordings.refresh_recordings(connection, [1])
     assert [one.run_id for one in intake.ingest_again(store).results] == [1]
     assert intake.ingest_again(store).up_to_date == 1

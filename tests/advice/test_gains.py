@@ -82,15 +82,15 @@ def test_a_device_that_is_not_in_the_table_is_measured_by_its_own_best(memory_st
     assert any("not in the table of devices" in sentence for sentence in found.missing)
 
 
-IDLE = [("host: operator", "aten::mm", 30 * MS), ("host: no operator", "train.py(44): log", 10 * MS)]
+IDLE = [("compile", "aclopCompileAndExecute", 30 * MS), ("host: no operator", "log (train.py:44)", 10 * MS)]
 
 
 def test_idle_time_that_two_rules_explain_is_of_the_first(memory_store):
-    """Compiling takes 24 ms on the host; the device idles 30 ms in operators: what is left of them is 6 ms."""
+    """The calls that compile take 24 ms on the host; the device idles 30 ms for want of code: 6 ms are left of it."""
     calls = [("aclopCompileAndExecute", 24 * MS, {"calls": 20, "level": "acl"})]
     found = advise(memory_store, device=NPU, times={"compute": 60, "idle": 40}, api=calls, idle=IDLE,
                    kernels=[kernel("aten::add", 60)])  # fmt: skip
-    assert [(item.rule, item.gain_ns) for item in found.items] == [("H6", 24 * MS), ("H3", 10 * MS), ("H1", 6 * MS)]
+    assert [(item.rule, item.gain_ns) for item in found.items] == [("H6", 24 * MS), ("H3", 10 * MS), ("H5", 6 * MS)]
     assert [number.words for number in found.items[-1].numbers][-1] == "already claimed by H6 24.00 ms"
     assert found.together_ns == 40 * MS
 

@@ -105,7 +105,23 @@ def test_a_timer_beside_the_trace_measures_by_its_own_step(memory_store):
     assert "of the step by the timer 43.97 ms" in [number.words for number in only(found, "I1").numbers]
 
 
-def test_waiting_for_the_device_wins_what_it_idles_until_the_next_operator(memory_store):
+def test_what_follows_a_wait_is_said_to_stand_behind_it(memory_store):
+    """Of 10 ms without an operator 6 are in gaps that began in item; of several waits none is named."""
+    behind = ("host: no operator", "preprocess (video.py:129)", 10 * MS, {"behind_wait_ns": 6 * MS})
+    made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)]}
+    found = advise(memory_store, **made, idle=[behind, ("synchronisation", "aten::item", MS)])
+    assert [number.words for number in only(found, "H3").numbers] == [
+        "idle 10.00 ms", "in preprocess (video.py:129) 10.00 ms",
+        "behind aten::item, which let the queue run dry: 6.00 ms",
+    ]  # fmt: skip
+    other = ("synchronisation", "cudaDeviceSynchronize", MS)
+    found = advise(memory_store, **made, idle=[behind, ("synchronisation", "aten::item", MS), other])
+    assert only(found, "H3").numbers[-1].words == (
+        "behind calls that wait for the device, which let the queue run dry: 6.00 ms"
+    )
+
+
+def test_waiting_for_the_device_wins_what_it_idles_meanwhile(memory_store):
     made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)], "steps": 2}
     found = advise(memory_store, **made, idle=[("synchronisation", "aten::item", 8 * MS), WAITS[1]])
     assert gain_ms(found, "H2") == 8

@@ -51,9 +51,9 @@ def test_roofline_rows_of_a_language_model():
 
 
 def test_a_small_model_is_bound_by_launches():
-    """It idles for 4.117 of 4.426 ms: 1.965 in operators and their launch, 1.840 between them, 0.311 behind waits."""
+    """It idles for 4.117 of 4.426 ms: 1.965 in operators and their launch, 2.101 between them."""
     found = gains(found_of("pytorch/h100_vs_mi300/h100/gaunernst_bert-small-uncased.pt.trace.json.gz"), 3)
-    assert (found["H1"], found["H3"], found["H2"]) == (1.965, 1.84, 0.311)
+    assert (found["H1"], found["H3"], found["H2"]) == (1.965, 2.101, 0.05)
 
 
 def test_four_npus_with_a_pipeline():

@@ -8,13 +8,14 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.profile import CHECK_RULES, CHECK_SETTING, STEP_RULES, STEP_SETTING
+from tracker.profile import CHECK_RULES, CHECK_SETTING, IDLE_RULES, IDLE_SETTING, STEP_RULES, STEP_SETTING
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import FindingsOptions
 from tracker.store import connect, health, open_store, pruning, save_run, schema
 from tracker.store.recordings import Recorded, recorded, refresh_recordings
 
+RULES = {STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES, IDLE_SETTING: IDLE_RULES}
 STACK = {"with_stack": "on"}
 SHAPES = {"record_shapes": "on"}
 KEPT = "SELECT r.id, k.content FROM run AS r LEFT JOIN recording AS k ON k.id = r.recording_id ORDER BY r.id"
@@ -55,7 +56,7 @@ def test_a_rank_that_joins_adds_what_it_says(store):
     assert saved.joined
     found = of_run(store, 1)
     assert (found.said["steps"], found.said["format"]) == (("marked",), ("nsys_sqlite", "torch_profiler"))
-    assert sorted(found.settings, key=len) == [{}, {**STACK, STEP_SETTING: STEP_RULES, CHECK_SETTING: CHECK_RULES}]
+    assert sorted(found.settings, key=len) == [{}, {**STACK, **RULES}]
     assert health.check(store) == []
 
 

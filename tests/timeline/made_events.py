@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -189,10 +190,10 @@ class Made:
         allocation_op = np.array(said if any(said) else [], dtype=np.int32)
         return Extras(np.array(blocks, dtype=np.int64), op_phase, allocation_op, **named)
 
-    def built(self, **extras: Any) -> Rows:
+    def built(self, loader_names: Sequence[str] = (), **extras: Any) -> Rows:
         """The rows; `extras`: what the source does not have, such as no_copies=True."""
         events = self.events()
-        return rows_of(replace(events, extras=replace(events.extras, **extras)))
+        return rows_of(replace(events, extras=replace(events.extras, **extras)), loader_names=loader_names)
 
     def capture(self, rank: int | None = 0, world_size: int | None = None) -> Capture:
         return Capture(rank, world_size, "host", CPU, 0, None, None, (), events=self.events())

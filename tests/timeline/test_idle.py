@@ -48,8 +48,8 @@ def busy_step(*, until: int = 600) -> Made:
 
 
 def test_each_part_of_a_gap_has_the_first_cause_that_applies():
-    """From 100 to 600: the call that waits until 110, nothing begun until 300 but the loader from 120 to 220; mm until
-    400 with a cudaMalloc of 20 in it; nothing until add begins at 585, whose launch ends at 596; then 4 to start.
+    """From 100 to 600: the call that waits until 110, the loader from 120 to 220, nothing until 300; mm until 400 with
+    a cudaMalloc of 20 in it; nothing until add begins at 585, whose launch ends at 596; then 4 to start.
     """
     made = busy_step()
     made.launch(90, -1, end=110, name="cudaStreamSynchronize")
@@ -58,11 +58,11 @@ def test_each_part_of_a_gap_has_the_first_cause_that_applies():
     made.launch(320, -1, end=340, name="cudaMalloc")
     made.op("aten::add", 585, 598)
     assert idle(made) == [
-        ("host: no operator", "", 185, 1),
+        ("host: no operator", "", 80 + 185, 1),
         ("data loading", "enumerate(DataLoader)#Iter.__next__", 100, 1),
-        ("synchronisation", "cudaStreamSynchronize", 20 + 80, 1),
         ("host: operator", "aten::mm", 80, 1),
         ("allocation", "cudaMalloc", 20, 1),
+        ("synchronisation", "cudaStreamSynchronize", 10 + 10, 1),
         ("host: operator", "aten::add", 11, 1),
         ("launch latency", "", 4, 1),
         # the step begins with a launch that ends at 1
@@ -80,12 +80,67 @@ def test_idle_time_in_data_loading_is_one_number():
     assert waits == rows.steps[0].breakdown.data_loading_idle_ns == 96 * US
 
 
-def test_waiting_in_an_operator_is_of_that_operator():
+def test_waiting_in_an_operator_lasts_until_that_operator_ends():
+    """The call returns at 140, 20 us for a launch later it is 160: item ends at 190, and mm begins at 200."""
     made = busy_step()
-    made.op("aten::item", 100, 150)
+    made.op("aten::item", 100, 190)
     made.launch(100, -1, end=140, name="cudaStreamSynchronize")
     made.op("aten::mm", 200, 300)
-    assert ("synchronisation", "aten::item", 100, 1) in idle(made)
+    assert ("synchronisation", "aten::item", 90, 1) in idle(made)
+
+
+def test_waiting_in_a_helper_is_of_the_operator_that_a_user_calls():
+    made = busy_step()
+    made.op("aten::item", 100, 190)
+    made.op("aten::_local_scalar_dense", 100, 185)
+    made.launch(100, -1, end=140, name="cudaStreamSynchronize")
+    assert ("synchronisation", "aten::item", 90, 1) in idle(made)
+
+
+def test_what_follows_a_short_wait_is_not_the_wait():
+    """The call of 14 us returns at 110; for 20 us more the device may not have been given anything."""
+    made = busy_step()
+    made.launch(96, -1, end=110, name="cudaDeviceSynchronize")
+    assert [row for row in idle(made) if row[2] > 10] == [
+        ("host: no operator", "", 460, 1), ("synchronisation", "cudaDeviceSynchronize", 30, 1)
+    ]  # fmt: skip
+
+
+def test_range_that_begins_ends_a_wait_at_once():
+    """A wait until 105, a range of 400 us right behind it: metrics, which no wait is to blame for."""
+    made = busy_step()
+    made.launch(90, -1, end=105, name="cudaStreamSynchronize")
+    made.annotation("log_metrics", 105, 505)
+    found = idle(made)
+    assert ("synchronisation", "cudaStreamSynchronize", 5, 1) in found
+    assert ("host: no operator", "log_metrics", 400, 1) in found
+
+
+def behind_waits(made: Made) -> dict[tuple[str, str], float]:
+    """Microseconds behind a wait of the host, of each cause and place that has any."""
+    table = times(made).built().tables["idle"]
+    rows = zip(table["cause"], table["place"], table["behind_wait_ns"].tolist(), strict=True)
+    return {(cause, place): ns / US for cause, place, ns in rows if ns}
+
+
+def test_wait_in_which_a_gap_begins_opened_it():
+    """The device ends at 100, while item waits until 105; nothing until mm from 300 to 400, then the next launch."""
+    made = busy_step()
+    made.op("aten::item", 80, 110)
+    made.launch(90, -1, end=105, name="cudaStreamSynchronize")
+    made.op("aten::mm", 300, 400)
+    assert behind_waits(made) == {
+        ("host: no operator", ""): 175 + 190,
+        ("host: operator", "aten::mm"): 100,
+        ("host: operator", "cudaLaunchKernel"): 6,
+    }
+
+
+def test_wait_on_an_idle_device_opens_no_gap():
+    """The device has nothing to do from 100 on: a wait from 300 to 310 finds it so."""
+    made = busy_step()
+    made.launch(300, -1, end=310, name="cudaStreamSynchronize")
+    assert behind_waits(made) == {}
 
 
 def test_launched_work_that_waits_is_no_matter_of_the_host():
@@ -139,8 +194,19 @@ def test_innermost_line_of_python_is_the_place():
     made.frame("train.py(44): log", 100, 500)
     made.frame("<built-in method write of file object at 0x7f1>", 200, 400)
     found = idle(made)
-    assert ("host: no operator", "train.py(44): log", 400, 1) in found
-    assert ("host: no operator", "train.py(10): main", 90, 1) in found
+    assert ("host: no operator", "log (train.py:44)", 400, 1) in found
+    assert ("host: no operator", "main (train.py:10)", 90, 1) in found
+
+
+def test_range_that_the_innermost_line_opened_is_the_place():
+    """The range from 150 to 400 lies in main; save, from 200 to 300, is called in the range."""
+    made = busy_step()
+    made.frame("train.py(10): main", 0, 1000)
+    made.annotation("checkpoint", 150, 400)
+    made.frame("train.py(70): save", 200, 300)
+    found = idle(made)
+    assert ("host: no operator", "checkpoint", 50 + 100, 1) in found
+    assert ("host: no operator", "save (train.py:70)", 100, 1) in found
 
 
 def test_without_frames_the_innermost_range_is_the_place():
@@ -156,6 +222,85 @@ def test_collector_and_compiler_have_causes_of_their_own():
     found = idle(made)
     assert ("garbage collection", "<built-in function collect>", 100, 1) in found
     assert ("compile", "cuModuleLoadData", 50, 1) in found
+
+
+def test_compiler_is_known_by_its_function_not_by_its_file():
+    made = busy_step()
+    made.frame("torch/_inductor/autotuner.py(9): choose_one", 100, 200)
+    made.frame("torch/_inductor/compile_fx.py(800): inner", 200, 300)
+    made.frame("triton/compiler/compiler.py(226): compile", 300, 400)
+    made.launch(400, -1, end=450, name="nvrtcCompileProgram")
+    found = idle(made)
+    assert {row for row in found if row[0] == "compile"} == {
+        ("compile", "compile (compiler.py:226)", 100, 1),
+        ("compile", "nvrtcCompileProgram", 50, 1),
+    }
+    assert ("host: no operator", "choose_one (autotuner.py:9)", 100, 1) in found
+
+
+@pytest.mark.parametrize(
+    "name", ["[pl][profile][_TrainingEpochLoop].train_dataloader_next", "my_next_batch", "data_loading"]
+)
+def test_loader_is_a_loader_whatever_framework_names_it(name):
+    made = busy_step()
+    made.annotation(name, 150, 350)
+    rows = times(made).built()
+    assert ("data loading", name, 200 * US) in zip(
+        rows.tables["idle"]["cause"], rows.tables["idle"]["place"], rows.tables["idle"]["ns"].tolist(), strict=True
+    )
+    assert rows.steps[0].breakdown.data_loading_idle_ns == 200 * US
+
+
+def test_operator_is_no_loader_nor_is_what_lies_in_one():
+    made = busy_step()
+    made.op("mylib::get_batch", 150, 250)
+    made.annotation("get_batch", 180, 220)
+    assert "data loading" not in {cause for cause, *_ in idle(made)}
+
+
+def test_team_names_its_own_loaders():
+    made = busy_step()
+    made.annotation("Feeder.pull", 150, 350)
+    rows = times(made).built(loader_names=("feeder.",))
+    assert rows.steps[0].breakdown.data_loading_idle_ns == 200 * US
+
+
+def beside_a_loader() -> Made:
+    """A thread that launches nothing holds a loader open all the time; the one that launches runs index for 300 us."""
+    made = busy_step()
+    made.annotation("prefetch: next_batch", 0, 1000, thread=3)
+    made.op("aten::index", 150, 450)
+    return made
+
+
+def test_thread_that_works_does_not_wait_for_a_loader_beside_it():
+    """Idle from 100 to 600: index 300 us, the launch call 6; in the rest the launching thread does nothing."""
+    made = beside_a_loader()
+    rows = times(made).built()
+    sums = by_cause(rows)
+    assert (sums["host: operator"], sums["data loading"]) == ((300 + 6 + 1) * US, (50 + 140) * US)
+    # the loop waits for its data where nothing of it runs: 1000, less 300, 6 and the launch of the first kernel
+    assert rows.steps[0].breakdown.data_loading_ns == (1000 - 300 - 6 - 1) * US
+    assert rows.steps[0].breakdown.data_loading_idle_ns == 190 * US
+
+
+def test_thread_in_a_frame_does_not_wait_for_a_loader_beside_it():
+    made = beside_a_loader()
+    made.frame("train.py(10): main", 0, 1000)
+    assert ("host: no operator", "main (train.py:10)", 190, 1) in idle(made)
+
+
+def test_loader_of_the_waiting_thread_counts_beside_autograd():
+    """Autograd launches on thread 1, which does nothing while the loop on thread 0, which launches too, loads."""
+    made = Made()
+    made.step(0, 0, 400)
+    made.launch(0, 1, thread=0, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.annotation("next_batch", 120, 250, thread=0)
+    made.op("MmBackward0", 250, 300, thread=1)
+    made.launch(290, 2, thread=1, end=300)
+    made.kernel("gemm", 300, 400, 2)
+    assert ("data loading", "next_batch", 130, 1) in idle(made)
 
 
 def test_thread_that_launches_for_another_waits_for_what_that_one_does():
@@ -229,13 +374,17 @@ def with_host(made: Made, seed: int) -> Made:
     for _ in range(chosen.randrange(8)):
         start = chosen.randrange(60)
         end = start + chosen.randrange(20)
-        kind = chosen.randrange(4)
+        kind = chosen.randrange(6)
         if kind == 0:
             made.op(chosen.choice(("aten::mm", "aten::item")), start, end, chosen.randrange(2))
         elif kind == 1:
             made.launch(start, -1, end=end, name=chosen.choice(("cudaMalloc", "cudaStreamSynchronize")))
         elif kind == 2:
             made.frame("train.py(1): main", start, end)
+        elif kind == 3:
+            made.frame("<built-in function collect>", start, end)
+        elif kind == 4:
+            made.annotation(chosen.choice(("log_metrics", "compile_fx")), start, end)
         else:
             made.annotation("enumerate(DataLoader)#Iter.__next__", start, end)
     return made
@@ -278,3 +427,35 @@ def test_gaps_are_explained_alike_however_many_at_once(made, at_once):
         patch.setattr(host_work, "BLOCK_ROWS", at_once)
         apart = made.built().tables["idle"]
     assert [list(column) for column in together.values()] == [list(column) for column in apart.values()]
+
+
+def by_cause(rows: Rows) -> Counter[str]:
+    """The idle time of each cause, all steps and places together."""
+    sums = Counter[str]()
+    table = rows.tables["idle"]
+    for cause, ns in zip(table["cause"], table["ns"].tolist(), strict=True):
+        sums[cause] += ns
+    return sums
+
+
+@given(captures())
+def test_frames_name_only_what_else_is_no_operator(made):
+    """Without them time goes to `host: no operator` and to nothing else: from the collector that only a frame names."""
+    made = with_host(made, len(made.rows[Launches]))
+    named = by_cause(made.built())
+    made.rows[Frames].clear()
+    plain = by_cause(made.built())
+    changed = {cause for cause in {*named, *plain} if named[cause] != plain[cause]}
+    assert changed <= {"host: no operator", "garbage collection"}
+    assert named["garbage collection"] >= plain["garbage collection"]
+
+
+@given(captures())
+def test_ranges_of_another_thread_take_no_time_from_one_that_works(made):
+    """A loader beside it may be waited for where the launching thread runs nothing, and there alone."""
+    made = with_host(made, len(made.rows[Launches]))
+    alone = by_cause(made.built())
+    made.annotation("next_batch", 0, 60, thread=3)
+    beside = by_cause(made.built())
+    changed = {cause for cause in {*alone, *beside} if alone[cause] != beside[cause]}
+    assert changed <= {"host: no operator", "data loading"}

@@ -441,6 +441,16 @@ class Evidence:
         return Platform(self.vendor, self.framework, version)
 
     @cached_property
+    def _idle_rows(self) -> dict[tuple[int, str], list[Row]]:
+        """Why the devices of the studied ranks do nothing in the steps: the rows of each rank and cause."""
+        if not self.is_device or not self.studied:
+            return {}
+        found: dict[tuple[int, str], list[Row]] = {}
+        for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
+            found.setdefault((row["rank"], row["cause"]), []).append(row)
+        return found
+
+    @cached_property
     def _idle_places(self) -> dict[tuple[int, str], dict[str, float]]:
         """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
 
@@ -448,12 +458,7 @@ class Evidence:
         itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean, of
         three steps or more without the first: there code is loaded and memory is allocated in any program.
         """
-        if not self.is_device or not self.studied:
-            return {}
-        rows: dict[tuple[int, str], list[Row]] = {}
-        for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
-            rows.setdefault((row["rank"], row["cause"]), []).append(row)
-        return {(rank, cause): self._usual_idle(rank, cause, own) for (rank, cause), own in rows.items()}
+        return {(rank, cause): self._usual_idle(rank, cause, own) for (rank, cause), own in self._idle_rows.items()}
 
     def _usual_idle(self, rank: int, cause: str, rows: Sequence[Row]) -> dict[str, float]:
         """Return the ns per step by place of a cause on a rank, of its rows in all steps."""
@@ -485,6 +490,19 @@ class Evidence:
             for place, ns in self._idle_places.get((rank, cause.word), {}).items():
                 found[place] = found.get(place, 0.0) + ns
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+    def idle_behind_waits(self, rank: int, *causes: IdleCause) -> float:
+        """Return the part of the idle time of a rank per step, of these causes, that is in gaps which a wait for the
+        device opened; 0 where that is not known.
+        """
+        found = 0.0
+        for cause in causes:
+            rows = self._idle_rows.get((rank, cause.word), [])
+            whole_ns = sum(row["ns"] for row in rows)
+            if whole_ns:
+                share = sum(row["behind_wait_ns"] or 0 for row in rows) / whole_ns
+                found += share * sum(self.idle_of(rank, cause).values())
+        return found
 
     @cached_property
     def idle_ns(self) -> dict[int, float]:

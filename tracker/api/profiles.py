@@ -45,6 +45,7 @@ def ingest(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int = MAX_BYTES,
+    loaders: str | Iterable[str] = (),
     one_process: bool = False,
     threads: int = 0,
     on_progress: Callable[[str, int, int], None] | None = None,
@@ -93,6 +94,7 @@ def pack(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int = MAX_BYTES,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Pack:
     """Pack profiles into one small file for an ingest elsewhere, as `tracker pack` does. Return what it holds.

@@ -44,6 +44,7 @@ def diff(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
     baseline_steps: int | Iterable[int] = (),
     candidate_steps: int | Iterable[int] = (),
@@ -86,6 +87,7 @@ def matrix(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
     match: Literal["shape", "name"] = "shape",
     config: Mapping[str, str] = EMPTY,
@@ -118,6 +120,7 @@ def show(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
     steps: int | Iterable[int] = (),
     by: str | Iterable[str] = (),
@@ -148,6 +151,7 @@ def cluster(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> results.Cluster:
     """Compare the ranks of a run, or of two runs rank by rank, as `tracker cluster` does.
@@ -178,6 +182,7 @@ def advise(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> results.Advised:
     """Advise what could make a side faster, as `tracker advise` does; with a `baseline` what is new, grown or gone.
@@ -414,6 +419,7 @@ def examine(
     allow_partial: bool = False,
     skip_bad_rows: bool = False,
     max_bytes: int = MAX_BYTES,
+    loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> Examined:
     """Return what files and folders hold, before they are ingested, as `tracker doctor` does; nothing is written.

@@ -45,7 +45,7 @@ def compared(db: str | None, references: Sequence[str], chosen: Chosen) -> Itera
 
     settings = config.load(db)
     with progress() as report, reading_for(None, references, settings) as store:
-        yield store, replace(chosen, max_bytes=settings.max_bytes, on_progress=report)
+        yield store, replace(chosen, max_bytes=settings.max_bytes, loaders=settings.loaders, on_progress=report)
 
 
 def run_reference(text: str) -> str:

@@ -131,7 +131,9 @@ def ingest(
                 "--again reads the files of stored runs, under the labels that they have",
                 remedy="leave out PATH; --version and --workload choose runs",
             )
-        options = intake.IngestOptions(**asdict(replace(reading, max_bytes=settings.max_bytes)))
+        options = intake.IngestOptions(
+            **asdict(replace(reading, max_bytes=settings.max_bytes, loaders=settings.loaders))
+        )
         return read_stored_again(settings, version, workload, options)
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
@@ -143,8 +145,9 @@ def ingest(
         if not any("training_log" in one.claims for one in seen):  # a training log states its model
             otherwise = replace(otherwise, workload=database.only_workload(settings.database))
     with ExitStack() as stack:
+        reading = replace(reading, max_bytes=settings.max_bytes, loaders=settings.loaders)
         options = intake.IngestOptions(
-            **given, **asdict(replace(reading, max_bytes=settings.max_bytes)), as_run=as_run, keep_going=keep_going,
+            **given, **asdict(reading), as_run=as_run, keep_going=keep_going,
             otherwise=otherwise, main_branch=settings.main_branch,
         )  # fmt: skip
         unplaced: Sequence[NotRecognised] = ()
@@ -256,7 +259,7 @@ def ingest_spooled(settings: Settings, folders: Sequence[Path] | None, again: bo
         with opened(settings, create=True) as store, intake.Toucher(READ_S) as touch:
             for place in places:
                 done += intake.take_spooled(
-                    store, place, max_bytes=settings.max_bytes, again=again,
+                    store, place, max_bytes=settings.max_bytes, loaders=settings.loaders, again=again,
                     unsaid=replace(unsaid, main_branch=settings.main_branch), toucher=touch,
                 )  # fmt: skip
             results = [result for one in done for result in one.results]

@@ -56,7 +56,8 @@ def pack(
         if target.is_dir() or output.endswith("/"):
             target /= f"{(paths[0].resolve().name or 'run').removesuffix(SUFFIX)}{SUFFIX}"
     with progress() as report:
-        how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
+        settings = config.load(None)
+        how = replace(reading, max_bytes=settings.max_bytes, loaders=settings.loaders, on_progress=report)
         made = api.pack(list(paths), target, force=force, **asdict(labels), **asdict(how))
     for warning in warnings_of_pack(made):
         note(f"warning: {warning}")

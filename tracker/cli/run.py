@@ -238,6 +238,7 @@ class Job:
             otherwise=otherwise,
             format=self.format,
             max_bytes=settings.max_bytes,
+            loaders=settings.loaders,
         )
         results: list[IngestResult] = []
         left: list[Path] = []

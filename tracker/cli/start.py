@@ -225,7 +225,8 @@ def doctor(
     from tracker.readers import not_recognised_line
 
     with progress() as report:
-        how = replace(reading, max_bytes=config.load(None).max_bytes, on_progress=report)
+        settings = config.load(None)
+        how = replace(reading, max_bytes=settings.max_bytes, loaders=settings.loaders, on_progress=report)
         findings = api.examine(paths, **asdict(how))
     emit(str(reports.render(findings, format, details=details, **screen(color))), is_rendered=True)
     if findings.not_recognised:

@@ -48,7 +48,7 @@ def advise(
     reading = ShowOptions(
         workload=options.workload, format=options.format, flow_category=options.flow_category,
         allow_partial=options.allow_partial, skip_bad_rows=options.skip_bad_rows, max_bytes=options.max_bytes,
-        on_progress=options.on_progress,
+        loaders=options.loaders, on_progress=options.on_progress,
     )  # fmt: skip
     names = (reference,) if baseline is None else (baseline, reference)
     with ExitStack() as stack:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from tracker.columns import Column, Columns
 from tracker.compare.side import Rank, keep_ranks, ranks_of
-from tracker.profile import STEP_RULES, STEP_SETTING
+from tracker.profile import IDLE_SETTING, STEP_RULES, STEP_SETTING
+from tracker.results.recording import EARLIER_IDLE_RULES
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
@@ -117,6 +118,23 @@ def note_on_older_steps(side: LoadedSide) -> tuple[str, ...]:
         f"{_name_runs(older)} read by an earlier step definition: a step is what the host marked, its parts are the "
         f"work that it launched; {_REMEDY}.",
     )
+
+
+def find_idle_rules(sides: Iterable[LoadedSide]) -> set[str]:
+    """Return the versions of the rules by which the runs of the sides say why their devices idle."""
+    found = set()
+    for side in sides:
+        for timeline, settings in side.captures.rows("timeline", "settings"):
+            if timeline == "device":
+                found.add(json.loads(settings or "{}").get(IDLE_SETTING, EARLIER_IDLE_RULES))
+    return found
+
+
+def note_on_idle_rules(sides: Iterable[LoadedSide]) -> tuple[str, ...]:
+    """Return a sentence where a side itself has runs of several rules: between two sides the recordings say it."""
+    if all(len(find_idle_rules([side])) < 2 for side in sides):
+        return ()
+    return (f"Some of the runs were read by earlier rules on idle time: its causes are not compared; {_REMEDY}.",)
 
 
 def _older_runs(captures: Columns, steps: Columns) -> set[int]:

@@ -173,6 +173,7 @@ def _ingest_options(options: Selection) -> IngestOptions:
         flow_category=options.flow_category,
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
+        loaders=options.loaders,
         on_progress=options.on_progress,
         # the database of a path is gone after the command: nobody reads verdicts of it
         judge=False,

@@ -253,8 +253,8 @@ def _api_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
 
 
 def _idle_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-    """Return why the devices idle; nothing where a side that idles does not say it."""
-    if not all(_says_why_it_idles(side) for side in sides):
+    """Return why the devices idle; nothing where a side that idles does not say it, or by other rules than another."""
+    if not all(_says_why_it_idles(side) for side in sides) or len(coverage.find_idle_rules(sides)) > 1:
         return []
     return [side.query(queries.idle) for side in sides]
 

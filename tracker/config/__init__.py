@@ -35,13 +35,14 @@ class Settings(Struct, frozen=True):
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
-    `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `main_branch`: its `versions.main`; `file`:
-    where that is, there or not.
+    `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `loaders`: its `readers.loaders`;
+    `main_branch`: its `versions.main`; `file`: where that is, there or not.
     """
 
     database: str
     origin: str
     max_bytes: int = MAX_BYTES
+    loaders: tuple[str, ...] = ()
     watch: Watch = field(default_factory=Watch)
     alerts: Alerts = field(default_factory=Alerts)
     prune: Prune | None = None
@@ -66,8 +67,8 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     entries = read(path) if is_there else Entries()
     where, origin = _database(database, environ, entries, path)
     return Settings(
-        where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path, entries.workload,
-        entries.version, entries.page, entries.versions.main,
+        where, origin, entries.limits.max_bytes, entries.readers.loaders, entries.watch, entries.alerts, entries.prune,
+        path, entries.workload, entries.version, entries.page, entries.versions.main,
     )  # fmt: skip
 
 

@@ -12,6 +12,9 @@ Everything is optional. A complete file:
     [limits]
     max_bytes = 68719476736          # largest decompressed size of one input file
 
+    [readers]
+    loaders = ["Feeder.pull"]        # what ranges of your own data loader hold in their names
+
     [watch]
     every = "1m"                     # how often the folders are looked at
     settled = "2m"                   # a profile is complete when size and time stood still this long
@@ -95,6 +98,16 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How large inputs may be."""
 
     max_bytes: int = MAX_BYTES
+
+
+class Readers(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What profiles mean that their formats do not say.
+
+    `loaders`: what the ranges of a team's own data loaders hold in their names, whatever the case; those of frameworks
+    are known.
+    """
+
+    loaders: tuple[str, ...] = ()
 
 
 class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -266,6 +279,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     version: str | None = None
     versions: Versions = Versions()
     limits: Limits = Limits()
+    readers: Readers = Readers()
     watch: Watch = Watch()
     prune: Prune | None = None
     alerts: Alerts = Alerts()
@@ -343,7 +357,8 @@ def _table_of(key: str) -> type[Struct]:
     """The table in which `key` stands."""
     place = key.rpartition(".")[0]
     tables: dict[str, type[Struct]] = {
-        "versions": Versions, "limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, "page": PageRoles
+        "versions": Versions, "limits": Limits, "readers": Readers, "watch": Watch, "prune": Prune, "alerts": Alerts,
+        "page": PageRoles,
     }  # fmt: skip
     return (tables | _LISTED).get(place, Entries)
 
@@ -359,6 +374,8 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(
             ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
         )
+    if not all(name.strip() for name in entries.readers.loaders):
+        found.append(("readers.loaders", "has '', which every range holds; expected a part of a name"))
     for table, names in _TIMES.items():
         found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
     if entries.prune and entries.prune.keep_versions < 0:

@@ -17,6 +17,10 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "main": "the branch that is the main line; default: what origin/HEAD names, else main or master",
     },
     "[limits]": {"max_bytes": "largest decompressed size of one input file"},
+    "[readers]": {
+        "loaders": "what ranges of your own data loader hold in their names, whatever the case; those of PyTorch, "
+        "Lightning, TorchRec, Megatron-LM, Paddle and MindSpore are known",
+    },
     "[watch]": {
         "every": "time between two looks at the folders",
         "settled": "a profile is complete when size and time stood still this long; a run waits this long for a rank",

@@ -39,7 +39,8 @@ class IngestOptions(Struct, frozen=True):
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
     the file `label`, `12 of 192: rank3.json` where there are several; then `writing`, `judging` and `looking for
-    advice`, of which `total` is 0: nobody knows how long these take. `one_process`: no other process is asked to read.
+    advice`, of which `total` is 0: nobody knows how long these take. `loaders`: what the ranges of a team's own data
+    loaders hold in their names. `one_process`: no other process is asked to read.
     `threads`: how many may decode one profile at once; 0: one for each processor. `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `read_all_with`: finds and
     reads the profiles, as `at_once.read_all`, in another process. `judge`: False where the caller judges
@@ -67,6 +68,7 @@ class IngestOptions(Struct, frozen=True):
     allow_partial: bool = False
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
+    loaders: tuple[str, ...] = ()
     one_process: bool = False
     threads: int = 0
     on_progress: Callable[[str, int, int], None] | None = None
@@ -172,7 +174,8 @@ def pieces_of(
 ) -> list[Piece]:
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings of the profile."""
     try:
-        captures = [timeline.build(capture, options.threads or processors()) for capture in profile.captures]
+        threads = options.threads or processors()
+        captures = [timeline.build(capture, threads, options.loaders) for capture in profile.captures]
     except TooManyRowsError as error:
         raise SourceError(place, "", str(error), remedy=ROWS_REMEDY) from error
     except OverflowError as error:

@@ -13,7 +13,15 @@ from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest
 from tracker.intake.pieces import IngestOptions
 from tracker.limits.touch import touch
-from tracker.profile import CHECK_RULES, CHECK_SETTING, RANGE_RULES, RANGE_SETTING, STEP_SETTING
+from tracker.profile import (
+    CHECK_RULES,
+    CHECK_SETTING,
+    IDLE_RULES,
+    IDLE_SETTING,
+    RANGE_RULES,
+    RANGE_SETTING,
+    STEP_SETTING,
+)
 from tracker.profile.branches import branch_of
 from tracker.results.recording import HOST_MARKERS
 from tracker.timeline import RULES_VERSION
@@ -100,15 +108,16 @@ def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
         recordings = recorded(connection, rules)
     found = []
     for run_id in sorted(rules):
-        recording = recordings[run_id].recording
-        has_steps_of_device = recording.timeline == "device" and recording.steps == "marked"
-        has_old_steps = has_steps_of_device and recording.windows == HOST_MARKERS
+        recording, settings = recordings[run_id].recording, recordings[run_id].settings
+        is_of_device = recording.timeline == "device"
+        has_old_steps = is_of_device and recording.steps == "marked" and recording.windows == HOST_MARKERS
         is_nsight = recording.reader == "nsys_sqlite"
-        has_old_ranges = is_nsight and any(one.get(RANGE_SETTING) != RANGE_RULES for one in recordings[run_id].settings)
-        has_old_checks = any(
-            STEP_SETTING in one and one.get(CHECK_SETTING) != CHECK_RULES for one in recordings[run_id].settings
-        )
+        has_old_ranges = is_nsight and any(one.get(RANGE_SETTING) != RANGE_RULES for one in settings)
+        has_old_checks = any(STEP_SETTING in one and one.get(CHECK_SETTING) != CHECK_RULES for one in settings)
+        # made from events, and not from sums of a profiler, which explain no idle time
+        explained = [one for one in settings if STEP_SETTING in one or CHECK_SETTING in one]
+        has_old_causes = is_of_device and any(one.get(IDLE_SETTING) != IDLE_RULES for one in explained)
         is_of_other_rules = rules[run_id] != RULES_VERSION or has_old_steps or has_old_ranges or has_old_checks
-        if is_of_other_rules or run_id in of_earlier_rules:
+        if is_of_other_rules or has_old_causes or run_id in of_earlier_rules:
             found.append(run_id)
     return found

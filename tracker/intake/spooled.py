@@ -102,6 +102,13 @@ class Waiting(Struct, frozen=True):
     kept_until_ns: int | None = None
 
 
+class _How(Struct, frozen=True):
+    """How profiles are read: see `IngestOptions`."""
+
+    max_bytes: int
+    loaders: tuple[str, ...]
+
+
 def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a user
     store: Store,
     folder: Path,
@@ -110,6 +117,7 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
     again: bool = False,
     judge: bool = True,
     max_bytes: int = config.MAX_BYTES,
+    loaders: tuple[str, ...] = (),
     unsaid: Sidecar = NOTHING,
     begins: Callable[[str], bool] = lambda profile: True,
     toucher: Toucher | None = None,
@@ -123,8 +131,8 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
     given up. `unsaid`: version and workload of entries that say none, nor their sidecars, and what the main line is
     called, whatever they say. `begins` is told of each
     profile before it is read, and says whether to go on.
-    `toucher`: looks at the profiles and reads them in another process. A database that fails ends it with its
-    StoreError, and counts against no entry; nor does a signal.
+    `loaders`: as of `IngestOptions`. `toucher`: looks at the profiles and reads them in another process. A database
+    that fails ends it with its StoreError, and counts against no entry; nor does a signal.
     """
     now = time.time_ns() if now_ns is None else now_ns
     done: list[Spooled] = []
@@ -152,7 +160,7 @@ def take_spooled(  # noqa: PLR0913 each is one thing that a watcher says, or a u
                     job = _sidecar_of(entry, toucher).facts.get("job_id", "")
                     handed_over = ranks_of_job.get(job)
                 labelled = _labelled(entry, unsaid)
-                done.append(_take(store, path, labelled, max_bytes, now, toucher, handed_over))
+                done.append(_take(store, path, labelled, _How(max_bytes, loaders), now, toucher, handed_over))
     if judge:
         judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
@@ -375,7 +383,7 @@ def _read(path: Path) -> Entry:
 
 
 def _take(
-    store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int, toucher: Toucher | None,
+    store: Store, path: Path, entry: Entry | SourceError, how: _How, now_ns: int, toucher: Toucher | None,
     handed_over: int | None,
 ) -> Spooled:  # fmt: skip
     """Try one entry. The attempt is written down first: a profile that ends the process counts it all the same."""
@@ -387,7 +395,7 @@ def _take(
     attempts = entry.attempts + 1
     try:
         _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": ""})
-        results = _ingested(store, path, entry, max_bytes, toucher, handed_over)
+        results = _ingested(store, path, entry, how, toucher, handed_over)
     except Exception as error:
         if isinstance(error, StoreError):
             raise
@@ -408,7 +416,7 @@ def _failed(path: Path, entry: Entry, problem: str, now_ns: int) -> Spooled:
 
 
 def _ingested(
-    store: Store, path: Path, entry: Entry, max_bytes: int, toucher: Toucher | None, handed_over: int | None
+    store: Store, path: Path, entry: Entry, how: _How, toucher: Toucher | None, handed_over: int | None
 ) -> list[IngestResult]:
     """The runs of an entry. An attempt that the database, or a signal, broke off counts for none."""
     before = {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error}
@@ -418,7 +426,8 @@ def _ingested(
             [Path(entry.profile)],
             said=entry.said,
             otherwise=entry.otherwise,
-            max_bytes=max_bytes,
+            max_bytes=how.max_bytes,
+            loaders=how.loaders,
             judge=False,
             as_stored=True,  # else what was ingested by hand, under labels of its own, would never leave the queue
             read_all_with=None if toucher is None else toucher.read_all,

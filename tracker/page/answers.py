@@ -89,7 +89,7 @@ def answer(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     if asked.page == "board":
         return _board(store, asked, settings)
     if hasattr(asked.options, "max_bytes"):
-        asked = replace(asked, options=replace(asked.options, max_bytes=settings.max_bytes))
+        asked = replace(asked, options=replace(asked.options, max_bytes=settings.max_bytes, loaders=settings.loaders))
     made: Answer = _ANSWERS[asked.page](store, asked)
     return made
 

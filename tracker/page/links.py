@@ -45,7 +45,17 @@ MOST_VALUES: Final = 100
 FORMATS: Final = ("json", "csv", "xlsx", "html")
 """The files of a page, unless it says otherwise."""
 NOT_HERE: Final = frozenset(
-    ("format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress", "op_map", "fail_on")
+    (
+        "format",
+        "flow_category",
+        "allow_partial",
+        "skip_bad_rows",
+        "max_bytes",
+        "loaders",
+        "on_progress",
+        "op_map",
+        "fail_on",
+    )
 )
 """Fields of options that are about files, or the exit code."""
 OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))

@@ -49,7 +49,7 @@ IDLE_REASONS: Final = (
     "code of the device is compiled or loaded",
     "the host takes memory from the driver or gives it back",
     "the profiler itself keeps the host busy, as when it writes down what it recorded",
-    "the host waited for the device, and has not begun the next operator",
+    "the host waits for the device, or has done so until just now",
     "the host runs an operator or a call of the runtime, and has launched nothing",
     "the host runs no operator",
     "the device starts what was launched",

@@ -18,11 +18,14 @@ _ALLOCATES: Final = re.compile(
     r"|aclrt(?:Malloc|Free)"
 )
 _COMPILES: Final = re.compile(
-    r"(?:cu|hip)(?:Module|Library)Load|nvrtcCompile|hiprtcCompile|aclopCompile"
-    r"|compile_inner|entire_frame_compile|backend_compile|inductor_compile|compile_fx|autotun",
+    r"(?:cu|cuda|hip)(?:Module|Library)Load|nvrtc|hiprtc|aclopCompile"
+    r"|compile_inner|entire_frame_compile|backend_compile|inductor_compile|compile_fx|triton[ _.:]*compile",
     re.IGNORECASE,
 )
 _COLLECTS_GARBAGE: Final = re.compile(r"python gc|garbage.?collect|built-in function collect\b", re.IGNORECASE)
+_FRAME: Final = re.compile(r".*\(\d+\): ", re.DOTALL)
+_PATH: Final = re.compile(r"[/\\]|\.(?:py|so|cpp|cc|cu|h)\b")
+_TRITON_COMPILER: Final = re.compile(r"triton[/\\]compiler[/\\]\w+\.py\(\d+\): compile$")
 
 
 def waits_for_device(name: str) -> bool:
@@ -44,12 +47,14 @@ def allocates(name: str) -> bool:
 
 
 def compiles(name: str) -> bool:
-    """Return whether a call or range makes or loads code of the device.
+    """Return whether a call, a range or a Python frame makes or loads code of the device; no path says so.
 
     >>> [compiles(name) for name in ("cuModuleLoadData", "_compile.compile_inner", "Torch-Compiled Region: 0/0")]
     [True, True, False]
+    >>> [compiles(name) for name in ("triton/compiler/compiler.py(226): compile", "compile_fx/autotuner.py(9): choose")]
+    [True, False]
     """
-    return _COMPILES.search(name) is not None
+    return _COMPILES.search(_without_paths(name)) is not None or _TRITON_COMPILER.search(name) is not None
 
 
 def collects_garbage(name: str) -> bool:
@@ -58,4 +63,12 @@ def collects_garbage(name: str) -> bool:
     >>> [collects_garbage(name) for name in ("<built-in function collect>", "Python GC", "data/collect.py(4): all")]
     [True, True, False]
     """
-    return _COLLECTS_GARBAGE.search(name) is not None
+    return _COLLECTS_GARBAGE.search(_without_paths(name)) is not None
+
+
+def _without_paths(name: str) -> str:
+    """Return the function of a Python frame, and any other name without what is a path."""
+    frame = _FRAME.match(name)
+    if frame:
+        return name[frame.end() :]
+    return " ".join(word for word in name.split() if not _PATH.search(word))

@@ -60,6 +60,14 @@ CHECK_SETTING: Final = "check_rules"
 """The setting of a capture with steps on a device that holds the CHECK_RULES by which it was checked. One that states
 none was not checked for lost launches of graphs and of other makers than NVIDIA and AMD, nor for what cannot be.
 """
+IDLE_RULES: Final = "1"
+"""Why a device idles (`timeline.idle`, `profile.idle_causes`) has a version, which goes up with every change of a rule.
+"""
+IDLE_SETTING: Final = "idle_rules"
+"""The setting of a capture that holds the IDLE_RULES of its causes of idle time. One of a device that states none
+counted all that came behind a wait as synchronisation, and on Ascend took for the launch that work is queued on the
+host.
+"""
 MARKERS_SETTING: Final = "step_markers"
 """The setting of a capture in which the windows of the steps are as long as the markers of the host, to 1 %: its steps
 may be compared with those of a capture whose windows are not known, for records of the device were lost.
@@ -77,6 +85,7 @@ RULE_SETTINGS: Final = frozenset(
         STEP_SETTING,
         RANGE_SETTING,
         CHECK_SETTING,
+        IDLE_SETTING,
         INCOMPLETE_SETTING,
         MARKERS_SETTING,
         PROCESS_SETTING,

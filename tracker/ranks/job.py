@@ -78,7 +78,7 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
     reading = ShowOptions(
         workload=options.workload, ranks=options.ranks, stage=options.stage, steps=options.steps, format=options.format,
         flow_category=options.flow_category, allow_partial=options.allow_partial, skip_bad_rows=options.skip_bad_rows,
-        max_bytes=options.max_bytes, on_progress=options.on_progress,
+        max_bytes=options.max_bytes, loaders=options.loaders, on_progress=options.on_progress,
     )  # fmt: skip
     with ExitStack() as stack:
         if store is not None and needs_store(reference):

@@ -19,6 +19,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker.profile.loader_names import is_loader
 from tracker.readers._collectives import kind_of
 
 
@@ -91,8 +92,6 @@ _PHASES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("optimizer", "optim", "opt", "optimization", "optimize", "weightupdate"), "optimizer"),
     **dict.fromkeys(("cleargrad", "cleargradients", "optimizercleargrad"), "clear_grad"),
     **dict.fromkeys(("zerograd", "zerogradients", "optimizerzerograd"), "clear_grad"),
-    **dict.fromkeys(("dataloader", "dataload", "dataloading", "loaddata", "databatch", "fetchdata"), "dataloader"),
-    **dict.fromkeys(("getbatch", "nextbatch", "loadbatch", "fetchbatch", "batchgenerator"), "dataloader"),
 }
 
 _LIBRARY_DOMAINS: Final = frozenset(
@@ -154,6 +153,8 @@ def phase_of(name: str) -> str:
     >>> [phase_of(name) for name in ("Forward", "optimizer.step", "forward_backward", "DataLoader", "encoder")]
     ['forward', 'optimizer', '', 'dataloader', '']
     """
+    if is_loader(name):
+        return "dataloader"
     words = [word.lower() for word in _WORD.findall(name)]
     return _PHASES.get("".join(word for word in words if word not in _FILLERS), "")
 

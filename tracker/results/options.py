@@ -379,7 +379,9 @@ def _op_map(text: str, option: str) -> dict[str, str]:
 
 
 class Reading(Options, frozen=True, kw_only=True):
-    """How profiles on disk are read. `on_progress(label, done, total)`: bytes read of the file `label`."""
+    """How profiles on disk are read. `loaders`: what ranges of a team's own data loaders hold in their names.
+    `on_progress(label, done, total)`: bytes read of the file `label`.
+    """
 
     format: InputFormat = None
     flow_category: Annotated[
@@ -401,6 +403,7 @@ class Reading(Options, frozen=True, kw_only=True):
         bool, Option("Leave out unreadable rows and report how many. Default: an error.", group=READING)
     ] = False
     max_bytes: int | None = None
+    loaders: tuple[str, ...] = ()
     on_progress: Callable[[str, int, int], None] | None = None
 
 

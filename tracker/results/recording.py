@@ -16,7 +16,15 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Flags
-from tracker.profile import AS_WINDOWS, INCOMPLETE_SETTING, MARKERS_SETTING, STEP_RULES, STEP_SETTING, Incomplete
+from tracker.profile import (
+    AS_WINDOWS,
+    IDLE_SETTING,
+    INCOMPLETE_SETTING,
+    MARKERS_SETTING,
+    STEP_RULES,
+    STEP_SETTING,
+    Incomplete,
+)
 from tracker.schema.series import (
     ALLOCATIONS,
     API_NAMES,
@@ -32,6 +40,7 @@ from tracker.schema.series import (
     SHAPES_IN_KEY,
     STEP_BOUNDS,
     STEP_KEY,
+    WHY_IDLE,
     SeriesKey,
     find_metric,
 )
@@ -40,11 +49,13 @@ _OFF: Final = "off"
 _ON: Final = "on"
 
 _EVERYTHING: Final = frozenset(
-    {SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULE_NAMES, ALLOCATIONS, RATE, STEP_BOUNDS}
+    {SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULE_NAMES, ALLOCATIONS, RATE, STEP_BOUNDS, WHY_IDLE}
 )
 
 HOST_MARKERS: Final = "markers of the host"
 DEVICE_WINDOWS: Final = "windows of the device"
+EARLIER_IDLE_RULES: Final = "0"
+"""Those of a capture that states none (IDLE_SETTING)."""
 
 _SHAPED: Final = 0.1
 """Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
@@ -118,6 +129,11 @@ ASPECTS: Final = (
         "only one side says which module an operator belongs to",
         "record both with modules (with_stack=True and with_modules=True, or NVTX ranges)",
     ),
+    Aspect(
+        "idle_rules", "rules on idle time", frozenset({WHY_IDLE}),
+        "an earlier tracker named other causes of the same idle time",
+        "ingest the older runs again (tracker ingest --again)",
+    ),
 )  # fmt: skip
 """Which setting disturbs which measures: the declaration that diff, history, findings and gates share."""
 
@@ -139,6 +155,7 @@ class Recording(Struct, frozen=True, order=True):
     stack: str = _OFF
     memory: str = _OFF
     modules: str = _OFF
+    idle_rules: str = EARLIER_IDLE_RULES
     incomplete: Incomplete = Incomplete()
     has_markers_as_windows: bool = False
 
@@ -201,10 +218,12 @@ def recording_of(
             without_markers |= LOST_DEVICE in incomplete.forbids and not incomplete.has_markers
     content = Incomplete(tuple(sorted(forbids)), tuple(sorted(names)), has_markers and not without_markers)
     as_windows = bool(chosen) and all(one.get(MARKERS_SETTING) == AS_WINDOWS for one in chosen)
+    # a host alone has no idle time that could be explained
+    stated = {one.get(IDLE_SETTING, EARLIER_IDLE_RULES) for one in chosen if text("timeline") == "device"}
     return Recording(
         text("format"), text("timeline"), steps, windows, " | ".join(sorted(levels - {""})), text("schema"),
         text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
-        _ON if has_modules else _OFF, content, as_windows,
+        _ON if has_modules else _OFF, " | ".join(sorted(stated)) or EARLIER_IDLE_RULES, content, as_windows,
     )  # fmt: skip
 
 
@@ -320,11 +339,13 @@ def has_shapes(shaped: int, ops: int) -> bool | None:
 def differences(baseline: Iterable[Recording], candidate: Iterable[Recording]) -> tuple[Difference, ...]:
     """Return the aspects in which the two sides share no recording, in the order of ASPECTS."""
     baseline, candidate = list(baseline), list(candidate)
-    differing = []
+    differing: list[Difference] = []
     for aspect in ASPECTS:
         before = {getattr(recording, aspect.field) for recording in baseline}
         after = {getattr(recording, aspect.field) for recording in candidate}
-        if before and after and not before & after:
+        # two profilers, or one without a device, explain idle time otherwise by themselves
+        is_said = aspect.disturbs == {WHY_IDLE} and bool(disturbing(differing, aspect.disturbs))
+        if before and after and not before & after and not is_said:
             differing.append(Difference(aspect, " | ".join(sorted(before)), " | ".join(sorted(after))))
     return tuple(differing)
 

@@ -45,6 +45,7 @@ MODULE_NAMES: Final = "modules"
 ALLOCATIONS: Final = "allocations"
 RATE: Final = "numbers of the whole run"
 STEP_BOUNDS: Final = "when a step begins and ends"
+WHY_IDLE: Final = "why the device idles"
 
 # the records of a capture that a series rests on, where some may be lost: the words of `profile.Incomplete.forbids`
 LOST_DEVICE: Final = "work of the device"
@@ -291,12 +292,12 @@ RUN_SERIES: Final = (
 )
 """The series of whole runs, but for those of idle time by cause: these have one name per cause."""
 
-IDLE_CAUSE: Final = Metric("idle_cause_ns", column="ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE)
+IDLE_CAUSE: Final = Metric("idle_cause_ns", column="ns", rests_on=_GAPS_OF_STEP | {WHY_IDLE}, records=_PARTS_ON_DEVICE)
 """The metric of the series that say why the device idles, all places of a cause together."""
 
 _PARTS_OF_IDLE_TIME: Final = (
-    Metric("data_loading_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE),
-    Metric("host_idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE),
+    Metric("data_loading_idle_ns", rests_on=_GAPS_OF_STEP | {WHY_IDLE}, records=_PARTS_ON_DEVICE),
+    Metric("host_idle_ns", rests_on=_GAPS_OF_STEP | {WHY_IDLE}, records=_PARTS_ON_DEVICE),
 )
 """Numbers of a diff that no series follows, but that rest on what idle time rests on."""
 

@@ -18,6 +18,8 @@ from tracker.profile import (
     AS_WINDOWS,
     CHECK_RULES,
     CHECK_SETTING,
+    IDLE_RULES,
+    IDLE_SETTING,
     MARKERS_SETTING,
     MISSING,
     OWNER_RULES,
@@ -42,7 +44,7 @@ from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
 from tracker.timeline.defects import Lost
-from tracker.timeline.idle import idle_table
+from tracker.timeline.idle import explain_idle, stated_idle_table
 from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.joined import Joined, bounds_of, join
 from tracker.timeline.kernels import kernel_tables
@@ -64,8 +66,9 @@ LARGEST_SUM = 2.0**60
 """Of times (36 years, in ns) and bytes of one rank."""
 
 
-def build(capture: Capture, threads: int = 1) -> Capture:
-    """The capture with its events summed to rows and dropped, on so many threads.
+def build(capture: Capture, threads: int = 1, loader_names: Sequence[str] = ()) -> Capture:
+    """The capture with its events summed to rows and dropped, on so many threads. `loader_names`: of a team's own data
+    loaders, see `is_loader`.
 
     One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty.
     """
@@ -82,11 +85,12 @@ def build(capture: Capture, threads: int = 1) -> Capture:
     if len(capture.events.markers) and len(capture.events.device):
         settings[STEP_SETTING] = STEP_RULES
     settings[CHECK_SETTING] = CHECK_RULES
+    settings[IDLE_SETTING] = IDLE_RULES
     checked = checks.check_times(capture.events)
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
-    rows, lost = _rows_and_lost(checked, started_ns, threads)
+    rows, lost = _rows_and_lost(checked, started_ns, threads, loader_names)
     if _are_as_windows(rows.steps):
         settings[MARKERS_SETTING] = AS_WINDOWS
     defects = (*checked.defects, *lost.defects)
@@ -131,15 +135,15 @@ def _check(sums: Iterable[float]) -> None:
         raise OverflowError("its times or bytes add up to more than 64 bits hold")
 
 
-def rows_of(events: Events, started_ns: int | None = None, threads: int = 1) -> Rows:
+def rows_of(events: Events, started_ns: int | None = None, threads: int = 1, loader_names: Sequence[str] = ()) -> Rows:
     """The rows of one rank: its breakdown, its steps, every table of ROW_COLUMNS. The order of events never matters.
 
     `started_ns`: the start of the capture on the clock of the events, from which collective calls count; None: the
-    first event.
+    first event. `loader_names`: as of `build`.
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
-    return _rows_and_lost(checks.check_times(events), started_ns, threads)[0]
+    return _rows_and_lost(checks.check_times(events), started_ns, threads, loader_names)[0]
 
 
 def _are_as_windows(steps: Sequence[StepRow]) -> bool:
@@ -152,19 +156,21 @@ def _are_as_windows(steps: Sequence[StepRow]) -> bool:
     return abs(median(windows_ns) / median(markers_ns) - 1) <= _AS_LONG
 
 
-def _rows_and_lost(checked: Checked, started_ns: int | None, threads: int) -> tuple[Rows, Lost]:
+def _rows_and_lost(
+    checked: Checked, started_ns: int | None, threads: int, loader_names: Sequence[str]
+) -> tuple[Rows, Lost]:
     """The rows of one rank as far as its records reach, and what the checks found of them."""
     events = checked.events
     with ExitStack() as stack:
         begun = stacks.begin(events, stack)
         called_from = begun.stacks
-        joined = join(events)
+        joined = join(events, loader_names)
         lost = checks.check_join(joined, checked)
         # the profiler's own tables, against which kernels are checked, may count those of HCCL
         counted_once = checks.leave_out_steps(_count_collectives_once(events), lost)
         if counted_once is not events:
             events = counted_once
-            joined = join(events)
+            joined = join(events, loader_names)
         if lost.has_markers:
             joined = replace(joined, windows=take_markers(joined.windows, events.markers))
         beside = Beside(events, threads, stack)
@@ -225,9 +231,13 @@ def _host_tables(joined: Joined) -> dict[str, Table]:
 
 def _breakdowns_and_idle(joined: Joined, begun: Begun) -> tuple[Breakdown, tuple[StepRow, ...], Table]:
     gaps = find_gaps(joined, host_calls(joined))
-    overall, steps = breakdowns(joined, gaps)
+    if gaps is None:
+        overall, steps = breakdowns(joined, None, None)
+        return overall, steps, stated_idle_table(steps if joined.on_device else ())
     frames = begun.take_frames() if len(joined.events.frames) else None
-    return overall, steps, idle_table(joined, gaps, steps, frames)
+    idle = explain_idle(joined, gaps, frames)
+    overall, steps = breakdowns(joined, gaps, idle.loading)
+    return overall, steps, idle.table
 
 
 def _op_key_table(joined: Joined) -> Table:

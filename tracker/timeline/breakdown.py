@@ -10,12 +10,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
+from tracker.profile import I64, MISSING, Breakdown, StepRow, each_once
 from tracker.table import list_codes, split_rows_by_value
 from tracker.timeline.idle_gaps import Gaps
 from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
-from tracker.timeline.keys import own_phases
+from tracker.timeline.loading import find_loading
 from tracker.timeline.memory_course import Course, framework_course
 from tracker.timeline.steps import ONLY_STEP
 
@@ -98,20 +98,21 @@ class Whole(Struct, frozen=True):
     host_calls: Spans
 
 
-def breakdowns(joined: Joined, gaps: Gaps | None) -> tuple[Breakdown, tuple[StepRow, ...]]:
+def breakdowns(joined: Joined, gaps: Gaps | None, idle_loading: Spans | None) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """Return the breakdown of the whole capture, with all that lies outside of the steps, and one row per step.
 
-    A capture without markers is one step. gaps: in the work of the device, None where they are not known.
+    A capture without markers is one step. gaps: in the work of the device, None where they are not known, and so it is
+    with `idle_loading`: when the device idles for want of data.
     """
     stated = joined.events.extras.step_times
     course = framework_course(joined.events)
-    loading = _data_loading(joined)
+    loading = find_loading(joined.events, joined.loads, joined.launching_threads)
     every_event = np.arange(len(joined.step))
     unions = device_unions(joined, every_event) if joined.on_device else host_unions(joined)
     whole = Whole(
         unions,
         loading,
-        _idle_loading(joined, loading, gaps),
+        _idle_loading(joined, loading, gaps, idle_loading),
         _host_idle(joined, gaps),
         course,
         host_calls=host_calls(joined),
@@ -386,25 +387,17 @@ def _sum(values: I64) -> int | None:
     return int(known.sum()) if len(known) else None
 
 
-def _data_loading(joined: Joined) -> Spans | None:
-    """When the training loop waits for its data loader; None where the source never says."""
-    ops = joined.events.ops
-    loads = own_phases(joined.events) == PHASES.index("dataloader")
-    if not loads.any() or not joined.events.host_is_primary:
-        return None
-    return union(ops.start_ns[loads], ops.end_ns[loads])
-
-
-def _idle_loading(joined: Joined, loading: Spans | None, gaps: Gaps | None) -> Spans | None:
+def _idle_loading(joined: Joined, loading: Spans | None, gaps: Gaps | None, idle_loading: Spans | None) -> Spans | None:
     """Return when the device does nothing for want of a launch while the training loop waits for its data; None where
     the gaps in its work are not known.
 
-    Where launches are known this is the idle time whose cause is data loading: a gap counts until something that was
-    launched waits. Gaps between kernels that were launched before the loading are none that a faster loader closes.
+    Where launches are known this is the idle time whose cause is data loading, else that in which a loader runs.
     """
-    if loading is None or gaps is None or not joined.on_device:
+    if loading is None or gaps is None or idle_loading is None or not joined.on_device:
         return None
-    return intersect(loading, union(gaps.start_ns, gaps.launched_ns))
+    is_unknown = ~gaps.is_known
+    unknown = union(gaps.start_ns[is_unknown], gaps.launched_ns[is_unknown])
+    return join(idle_loading, intersect(loading, unknown))
 
 
 def _host_idle(joined: Joined, gaps: Gaps | None) -> Spans | None:

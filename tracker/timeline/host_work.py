@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I32, I64, PHASES, IdleCause, LaunchLevel, each_once
+from tracker.profile import I32, I64, IdleCause, LaunchLevel, each_once
 from tracker.profile.runtime_names import allocates, collects_garbage, compiles, waits_for_device
 from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
-from tracker.timeline.keys import own_phases
+from tracker.timeline.loading import NO_CALLS
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import BLOCK_ROWS, Tree, grow
-
-_NO_CALLS: Final = (LaunchLevel.FLOW, LaunchLevel.QUEUE, LaunchLevel.OS)
-"""Levels of launches that are no calls of the device's runtime, or that a thread without work waits in."""
-_MOST_THREADS: Final = 8
-"""So many of the threads that launch are looked at, those with most launches first."""
 
 
 class Explained(Struct, frozen=True):
@@ -80,8 +74,10 @@ class _Layer(Struct, frozen=True):
 
 
 class _Waits(Struct, frozen=True):
-    """Calls of one thread that wait for the device, in order of their start; `until_ns`: when the thread begins
-    anything else behind each.
+    """Calls of one thread that wait for the device, in order of their start.
+
+    `until_ns`: when each has had its effect: when the operator around it ends, or a launch latency after it returned,
+    whichever is later; but when the thread begins anything else, whatever comes first.
     """
 
     call: I64
@@ -92,14 +88,17 @@ class _Waits(Struct, frozen=True):
 class HostWork:
     """The operators, ranges, runtime calls and Python frames of the threads that launch work, and the data loaders."""
 
-    def __init__(self, joined: Joined, frames: Tree | None, asked: Spans) -> None:
-        """frames: the tree of the Python frames of `joined.events`, None without any. asked: when to look."""
+    def __init__(self, joined: Joined, frames: Tree | None, asked: Spans, latency_ns: int) -> None:
+        """frames: the tree of the Python frames of `joined.events`, None without any. asked: when to look. latency_ns:
+        how long the device may take to start what was launched.
+        """
         events = joined.events
         texts = events.strings.texts
-        self._threads = _launching_threads(joined)
+        self._threads = joined.launching_threads
         self._asked = asked
+        self._latency_ns = latency_ns
         launches = self._launches = events.launches
-        self._is_call = ~np.isin(launches.level, _NO_CALLS) & np.isin(launches.thread, self._threads)
+        self._is_call = ~np.isin(launches.level, NO_CALLS) & np.isin(launches.thread, self._threads)
         self._is_profiler = launches.level == LaunchLevel.PROFILER
         self._is_wait = _passing(each_once(launches.name).tolist(), texts, waits_for_device)[launches.name]
         self._waits: dict[int, _Waits] = {}
@@ -108,28 +107,33 @@ class HostWork:
         self._calls = _Layer.of(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
         self._ops = _Layer.of(joined.tree, events.ops.name, texts)
         self._is_operator = events.ops.is_annotation == 0
+        is_helper = _passing(each_once(events.ops.name).tolist(), texts, _is_helper)
+        self._is_of_user = self._is_operator & ~is_helper[events.ops.name]
         self._frames = None if frames is None else _Layer.of(frames, events.frames.name, texts)
-        loads = own_phases(events) == PHASES.index("dataloader")
-        # a loader of any thread keeps the step waiting
+        self._loads = joined.loads
+        # of other threads all together: which of them loads does not matter
+        is_other = joined.loads & ~np.isin(events.ops.thread, self._threads)
         one_thread = np.zeros(len(events.ops), dtype=np.int32)
-        loaders = grow(one_thread, events.ops.start_ns, events.ops.end_ns, np.flatnonzero(loads))
-        self._loaders = _Layer.of(loaders, events.ops.name, texts)
+        loaders = grow(one_thread, events.ops.start_ns, events.ops.end_ns, np.flatnonzero(is_other))
+        self._loaders_beside = _Layer.of(loaders, events.ops.name, texts)
 
     def moments(self) -> I64:
         """Return when anything begins or ends in the spans asked for that may be a cause, in no order."""
-        found = []
-        for layer in (self._ops, self._calls, self._loaders, self._frames):
+        found = [self._asked_of(self._waits_of(lane).until_ns) for lane in self._threads.tolist()]
+        for layer in (self._ops, self._calls, self._loaders_beside, self._frames):
             if layer is None:
                 continue
             tree = layer.tree
             for low in range(0, len(tree.order), BLOCK_ROWS):
                 rows = tree.order[low : low + BLOCK_ROWS]
-                if layer is not self._loaders:
+                if layer is not self._loaders_beside:
                     rows = rows[np.isin(tree.thread[rows], self._threads)]
-                for column in (tree.start_ns, tree.end_ns):
-                    moments_ns = column[rows]
-                    found.append(moments_ns[_meets(moments_ns, moments_ns, self._asked)])
+                found += [self._asked_of(tree.start_ns[rows]), self._asked_of(tree.end_ns[rows])]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    def _asked_of(self, moments_ns: I64) -> I64:
+        """Return those of the moments that lie in the spans asked for."""
+        return moments_ns[_meets(moments_ns, moments_ns, self._asked)]
 
     def explain(self, thread: I64, launch_thread: I64, time_ns: I64) -> Explained:
         """Return what each thread does at each moment, the first cause that applies. What stands between two of
@@ -143,22 +147,24 @@ class HostWork:
             is_open[rows] = False
         return Explained(cause, place)
 
+    def are_waiting(self, thread: I64, time_ns: I64) -> NDArray[np.bool_]:
+        """Return whether each thread waits for the device at each moment, or has just done so."""
+        return self._find_waiting(thread, time_ns) >= 0
+
     def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_CauseAt]:
-        """Yield the causes in the order in which they count; the last one always applies."""
+        """Yield the causes in the order in which they count; the last one always applies.
+
+        What frames say comes behind all else: a capture without stacks has the same causes, but that of more time it is
+        known only that no operator runs.
+        """
         calls, ops = self._calls, self._ops
-        loader = self._loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
+        around = self._on_any_thread(ops, thread, time_ns)
+        loader = ops.outwards(around, self._loads)
         yield _CauseAt(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
         call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
         call = np.where(call >= 0, call, own_call)
-        around = self._on_any_thread(ops, thread, time_ns)
-        layers = [(ops, around), (calls, call)]
-        line = np.zeros(len(time_ns), dtype=np.int64)
-        if self._frames is not None:
-            frame = self._on_any_thread(self._frames, thread, time_ns)
-            layers.append((self._frames, frame))
-            line = self._frames.names(self._frames.nearest(frame, _is_line_of_python))
         for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
-            for layer, row in layers:
+            for layer, row in ((ops, around), (calls, call)):
                 named = layer.nearest(row, test)
                 yield _CauseAt(cause, named >= 0, layer.names(named))
         allocating, waiting = calls.nearest(call, allocates), self._find_waiting(thread, time_ns)
@@ -169,13 +175,45 @@ class HostWork:
         operator = self._operator_of(around)
         yield _CauseAt(IdleCause.OPERATOR, operator >= 0, ops.names(operator))
         yield _CauseAt(IdleCause.OPERATOR, call >= 0, calls.names(call))
-        yield _CauseAt(IdleCause.NO_OPERATOR, line > 0, line)
+        if self._frames is None:
+            yield self._find_loader_beside(time_ns)
+        else:
+            yield from self._find_causes_in_frames(self._frames, thread, time_ns, around)
         # without stacks the innermost range of the user says most
         yield _CauseAt(IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around))
+
+    def _find_causes_in_frames(self, frames: _Layer, thread: I64, time_ns: I64, around: I64) -> Iterator[_CauseAt]:
+        """Yield the causes where no operator and no call runs. around: the innermost range at each moment, -1: none."""
+        frame = self._on_any_thread(frames, thread, time_ns)
+        for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
+            named = frames.nearest(frame, test)
+            yield _CauseAt(cause, named >= 0, frames.names(named))
+        beside = self._find_loader_beside(time_ns)
+        # a thread in a frame works, whatever another one loads
+        yield _CauseAt(beside.cause, beside.applies & (frame < 0), beside.place)
+        line = frames.nearest(frame, _is_line_of_python)
+        begins_ns = _at(frames.tree.start_ns, line)
+        # a range that the innermost line has opened says more than the line
+        is_innermost = (line >= 0) & (_at(self._ops.tree.start_ns, around) <= begins_ns)
+        yield _CauseAt(IdleCause.NO_OPERATOR, is_innermost, frames.names(line))
+
+    def _find_loader_beside(self, time_ns: I64) -> _CauseAt:
+        """Return at which moments a thread that launches nothing loads data."""
+        loaders = self._loaders_beside
+        loader = loaders.at(np.zeros(len(time_ns), dtype=np.int64), time_ns)
+        return _CauseAt(IdleCause.DATA_LOADING, loader >= 0, loaders.names(loader))
 
     def _operator_of(self, row: I64) -> I64:
         """Return for each range or operator the innermost operator that it is or lies in, -1 for none."""
         return self._ops.outwards(row, self._is_operator)
+
+    def _find_caller(self, thread: I64, time_ns: I64) -> I64:
+        """Return the operator that calls the runtime on each thread at each moment, as a user would name it, else the
+        innermost one; -1 for none.
+        """
+        row = self._ops.at(thread, time_ns)
+        of_user = self._ops.outwards(row, self._is_of_user)
+        return np.where(of_user >= 0, of_user, self._operator_of(row))
 
     def _on_any_thread(self, layer: _Layer, thread: I64, time_ns: I64) -> I64:
         """Return the innermost span of each thread at each moment. Where it has none, that of another thread: autograd
@@ -210,12 +248,14 @@ class HostWork:
             of_lane = self._is_call & (launches.thread == lane)
             own = np.flatnonzero(of_lane & self._is_wait)
             own = own[np.argsort(launches.start_ns[own], kind="stable")]
-            operators = (ops.thread == lane) & self._is_operator
+            start_ns, end_ns = launches.start_ns[own], launches.end_ns[own]
+            operator = self._find_caller(np.full(len(own), lane, dtype=np.int64), start_ns)
+            behind_ns = np.maximum(end_ns + self._latency_ns, _at(ops.end_ns, operator))
             calls = of_lane & ~self._is_wait & ~self._is_profiler
-            begins = np.sort(np.concatenate((ops.start_ns[operators], launches.start_ns[calls])))
-            following = np.searchsorted(begins, launches.end_ns[own], side="left")
-            until_ns = np.append(begins, np.iinfo(np.int64).max)[following]
-            self._waits[lane] = _Waits(own, launches.start_ns[own], until_ns)
+            begins = np.sort(np.concatenate((ops.start_ns[ops.thread == lane], launches.start_ns[calls])))
+            following = np.searchsorted(begins, end_ns, side="left")
+            until_ns = np.minimum(np.append(begins, np.iinfo(np.int64).max)[following], behind_ns)
+            self._waits[lane] = _Waits(own, start_ns, until_ns)
         return self._waits[lane]
 
     def _place_of_call(self, call: I64) -> I64:
@@ -223,7 +263,7 @@ class HostWork:
         made = np.flatnonzero(call >= 0)
         place = self._calls.names(call)
         thread, start_ns = self._launches.thread[call[made]], self._launches.start_ns[call[made]]
-        operator = self._operator_of(self._ops.at(thread.astype(np.int64), start_ns))
+        operator = self._find_caller(thread.astype(np.int64), start_ns)
         place[made] = np.where(operator >= 0, self._ops.names(operator), place[made])
         return place
 
@@ -245,15 +285,9 @@ def _meets(start_ns: I64, end_ns: I64, spans: Spans) -> NDArray[np.bool_]:
     return found
 
 
-def _launching_threads(joined: Joined) -> I64:
-    """Return the threads that launched events of the device, or whose operators did, those with most launches first."""
-    linked = joined.launch >= 0
-    of_launches = joined.events.launches.thread[joined.launch[linked]]
-    of_operators = joined.events.ops.thread[joined.op[joined.op >= 0]]
-    threads = np.concatenate((of_launches, of_operators))
-    counts = np.bincount(threads[threads >= 0], minlength=1)
-    order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
-    return order[counts[order] > 0].astype(np.int64)
+def _is_helper(name: str) -> bool:
+    """Return whether an operator is one that others call, and no user: aten::_local_scalar_dense of aten::item."""
+    return "::_" in name
 
 
 def _is_line_of_python(name: str) -> bool:

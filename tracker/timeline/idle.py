@@ -3,12 +3,17 @@
 The part of a gap before its launch is the host's: it is cut wherever anything begins or ends on the thread that
 launches next, so that each piece has one cause, the first of `IdleCause` that applies. Behind the launch a short time
 is what any launch takes; what lasts longer waits for another stream, an event or another rank.
+
+A gap that begins while the host waits for the device is one that this wait opened: what the host does from then on is
+the cause, and the wait is what it stands behind.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +24,7 @@ from tracker.profile import I64, MISSING, IdleCause, StepRow, Table, each_once
 from tracker.table import Groups, group_rows
 from tracker.timeline.host_work import HostWork
 from tracker.timeline.idle_gaps import Gaps
+from tracker.timeline.intervals import Spans, join, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.names import canonical_name
 from tracker.timeline.nesting import NONE
@@ -27,11 +33,12 @@ from tracker.timeline.tree import Tree
 
 _GAPS_AT_ONCE: Final = 1 << 15
 """Gaps whose pieces are held at once: the time before a launch is cut into dozens of them."""
+_FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.+)", re.DOTALL)
 
 
 class Pieces(Struct, frozen=True):
     """Parts of gaps, disjoint. `gap`: the row of the gap; `cause`: an IdleCause; `place`: the code of a text of the
-    events that names it, 0 for none.
+    events that names it, 0 for none; `is_behind`: 1 where a wait of the host opened the gap, else 0.
     """
 
     start_ns: I64
@@ -39,39 +46,52 @@ class Pieces(Struct, frozen=True):
     gap: I64
     cause: I64
     place: I64
+    is_behind: I64
 
     def taken(self, rows: NDArray[np.bool_]) -> Pieces:
         """Return some of the pieces."""
         return Pieces(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
-def idle_table(joined: Joined, gaps: Gaps | None, steps: Sequence[StepRow], frames: Tree | None) -> Table:
-    """Return the idle time of each step by cause and place: `step`, `cause`, `place` ('': nobody names one), `ns`,
-    `gaps` (how many have a part in the row; MISSING where gaps are not known). Of a step the largest row comes first.
+class IdleTime(Struct, frozen=True):
+    """The idle time of a capture. `loading`: when the device idles for want of data.
 
-    The rows of a step add up to its idle time, to the ns. A capture without work of a device has no rows: idle time of
-    the host is not that of a device. frames: the tree of `events.frames`, None without any.
+    `table`: `step`, `cause`, `place` ('': nobody names one), `ns`, `gaps` (how many have a part in the row),
+    `behind_wait_ns` (what of it is in gaps that a wait of the host for the device opened); the last two are MISSING
+    where gaps are not known. The rows of a step add up to its idle time, to the ns; of a step the largest comes first.
     """
-    if not joined.on_device:
-        return _table([])
-    if gaps is None:
-        # what the profiler states of free time, without a word on why
-        stated = [(row.step, row.breakdown.idle_ns) for row in steps if row.breakdown.idle_ns]
-        return _table([(step, IdleCause.UNKNOWN.word, "", ns, MISSING) for step, ns in stated])
+
+    table: Table
+    loading: Spans
+
+
+def stated_idle_table(steps: Sequence[StepRow]) -> Table:
+    """Return the idle time that the profiler states of each step as a table of `IdleTime`: without a word on why."""
+    stated = [(row.step, row.breakdown.idle_ns) for row in steps if row.breakdown.idle_ns]
+    return _table([(step, IdleCause.UNKNOWN.word, "", ns, MISSING, MISSING) for step, ns in stated])
+
+
+def explain_idle(joined: Joined, gaps: Gaps, frames: Tree | None) -> IdleTime:
+    """Return the idle time of each step by cause and place. frames: the tree of `events.frames`, None without any."""
     own_steps = _find_steps(joined, gaps)
     explains = _HostPieces.prepare(joined, gaps, frames)
     sums: dict[tuple[int, str, str], list[int]] = {}
+    loading = union(gaps.start_ns[:0], gaps.end_ns[:0])
     for low in range(0, len(gaps.start_ns), _GAPS_AT_ONCE):
         rows_of_gaps = np.arange(low, min(low + _GAPS_AT_ONCE, len(gaps.start_ns)))
-        _add_pieces(sums, _find_pieces(joined, gaps, explains, rows_of_gaps), own_steps, joined.events.strings.texts)
-    rows = [(*key, own_ns, own_gaps) for key, (own_ns, own_gaps) in sums.items()]
-    return _table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2])))
+        pieces = _find_pieces(joined, gaps, explains, rows_of_gaps)
+        loads = pieces.cause == IdleCause.DATA_LOADING
+        loading = join(loading, union(pieces.start_ns[loads], pieces.end_ns[loads]))
+        _add_pieces(sums, pieces, own_steps, joined.events.strings.texts)
+    rows = [(*key, *numbers) for key, numbers in sums.items()]
+    return IdleTime(_table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2]))), loading)
 
 
 def _add_pieces(
     sums: dict[tuple[int, str, str], list[int]], pieces: Pieces, steps: tuple[I64, I64, I64], texts: Sequence[str]
 ) -> None:
-    """Add the time and the gaps of some pieces to `sums`, by step, cause and place; all pieces of a gap come at once.
+    """Add the time, the gaps, and the time behind a wait of some pieces to `sums`, by step, cause and place; all pieces
+    of a gap come at once.
 
     steps: start, end and number of each, in order of time.
     """
@@ -81,24 +101,44 @@ def _add_pieces(
     is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
     pieces, step = pieces.taken(is_inside), number[window[is_inside]]
     groups = group_rows(step, pieces.cause, pieces.place)
-    ns, count = groups.sums(pieces.end_ns - pieces.start_ns), _count_gaps(groups, pieces.gap)
-    for row, own_ns, own_gaps in zip(groups.first.tolist(), ns.tolist(), count.tolist(), strict=True):
+    piece_ns = pieces.end_ns - pieces.start_ns
+    numbers = (groups.sums(piece_ns), _count_gaps(groups, pieces.gap), groups.sums(piece_ns * pieces.is_behind))
+    for row, *own in zip(groups.first.tolist(), *(values.tolist() for values in numbers), strict=True):
         cause, place = IdleCause(int(pieces.cause[row])), texts[int(pieces.place[row])]
         # names of kernels differ from build to build, so that two of them may be one place
-        key = int(step[row]), cause.word, canonical_name(place) if cause is IdleCause.DEPENDENCY else place
-        known = sums.setdefault(key, [0, 0])
-        known[0] += own_ns
-        known[1] += own_gaps
+        named = canonical_name(place) if cause is IdleCause.DEPENDENCY else name_place(place)
+        known = sums.setdefault((int(step[row]), cause.word, named), [0, 0, 0])
+        for place_in_row, value in enumerate(own):
+            known[place_in_row] += value
 
 
-def _table(rows: Sequence[tuple[int, str, str, int, int]]) -> Table:
-    step, cause, place, ns, gaps = zip(*rows, strict=True) if rows else ((), (), (), (), ())
+@lru_cache(1 << 12)
+def name_place(text: str) -> str:
+    """Return how a place is named: of a Python frame its function, and the file and line where that begins.
+
+    >>> name_place("/opt/torchvision/video_classification.py(129): preprocess"), name_place("aten::item")
+    ('preprocess (video_classification.py:129)', 'aten::item')
+    >>> name_place("model/layers/__init__.py(7): call")
+    'call (layers/__init__.py:7)'
+    """
+    frame = _FRAME.fullmatch(text)
+    if not frame:
+        return text
+    parts = re.split(r"[/\\]", frame["path"])
+    # many packages have a file of this name
+    file = "/".join(parts[-2:]) if parts[-1] == "__init__.py" else parts[-1]
+    return f"{frame['function']} ({file}:{frame['line']})"
+
+
+def _table(rows: Sequence[tuple[Any, ...]]) -> Table:
+    step, cause, place, ns, gaps, behind_ns = zip(*rows, strict=True) if rows else ((), (), (), (), (), ())
     return {
         "step": np.array(step, dtype=np.int64),
         "cause": list(cause),
         "place": list(place),
         "ns": np.array(ns, dtype=np.int64),
         "gaps": np.array(gaps, dtype=np.int64),
+        "behind_wait_ns": np.array(behind_ns, dtype=np.int64),
     }
 
 
@@ -132,14 +172,17 @@ class _HostPieces(Struct, frozen=True):
         waits = gaps.waits_for_host()
         if not len(waits):
             return None
-        host = HostWork(joined, frames, waits)
+        host = HostWork(joined, frames, waits, gaps.latency_ns)
         return cls(host, each_once(host.moments()))
 
     def explain(self, gaps: Gaps, pieces: Pieces) -> Pieces:
-        """Return the pieces cut at each moment, and each with its cause and place."""
-        pieces = _cut_at(pieces, self.moments_ns)
+        """Return the pieces, one of each gap, cut at each moment, and each with its cause and place."""
+        waits = self.host.are_waiting(gaps.thread[pieces.gap], gaps.start_ns[pieces.gap])
+        pieces = _cut_at(replace(pieces, is_behind=waits.astype(np.int64)), self.moments_ns)
         found = self.host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
-        return replace(pieces, cause=found.cause, place=found.place)
+        # the wait stands behind nothing
+        is_behind = np.where(found.cause == IdleCause.SYNCHRONISATION, 0, pieces.is_behind)
+        return replace(pieces, cause=found.cause, place=found.place, is_behind=is_behind)
 
 
 def _find_pieces(joined: Joined, gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pieces:
@@ -153,8 +196,8 @@ def _find_pieces(joined: Joined, gaps: Gaps, explains: _HostPieces | None, rows:
     kernel = np.where(gaps.event[rows] == NONE, 0, device.name[gaps.event[rows]].astype(np.int64))
     found = _together(
         _find_host_pieces(gaps, explains, rows),
-        Pieces(launched_ns, at_work_ns, rows, short.astype(np.int64), none),
-        Pieces(at_work_ns, end_ns, rows, waits, kernel),
+        Pieces(launched_ns, at_work_ns, rows, short.astype(np.int64), none, none),
+        Pieces(at_work_ns, end_ns, rows, waits, kernel, none),
     )
     return found.taken(found.end_ns > found.start_ns)
 
@@ -163,7 +206,7 @@ def _find_host_pieces(gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pi
     """Return the parts of some gaps before anything that was launched waits."""
     rows = rows[gaps.launched_ns[rows] > gaps.start_ns[rows]]
     unknown, none = np.full(len(rows), IdleCause.UNKNOWN, dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-    before_launch = Pieces(gaps.start_ns[rows], gaps.launched_ns[rows], rows, unknown, none)
+    before_launch = Pieces(gaps.start_ns[rows], gaps.launched_ns[rows], rows, unknown, none, none)
     is_known = gaps.is_known[rows]
     if explains is None or not is_known.any():
         return before_launch
@@ -190,4 +233,4 @@ def _cut_at(pieces: Pieces, moments_ns: I64) -> Pieces:
     end_ns = np.append(start_ns[1:], 0)
     is_last = inside == count[own]
     end_ns = np.where(is_last, pieces.end_ns[own], end_ns)
-    return Pieces(start_ns, end_ns, pieces.gap[own], pieces.cause[own], pieces.place[own])
+    return Pieces(start_ns, end_ns, pieces.gap[own], pieces.cause[own], pieces.place[own], pieces.is_behind[own])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -15,6 +16,7 @@ from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import has_whole_microseconds, launches_of, launching_ops, ops_by_external_id, working_ops
+from tracker.timeline.loading import find_loaders
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
@@ -26,6 +28,8 @@ _CANN: Final = (LaunchLevel.ACL, LaunchLevel.NODE, LaunchLevel.MODEL, LaunchLeve
 _ONE_US: Final = 1_000
 _MOST_CHAINED: Final = 4
 """Ops in each other that each outlast the one around them."""
+_MOST_THREADS: Final = 8
+"""So many of the threads that launch are looked at, those with most launches first."""
 
 
 class Work(IntEnum):
@@ -51,6 +55,7 @@ class Joined(Struct, frozen=True):
     tree: Tree
     keys: OpKeys
     phase: I64
+    loads: NDArray[np.bool_]
     op_step: I64
     collective_op: I64
     library_op: I64
@@ -91,6 +96,16 @@ class Joined(Struct, frozen=True):
         return len(events.ops) > 0 or len(events.launches) > 0 or len(events.frames) > 0
 
     @property
+    def launching_threads(self) -> I64:
+        """The threads that launched events of the device, or whose operators did, those with most launches first."""
+        of_launches = self.events.launches.thread[self.launch[self.launch >= 0]]
+        of_operators = self.events.ops.thread[self.op[self.op >= 0]]
+        threads = np.concatenate((of_launches, of_operators))
+        counts = np.bincount(threads[threads >= 0], minlength=1)
+        order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
+        return order[counts[order] > 0].astype(np.int64)
+
+    @property
     def is_kernel(self) -> NDArray[np.bool_]:
         """Per device event: a kernel, no copy and no memset."""
         return _are_kernels(self.events.device)
@@ -100,14 +115,15 @@ def _are_kernels(device: DeviceEvents) -> NDArray[np.bool_]:
     return np.isin(device.kind, (DeviceKind.KERNEL, DeviceKind.COMMUNICATION))
 
 
-def join(events: Events) -> Joined:
-    """Relates the events of one rank to each other."""
+def join(events: Events, loader_names: Sequence[str] = ()) -> Joined:
+    """Relates the events of one rank to each other. `loader_names`: of a team's own data loaders, see `is_loader`."""
     ops, device = events.ops, events.device
     tree = grow(ops.thread, ops.start_ns, nesting_ends(events))
     module, module_texts = modules_of(events, tree)
     launch = launches_of(events)
     waiting = WaitingRanges(events, launch)
-    phase = phases_of(events, tree, module, waiting.around(ops.thread, ops.start_ns))
+    loads = find_loaders(events, tree, loader_names)
+    phase = phases_of(events, tree, module, waiting.around(ops.thread, ops.start_ns), loads)
     keys = op_keys(events, module, module_texts, phase)
     linked = launch >= 0
     op = launching_ops(tree, events.launches, launch)
@@ -133,6 +149,7 @@ def join(events: Events) -> Joined:
         tree=tree,
         keys=keys,
         phase=phase,
+        loads=loads,
         op_step=steps_at(events.markers, ops.start_ns),
         collective_op=collective_op,
         library_op=library_op,

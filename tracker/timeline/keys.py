@@ -19,7 +19,6 @@ _PHASE_PREFIXES = (
     ("CheckpointWithoutOutputFunctionBackward", "recompute"),
     ("Optimizer.step#", "optimizer"),
     ("Optimizer.zero_grad#", "clear_grad"),
-    ("enumerate(DataLoader)#", "dataloader"),
 )
 _RECOMPUTES = re.compile(r"torch/utils/checkpoint\.py\(\d+\): recompute_fn$")
 """The Python frame in which activation checkpointing without reentrant autograd runs the forward pass again."""
@@ -48,16 +47,17 @@ class OpKeys(Struct, frozen=True):
         return len(self.name)
 
 
-def phases_of(events: Events, tree: Tree, module: I64, waiting: I64) -> I64:
+def phases_of(events: Events, tree: Tree, module: I64, waiting: I64, loads: NDArray[np.bool_]) -> I64:
     """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
 
     What the source says of the op itself or of the nearest ancestor of which it says something decides, or a prefix of
     the name; backward ops are backward; what a Python frame of activation checkpointing runs again is recompute;
     whatever else runs inside a module (`module` > 0) is forward, unless the source itself names phases
     (`Extras.op_phase`): then it would have said so. `waiting`: per op the range of another thread that waits for it, or
-    -1, whose phase it takes where its own thread says nothing.
+    -1, whose phase it takes where its own thread says nothing. `loads`: which ops are ranges of a data loader.
     """
-    own = own_phases(events)
+    own = _own_phases(events)
+    own[(own == 0) & loads] = PHASES.index("dataloader")
     own[(own == 0) & (events.ops.is_backward == 1)] = PHASES.index("backward")
     own[(own == 0) & _are_recomputed(events)] = PHASES.index("recompute")
     phase = tree.passed_down(own, unset=0)
@@ -67,7 +67,7 @@ def phases_of(events: Events, tree: Tree, module: I64, waiting: I64) -> I64:
     return np.where((phase == 0) & (module > 0), PHASES.index("forward"), phase)
 
 
-def own_phases(events: Events) -> I64:
+def _own_phases(events: Events) -> I64:
     """For each op the index into PHASES of what the source, or else the op's own name, says; 0 for nothing."""
     ops, texts, said = events.ops, events.strings.texts, events.extras.op_phase
     of_name = np.zeros(len(texts), dtype=np.int64)

@@ -98,7 +98,7 @@ def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
 def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
     outer = work.doing
 
-    max_bytes = work.settings.max_bytes
+    settings = work.settings
     try:
         with _limited(work.settings.watch) as limit:
 
@@ -108,8 +108,9 @@ def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
                 return until_ns is None or work.now() < until_ns
 
             taken = intake.take_spooled(
-                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins,
-                unsaid=Sidecar(main_branch=work.settings.main_branch), toucher=_reader(work),
+                work.store, place, now_ns=work.now(), judge=False, max_bytes=settings.max_bytes,
+                loaders=settings.loaders, begins=begins,
+                unsaid=Sidecar(main_branch=settings.main_branch), toucher=_reader(work),
             )  # fmt: skip
     except BaseException:
         work.to_judge = None  # something may have come in before
@@ -264,7 +265,8 @@ def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
     reader = _reader(work)
     return IngestOptions(
         otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False,
-        main_branch=work.settings.main_branch, read_all_with=None if reader is None else reader.read_all,
+        loaders=work.settings.loaders, main_branch=work.settings.main_branch,
+        read_all_with=None if reader is None else reader.read_all,
     )  # fmt: skip
 
 

@@ -1250,6 +1250,7 @@ WITH summed AS (
         d.place_id AS place,
         CASE WHEN COUNT(d.ns) = COUNT(*) THEN CAST(SUM(d.ns) AS BIGINT) END AS ns,
         CASE WHEN COUNT(d.gaps) = COUNT(*) THEN CAST(SUM(d.gaps) AS BIGINT) END AS gaps,
+        CAST(SUM(d.behind_wait_ns) AS BIGINT) AS behind_wait_ns,
         COALESCE(SUM(d.ns), -1) AS largest
     FROM idle AS d
     WHERE
@@ -1265,7 +1266,8 @@ SELECT
     t_cause.text AS cause,
     t_place.text AS place,
     s.ns,
-    s.gaps
+    s.gaps,
+    s.behind_wait_ns
 FROM summed AS s
 INNER JOIN detail_text AS t_cause ON s.cause = t_cause.id
 INNER JOIN detail_text AS t_place ON s.place = t_place.id
@@ -1286,6 +1288,7 @@ WITH summed AS (
         d.place_id AS place,
         CASE WHEN COUNT(d.ns) = COUNT(*) THEN CAST(SUM(d.ns) AS BIGINT) END AS ns,
         CASE WHEN COUNT(d.gaps) = COUNT(*) THEN CAST(SUM(d.gaps) AS BIGINT) END AS gaps,
+        CAST(SUM(d.behind_wait_ns) AS BIGINT) AS behind_wait_ns,
         COALESCE(SUM(d.ns), -1) AS largest
     FROM idle AS d
     INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
@@ -1311,7 +1314,8 @@ SELECT
     t_cause.text AS cause,
     t_place.text AS place,
     s.ns,
-    s.gaps
+    s.gaps,
+    s.behind_wait_ns
 FROM summed AS s
 INNER JOIN detail_text AS t_cause ON s.cause = t_cause.id
 INNER JOIN detail_text AS t_place ON s.place = t_place.id

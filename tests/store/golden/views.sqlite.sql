@@ -607,7 +607,8 @@ SELECT
     t_cause.text AS cause,
     t_place.text AS place,
     d.ns AS idle_ns,
-    d.gaps
+    d.gaps,
+    d.behind_wait_ns
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id

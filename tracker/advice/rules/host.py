@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Pieces = Sequence["WorkPiece"]
 _PLACES: Final = 3
-_BY_OPERATORS: Final = (IdleCause.OPERATOR, IdleCause.NO_OPERATOR)
-"""Idle time in which calls of the host may be to blame that no cause of their own names."""
+_WORTH_A_WORD: Final = 0.1
+"""Of a claim: the part behind waits from which on it is named."""
 _SHORT_NS: Final = 10_000
 _READS: Final = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero")
 _FEWEST_SYNCHRONISATIONS: Final = 4
@@ -30,13 +30,29 @@ _COMPILE: Final = ("aclopCompileAndExecute", "aclopCompileAndExecuteV2", "opComp
 
 
 def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -> Claim | None:
-    """Return the idle time of these causes, with its largest places; None where there is none."""
+    """Return the idle time of these causes, with its largest places and what a wait for the device has opened of it;
+    None where there is none.
+    """
     places = evidence.idle_of(rank, *causes)
     ns = sum(places.values())
     if not ns:
         return None
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
-    return Claim(resource="idle", ns=ns, causes=causes, numbers=(Number("idle", ns), *named[:_PLACES]))
+    behind = _behind_a_wait(evidence, rank, ns, *causes)
+    return Claim(resource="idle", ns=ns, causes=causes, numbers=(Number("idle", ns), *named[:_PLACES], *behind))
+
+
+def _behind_a_wait(evidence: Evidence, rank: int, ns: float, *causes: IdleCause) -> Iterator[Number]:
+    """Yield the part of idle time that is in gaps which a wait for the device opened, where it is worth a word: without
+    the wait the host would have been ahead.
+    """
+    behind_ns = evidence.idle_behind_waits(rank, *causes)
+    if behind_ns < _WORTH_A_WORD * ns:
+        return
+    waits = [place for place in evidence.idle_of(rank, IdleCause.SYNCHRONISATION) if place]
+    # of several nobody knows which one opened which gap
+    wait = waits[0] if len(waits) == 1 else "calls that wait for the device"
+    yield Number(f"behind {wait}, which let the queue run dry:", behind_ns)
 
 
 def _idle_by(*causes: IdleCause, word: str = "in") -> Callable[[Evidence, int, Pieces], Iterator[Claim]]:
@@ -98,10 +114,12 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
     # one calls the other
     found = (evidence.calls_of(rank, name.__eq__) for name in _COMPILE)
     calls, ns, _ = next((one for one in found if one[0]), (0.0, 0.0, []))
-    if ns:
+    idle_ns = evidence.idle_ns.get(rank, 0.0)
+    if evidence.says_why_idle:
+        idle_ns = sum(evidence.idle_of(rank, IdleCause.COMPILE).values())
+    if ns and idle_ns:
         yield Claim(
-            resource="idle", ns=min(ns, _waits_for_host(evidence, rank)),
-            causes=_BY_OPERATORS if evidence.says_why_idle else (),
+            resource="idle", ns=min(ns, idle_ns), causes=(IdleCause.COMPILE,) if evidence.says_why_idle else (),
             numbers=(Number("calls that compile", calls, "count"), Number("their time", ns)),
             confidence="hint" if evidence.step_count(rank) < 2 else None,
         )  # fmt: skip
@@ -137,13 +155,6 @@ def _unexplained(evidence: Evidence) -> Iterator[Claim]:
     yield Claim(resource=resource, rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
 
 
-def _waits_for_host(evidence: Evidence, rank: int) -> float:
-    """Return the idle time of a rank per step that calls of the host may be to blame for."""
-    if evidence.says_why_idle:
-        return sum(evidence.idle_of(rank, *_BY_OPERATORS).values())
-    return evidence.idle_ns.get(rank, 0.0)
-
-
 def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     short = [piece for piece in pieces if piece.ns / piece.calls < _SHORT_NS]
     if short:
@@ -170,6 +181,17 @@ RULES: Final = (
         sources=("torchtitan, utils.GarbageCollection",), in_rank=_idle_by(IdleCause.GARBAGE_COLLECTION),
     ),
     AdviceRule(
+        id="H6", title="operators are compiled in the steps",
+        fires="operators are compiled by calls of the runtime; in the only step of a capture it is a hint",
+        bound="calls", confidence="certain", on_devices=True,
+        remedies=(
+            Remedy("torch_npu.npu.set_compile_mode(jit_compile=False): binaries instead of compilation",
+                   ("torch", "ascend")),
+            Remedy("few lengths of sequences (buckets), so that shapes come again"),
+        ),
+        sources=("msprof-analyze, operator compilation",), in_rank=_compilation,
+    ),
+    AdviceRule(
         id="H5", title="code of the device is compiled or loaded in the steps",
         fires="the device idles while code is compiled, tuned or loaded",
         bound="exposed", confidence="certain", on_devices=True,
@@ -191,17 +213,6 @@ RULES: Final = (
         sources=("torch: CUDA semantics, memory management", "msprof-analyze, memory"), in_rank=_allocation,
     ),
     AdviceRule(
-        id="H6", title="operators are compiled in the steps",
-        fires="operators are compiled by calls of the runtime; in the only step of a capture it is a hint",
-        bound="calls", confidence="certain", on_devices=True,
-        remedies=(
-            Remedy("torch_npu.npu.set_compile_mode(jit_compile=False): binaries instead of compilation",
-                   ("torch", "ascend")),
-            Remedy("few lengths of sequences (buckets), so that shapes come again"),
-        ),
-        sources=("msprof-analyze, operator compilation",), in_rank=_compilation,
-    ),
-    AdviceRule(
         id="H12", title="the profiler itself keeps the host busy",
         fires="the device idles while the profiler works for itself; without it no time is lost",
         bound="exposed", confidence="likely", on_devices=True,
@@ -213,9 +224,9 @@ RULES: Final = (
         in_rank=_idle_by(IdleCause.PROFILER),
     ),
     AdviceRule(
-        id="H2", title="the host waits for the device again and again",
-        fires="the device idles after calls that wait for it; where the source does not say why it idles: four such "
-            "calls or more, a hint where nothing marks the steps",
+        id="H2", title="the host waits for the device",
+        fires="the device idles in calls that wait for it, and until the host can launch again; where the source does "
+            "not say why it idles: four such calls or more, a hint where nothing marks the steps",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop"),
@@ -224,11 +235,12 @@ RULES: Final = (
         sources=("Nsight Systems, expert rule cuda_api_sync",), in_rank=_synchronisation,
     ),
     AdviceRule(
-        id="H1", title="the host launches kernels too slowly for the device",
+        id="H1", title="the host runs operators while the device waits",
         fires="the device idles while the host runs operators or launches what they ask for",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("larger batches, so that kernels last longer than their launch"),
+            Remedy("a long operator on data of the host: out of the loop, or on the device"),
             Remedy("torch.compile(mode='reduce-overhead'), or CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"),
                    since=(2, 0)),
             Remedy("CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"), until=(2, 0)),

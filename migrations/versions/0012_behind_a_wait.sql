@@ -1,0 +1,1 @@
+ALTER TABLE idle ADD COLUMN behind_wait_ns BIGINT;
