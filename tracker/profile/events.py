@@ -362,6 +362,9 @@ class Extras(Struct, frozen=True):
     the device, so that its last launches may have no kernels.
     `op_external`, `device_external`: per HostOps and per DeviceEvents row the id by which a device event names its op,
     -1 for none, or empty.
+    `handover_ns`: per DeviceEvents row when the host handed it over to the device, MISSING where that is not known, or
+    empty: the end of its launch call. `handover_thread`: index into `Events.threads` of the thread that did so, -1: that
+    of its launch, or empty.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -389,6 +392,8 @@ class Extras(Struct, frozen=True):
     ends_at_once: bool = False
     op_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     device_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    handover_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    handover_thread: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
 
 class Events(Struct, frozen=True):

@@ -402,6 +402,6 @@ def _idle_loading(joined: Joined, loading: Spans | None, gaps: Gaps | None, idle
 
 def _host_idle(joined: Joined, gaps: Gaps | None) -> Spans | None:
     """Return when the device does nothing because nothing was launched; None where launches are not known."""
-    if gaps is None or not (joined.launch >= 0).any():
+    if gaps is None or not (joined.handed_over_ns != MISSING).any():
         return None
     return gaps.waits_for_host()

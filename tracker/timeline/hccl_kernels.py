@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceEvents, DeviceKind, Events, each_once, is_hccl_kernel
+from tracker.profile import I64, MISSING, DeviceEvents, DeviceKind, Events, each_once, is_hccl_kernel
 from tracker.timeline.collective_names import is_compute_kernel
 
 Flags = NDArray[np.bool_]
@@ -43,16 +43,25 @@ def find_collectives(events: Events) -> I64:
 
 
 def hand_over_launches(events: Events, collective_of: I64) -> Events:
-    """Return the events in which a collective without a launch of its own has that of its kernel.
+    """Return the events in which a collective without a launch of its own has that of its kernel, and one that was
+    handed over at an unknown time the time of its kernel.
 
     collective_of: see `find_collectives`.
     """
-    correlation = events.device.correlation.copy()
+    extras, correlation = events.extras, events.device.correlation.copy()
+    handover_ns, handover_thread = extras.handover_ns.copy(), extras.handover_thread.copy()
     for kernel in np.flatnonzero(collective_of >= 0).tolist():
         collective = int(collective_of[kernel])
         if correlation[collective] <= 0:
             correlation[collective] = correlation[kernel]
-    return replace(events, device=replace(events.device, correlation=correlation))
+        if len(handover_ns) and handover_ns[collective] == MISSING:
+            handover_ns[collective] = handover_ns[kernel]
+            handover_thread[collective] = handover_thread[kernel]
+    return replace(
+        events,
+        device=replace(events.device, correlation=correlation),
+        extras=replace(extras, handover_ns=handover_ns, handover_thread=handover_thread),
+    )
 
 
 def are_hccl_kernels(events: Events) -> Flags:

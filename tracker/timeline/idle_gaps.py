@@ -1,7 +1,8 @@
 """The gaps in the work of a device: from when to when no stream works, and until when nothing launched waits.
 
 A device event depends only on what was launched before it, so while launched work waits the host is not to blame. A gap
-[start, end) parts at the moment at which the call ends that hands over the earliest of all later events:
+[start, end) parts at the moment at which the earliest of all later events was handed over, as the call that launches
+it ends:
 
     device  |-- a --|                              |-- b --|
     host              operator, Python  | launch b |
@@ -16,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64
+from tracker.profile import I64, MISSING
 from tracker.timeline.intervals import Spans, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
@@ -32,8 +33,8 @@ _NOT_KNOWN: Final = np.iinfo(np.int64).max
 class Gaps(Struct, frozen=True):
     """The gaps of a capture in order of time, disjoint, none of them empty.
 
-    Per gap: `launched_ns`, between its start and its end: from then on launched work waits. `is_known`: whether the
-    launch of what ends it is known, else what lies before `launched_ns` may be of anybody. `event`: the device event
+    Per gap: `launched_ns`, between its start and its end: from then on launched work waits. `is_known`: whether it is
+    known when what ends it was launched, else what lies before `launched_ns` may be of anybody. `event`: the device event
     with which it ends, -1 for none. `thread`: of the host, which runs the operator that ends the wait for the host;
     `launch_thread`: which makes the call. They differ where a framework hands operators to a thread that launches; -1
     for none.
@@ -74,11 +75,12 @@ def find_gaps(joined: Joined, host_calls: Spans) -> Gaps | None:
         return None
     start_ns = np.concatenate((np.minimum(busy.start_ns[:1], joined.first_ns), busy.end_ns))
     end_ns = np.append(busy.start_ns, max(joined.last_ns, int(busy.end_ns[-1])))
-    launched_ns, launcher, closing, is_known = _find_launches(joined, busy.start_ns)
+    handed_over_ns = joined.handed_over_ns
+    launched_ns, launcher, closing, is_known = _find_launches(joined, handed_over_ns, busy.start_ns)
     # what no later event ends waits for the host until the capture ends
     launched_ns = np.clip(np.append(launched_ns, _NOT_KNOWN), start_ns, end_ns)
     thread, launch_thread = (np.append(own, _busiest(own)) for own in _threads_of(joined, launcher))
-    is_known = np.append(is_known, (joined.launch >= 0).any())
+    is_known = np.append(is_known, (handed_over_ns != MISSING).any())
     closing = np.append(closing, NONE)
     kept = end_ns > start_ns
     return Gaps(
@@ -89,25 +91,26 @@ def find_gaps(joined: Joined, host_calls: Spans) -> Gaps | None:
         event=closing[kept],
         thread=thread[kept],
         launch_thread=launch_thread[kept],
-        latency_ns=_find_latency(joined, start_ns, end_ns, closing),
+        latency_ns=_find_latency(handed_over_ns, start_ns, end_ns, closing),
         first_work_ns=min(int(device.start_ns.min()), int(busy.start_ns[0])),
         last_work_ns=max(int(device.end_ns.max()), int(busy.end_ns[-1])),
     )
 
 
-def _find_launches(joined: Joined, ends_ns: I64) -> tuple[I64, I64, I64, NDArray[np.bool_]]:
-    """Return for each end of a gap the earliest end of a launch call of all events from then on, the event that this
-    call launched (-1: none is known), the event with which the gap ends (-1: none), and whether its launch is known.
+def _find_launches(joined: Joined, handed_over_ns: I64, ends_ns: I64) -> tuple[I64, I64, I64, NDArray[np.bool_]]:
+    """Return for each end of a gap the earliest time at which any of the events from then on was handed over, that event
+    (-1: none is known), the event with which the gap ends (-1: none), and whether it is known when that was handed over.
     """
-    device, linked = joined.events.device, joined.launch >= 0
+    device, is_timed = joined.events.device, handed_over_ns != MISSING
+    # an enqueue, which says nothing of the time, lies within the capture
+    linked = is_timed | (joined.launch >= 0)
     is_queued = ~linked & (device.start_ns < first_linked_start(device, linked))
-    call_end_ns = np.full(len(device), _NOT_KNOWN)
-    call_end_ns[linked] = joined.events.launches.end_ns[joined.launch[linked]]
-    call_end_ns[is_queued] = _AHEAD
+    launched_ns = np.where(is_timed, handed_over_ns, _NOT_KNOWN)
+    launched_ns[is_queued] = _AHEAD
     works = np.flatnonzero(device.end_ns > device.start_ns)
     # of events that start at once the one that was launched first stands first
-    order = works[np.lexsort((call_end_ns[works], device.start_ns[works]))]
-    starts, launches = device.start_ns[order], call_end_ns[order]
+    order = works[np.lexsort((launched_ns[works], device.start_ns[works]))]
+    starts, launches = device.start_ns[order], launched_ns[order]
     earliest, earliest_row = _smallest_from_here(launches)
     first = np.searchsorted(starts, ends_ns, side="left")
     # a gap that ends with a collective of the host may have no event behind it
@@ -116,8 +119,8 @@ def _find_launches(joined: Joined, ends_ns: I64) -> tuple[I64, I64, I64, NDArray
     at_end = np.append(order, NONE)[first]
     ends_with_event = np.append(starts, _NOT_KNOWN)[first] == ends_ns
     closing = np.where(ends_with_event, at_end, NONE)
-    has_launch = np.append(linked | is_queued, True)[closing]
-    return earliest, np.where(earliest == _NOT_KNOWN, NONE, row), closing, has_launch
+    is_known = np.append(is_timed | is_queued, True)[closing]
+    return earliest, np.where(earliest == _NOT_KNOWN, NONE, row), closing, is_known
 
 
 def _smallest_from_here(values: I64) -> tuple[I64, I64]:
@@ -138,11 +141,10 @@ def _threads_of(joined: Joined, event: I64) -> tuple[I64, I64]:
     """Return the thread of the operator that launched each event, or that of the launch call where no operator is
     known, and the thread of the call. -1 for none.
     """
-    launch = np.append(joined.launch, NONE)[event]
     op = np.append(joined.op, NONE)[event]
-    of_launch = np.append(joined.events.launches.thread.astype(np.int64), NONE)[launch]
+    of_call = np.append(joined.launch_thread, NONE)[event]
     of_op = np.append(joined.events.ops.thread.astype(np.int64), NONE)[op]
-    return np.where(op >= 0, of_op, of_launch), np.where(launch >= 0, of_launch, of_op)
+    return np.where(op >= 0, of_op, of_call), np.where(of_call >= 0, of_call, of_op)
 
 
 def _busiest(thread: I64) -> int:
@@ -151,13 +153,12 @@ def _busiest(thread: I64) -> int:
     return int(counts.argmax()) if counts.any() else NONE
 
 
-def _find_latency(joined: Joined, start_ns: I64, end_ns: I64, closing: I64) -> int:
-    """Return twice the median time from the end of a launch call to the start on a device that does nothing, in ns,
-    from 20 to 200 us: 1 to 4 us on NVIDIA, 14 to 24 on MI300X, 6 to 107 on Ascend.
+def _find_latency(handed_over_ns: I64, start_ns: I64, end_ns: I64, closing: I64) -> int:
+    """Return twice the median time from the handover to the start on a device that does nothing, in ns, from 20 to 200
+    us: 1 to 4 us on NVIDIA, 14 to 24 on MI300X.
     """
-    launch = np.append(joined.launch, NONE)[closing]
-    call_end_ns = np.append(joined.events.launches.end_ns, _NOT_KNOWN)[launch]
-    took_ns = (end_ns - call_end_ns)[(launch >= 0) & (call_end_ns > start_ns) & (call_end_ns <= end_ns)]
+    launched_ns = np.append(handed_over_ns, MISSING)[closing]
+    took_ns = (end_ns - launched_ns)[(launched_ns > start_ns) & (launched_ns <= end_ns)]
     if not len(took_ns):
         return _LEAST_LATENCY_NS
     return int(np.clip(2 * int(np.median(took_ns)), _LEAST_LATENCY_NS, _MOST_LATENCY_NS))

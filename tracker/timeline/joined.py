@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
+from tracker.profile import I64, MISSING, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
 from tracker.table import group_rows, list_codes
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
@@ -109,6 +109,27 @@ class Joined(Struct, frozen=True):
     def is_kernel(self) -> NDArray[np.bool_]:
         """Per device event: a kernel, no copy and no memset."""
         return _are_kernels(self.events.device)
+
+    @property
+    def handed_over_ns(self) -> I64:
+        """Return per device event when the host had handed it over to the device, MISSING where that is not known: what
+        the source says, else the end of the launch call.
+        """
+        handover_ns = self.events.extras.handover_ns
+        if len(handover_ns):
+            return handover_ns
+        return np.append(self.events.launches.end_ns, MISSING)[self.launch]
+
+    @property
+    def launch_thread(self) -> I64:
+        """Return per device event the thread that handed it over to the device: what the source says, else that of the
+        launch; -1 for none.
+        """
+        of_launch = np.append(self.events.launches.thread.astype(np.int64), NONE)[self.launch]
+        handover_thread = self.events.extras.handover_thread
+        if not len(handover_thread):
+            return of_launch
+        return np.where(handover_thread >= 0, handover_thread, of_launch)
 
 
 def _are_kernels(device: DeviceEvents) -> NDArray[np.bool_]:
