@@ -363,8 +363,8 @@ class Extras(Struct, frozen=True):
     `op_external`, `device_external`: per HostOps and per DeviceEvents row the id by which a device event names its op,
     -1 for none, or empty.
     `handover_ns`: per DeviceEvents row when the host handed it over to the device, MISSING where that is not known, or
-    empty: the end of its launch call. `handover_thread`: index into `Events.threads` of the thread that did so, -1: that
-    of its launch, or empty.
+    empty: the end of its launch call. `handover_thread`: index into `Events.threads` of the thread that did so, -1 or
+    empty: that of its launch.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

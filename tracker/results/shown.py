@@ -65,9 +65,9 @@ class Shown(Result, frozen=True, eq=False):
     - idle: why the device did nothing: ns of each cause and place, which add up to the idle time of the steps; gaps: of
       its work, which have a part in the row, NA where the source states idle time alone; share: of all idle time.
       idle_causes: all places of a cause together, whatever the filters; steps: how many have it. queues: per stream the
-      kernels with a launch, mean_lead_ns and max_lead_ns from the end of the launch call to the start of the kernel,
-      and queued_share, of the kernels that were launched before the event ahead of them on the stream ended: near 1 the
-      device is never short of work, near 0 it waits for each launch
+      kernels with a known launch, mean_lead_ns and max_lead_ns from the end of the launch call (on Ascend its start)
+      to the start of the kernel, and queued_share, of the kernels that were launched before the event ahead of them on
+      the stream ended: near 1 the device is never short of work, near 0 it waits for each launch
     - memory_curve: time_ns from the first event on; at most 500 points of a rank and component, peaks included
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most

@@ -219,8 +219,9 @@ LEVELS: Final[tuple[Level, ...]] = (
     Level("queue", "How far ahead of the device the host launched the kernels of a stream.", (
         STEP,
         key("stream", "stream or queue of the device, as the profiler numbers it", least=None),
-        number("kernels", "sum", "kernels with a launch"),
-        time("lead_ns", "sum", "from the end of the launch call to the start of the kernel, summed over its kernels"),
+        number("kernels", "sum", "kernels of which it is known when they were launched"),
+        time("lead_ns", "sum", "from the end of the launch call (on Ascend its start, on the thread of CANN) to the "
+             "start of the kernel, summed over its kernels"),
         time("max_lead_ns", "max", "the same of one kernel, the longest"),
         number("queued", "sum", "kernels that were launched before the event ahead of them on the stream ended: the "
                "device had work"),

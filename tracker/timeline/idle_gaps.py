@@ -34,10 +34,10 @@ class Gaps(Struct, frozen=True):
     """The gaps of a capture in order of time, disjoint, none of them empty.
 
     Per gap: `launched_ns`, between its start and its end: from then on launched work waits. `is_known`: whether it is
-    known when what ends it was launched, else what lies before `launched_ns` may be of anybody. `event`: the device event
-    with which it ends, -1 for none. `thread`: of the host, which runs the operator that ends the wait for the host;
-    `launch_thread`: which makes the call. They differ where a framework hands operators to a thread that launches; -1
-    for none.
+    known when what ends it was launched, else what lies before `launched_ns` may be of anybody. `event`: the device
+    event with which it ends, -1 for none. `thread`: of the host, which runs the operator that ends the wait for the
+    host; `launch_thread`: which makes the call. They differ where a framework hands operators to a thread that
+    launches; -1 for none.
 
     `latency_ns`: how long the start of a launched event may take while the device does nothing; longer waits are for
     something else. `first_work_ns`, `last_work_ns`: from when to when the device works.
@@ -98,8 +98,8 @@ def find_gaps(joined: Joined, host_calls: Spans) -> Gaps | None:
 
 
 def _find_launches(joined: Joined, handed_over_ns: I64, ends_ns: I64) -> tuple[I64, I64, I64, NDArray[np.bool_]]:
-    """Return for each end of a gap the earliest time at which any of the events from then on was handed over, that event
-    (-1: none is known), the event with which the gap ends (-1: none), and whether it is known when that was handed over.
+    """Return for each end of a gap the earliest time at which any of the events from then on was handed over, that
+    event (-1: none is known), the event with which the gap ends (-1: none), and whether it is known when that one was.
     """
     device, is_timed = joined.events.device, handed_over_ns != MISSING
     # an enqueue, which says nothing of the time, lies within the capture

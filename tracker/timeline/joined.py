@@ -10,7 +10,18 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
+from tracker.profile import (
+    I64,
+    MISSING,
+    NO_STEP,
+    DeviceEvents,
+    DeviceKind,
+    Events,
+    HostOps,
+    LaunchLevel,
+    Markers,
+    each_once,
+)
 from tracker.table import group_rows, list_codes
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says

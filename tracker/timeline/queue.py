@@ -10,9 +10,9 @@ from tracker.timeline.joined import Joined
 
 
 def queue_table(joined: Joined) -> Table:
-    """Return per step and stream of the kernels of which it is known when the host handed them over: how many, `lead_ns`
-    (from then, which is the end of most launch calls, to the start of the kernel, all together), `max_lead_ns`, and how
-    many were handed over before the event ahead of them on the stream ended (`queued`; the first of a stream never is).
+    """Return per step and stream of the kernels of which it is known when they were handed over: how many, `lead_ns`
+    (from then to the start of the kernel, all together), `max_lead_ns`, and how many were handed over before the event
+    ahead of them on the stream ended (`queued`; the first of a stream never is).
     """
     device, handed_over_ns = joined.events.device, joined.handed_over_ns
     order = np.lexsort((device.end_ns, device.start_ns, device.stream))

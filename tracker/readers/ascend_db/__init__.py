@@ -1,7 +1,8 @@
 """Database exports of Ascend profilers: PyTorch, MindSpore and msprof.
 
 `ascend_pytorch_profiler_<rank>.db`, `ascend_mindspore_profiler_<rank>.db` and `msprof_<time>.db`, alone or in the
-folder of their capture with `analysis.db` and `profiler_info_<rank>.json` beside them. One capture per rank.
+folder of their capture with `analysis.db` and `profiler_info_<rank>.json` beside them. One capture per rank. A kernel
+was launched at the start of the call of CANN_API with its connection; its op is the one that put it into the queue.
 """
 
 from __future__ import annotations

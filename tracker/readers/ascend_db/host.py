@@ -8,13 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
+from tracker.readers._ascend.handovers import Calls, Handovers
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
 from tracker.readers._spans import Spans, impossible
 from tracker.readers._sqlite import Database, first_rows, picked
+from tracker.readers.ascend_db.tasks import NO_CONNECTION
 from tracker.readers.ascend_db.texts import Texts
 
 # words of ENUM_API_TYPE
@@ -74,7 +77,7 @@ class Queue(Struct, frozen=True):
 
 
 class Host(Struct, frozen=True):
-    """What happened on the host; `warnings` says what could not be read."""
+    """What happened on the host; `calls`: those of CANN, by connection; `warnings` says what could not be read."""
 
     threads: Threads
     ops: HostOps
@@ -82,7 +85,20 @@ class Host(Struct, frozen=True):
     launches: Launches
     markers: Markers
     queue: Queue
+    calls: Calls
     warnings: tuple[str, ...]
+
+    def handovers(self, connections: I64, processes: I32, start_ns: I64) -> Handovers:
+        """Return when each device event was handed over: at the start of the call of its process and connection.
+
+        connections: -1 for none. processes, start_ns: of the device events.
+        """
+        process = np.array(self.threads.process, dtype=np.int64)[self.calls.thread]
+        numbers = np.unique(np.concatenate((self.calls.key, connections)))
+        keys = process * len(numbers) + np.searchsorted(numbers, self.calls.key)
+        named = processes * len(numbers) + np.searchsorted(numbers, connections)
+        calls = replace(self.calls, key=np.where(self.calls.key >= 0, keys, -1))
+        return Handovers.by_key(calls, np.where(connections >= 0, named, -1), start_ns)
 
 
 def host_of(spans: Spans, texts: Texts, connections: I64) -> Host:
@@ -114,6 +130,7 @@ def host_of(spans: Spans, texts: Texts, connections: I64) -> Host:
         launches=_launches(texts, (cann, picked(api, is_queue)), (arrows, queued), linked),
         markers=_markers(spans, api, is_step, steps),
         queue=queue,
+        calls=Calls(_known_connections(cann["connectionId"]), cann["startNs"], cann["thread"].astype(np.int32)),
         warnings=warnings,
     )
 
@@ -313,6 +330,11 @@ def _around(thread: I64, start: I64, end: I64, of_thread: I64, time_ns: I64) -> 
     return np.where(inside, place, -1)
 
 
+def _known_connections(connections: I64) -> I64:
+    """Return the connection ids, -1 for what is none."""
+    return np.where((connections < 0) | np.isin(connections, NO_CONNECTION), -1, connections)
+
+
 def _launches(
     texts: Texts,
     calls: tuple[Mapping[str, I64], Mapping[str, I64]],
@@ -327,8 +349,8 @@ def _launches(
     times = np.concatenate([arrows["time_ns"], queued["time_ns"]])
     code = texts.strings.code
     names = [code(_FLOW)] * len(arrows["time_ns"]) + [code(_QUEUE_FLOW)] * len(queued["time_ns"])
-    own = cann["connectionId"]
-    correlation = np.where((own < 0) | (own == 0xFFFFFFFF) | np.isin(own, linked), -1, own)
+    own = _known_connections(cann["connectionId"])
+    correlation = np.where(np.isin(own, linked), -1, own)
     flow = np.full(len(times), LaunchLevel.FLOW, dtype=np.int8)
     waiting = np.full(len(queue["startNs"]), LaunchLevel.QUEUE, dtype=np.int8)
     threads = (arrows["thread"], queued["thread"], cann["thread"], queue["thread"])

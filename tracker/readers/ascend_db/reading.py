@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracker.profile import Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
+from tracker.readers._ascend.handovers import UNKNOWN, lacks_all
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import (
     Metadata,
@@ -152,6 +153,8 @@ def _events(
         analysis = analysis_of(source.analysis, calls, strings, metadata, device=only)
     else:
         analysis = Analysis(links=links_table(calls.moved, strings))
+    device_events = replace(work.events, process=host.threads.processes_of(work.pid))
+    handovers = host.handovers(work.connection, device_events.process, device_events.start_ns)
     lacks = missing.lacks_of(db, texts, tasks, len(calls.table), len(work.events))
     events = Events(
         strings=strings,
@@ -160,7 +163,7 @@ def _events(
         ops=host.ops,
         frames=host.frames,
         launches=host.launches,
-        device=replace(work.events, process=host.threads.processes_of(work.pid)),
+        device=device_events,
         collectives=calls.table,
         allocations=blocks.events,
         markers=host.markers,
@@ -169,11 +172,16 @@ def _events(
             _extras(source, texts, calls, work, analysis, only),
             allocation_op=blocks.op,
             allocation_ns=blocks.time_ns,
+            handover_ns=handovers.ns,
+            handover_thread=handovers.thread,
             no_collectives=missing.NO_COLLECTIVES in lacks,
             no_device=not len(work.events),
         ),
     )
-    return events, lacks, (*missing.warnings_of(db, source.files.database, metadata.settings), *host.warnings)
+    warnings = (*missing.warnings_of(db, source.files.database, metadata.settings), *host.warnings)
+    if lacks_all(events):
+        warnings = (*warnings, f"no call in CANN_API leads to the device: {UNKNOWN}")
+    return events, lacks, warnings
 
 
 def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Analysis, only: int | None) -> Extras:

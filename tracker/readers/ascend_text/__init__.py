@@ -2,8 +2,9 @@
 
 `*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of the two main files alone. Kernels are those of
 kernel_details.csv; the op that launched one is found by the async_npu arrow of trace_view.json that ends where the
-kernel starts. An operator that MindSpore calls `Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is
-MatMul in the module Default/network-Net/fc-Dense.
+kernel starts. When it was launched is the start of the HostToDevice arrow that ends there, on the thread of CANN: the
+queue from which that thread takes its work is no launch. An operator that MindSpore calls
+`Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is MatMul in the module Default/network-Net/fc-Dense.
 """
 
 from __future__ import annotations

@@ -34,6 +34,8 @@ from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows, add_empty_queue, add_pipeline_summary, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
+from tracker.readers._ascend.handovers import UNKNOWN as UNKNOWN_HANDOVERS
+from tracker.readers._ascend.handovers import lacks_all
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of, leave_out_bad_tasks
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
@@ -372,6 +374,8 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         own = "idle time counts them, as Free of step_trace_time.csv does"
         free = own if states_free else "E2E and idle time are unknown as well"
         yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
+    if lacks_all(events):
+        yield f"no HostToDevice arrow of trace_view.json leads to the device: {UNKNOWN_HANDOVERS}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
     if read.blocks is None and not len(read.points.time_ns):

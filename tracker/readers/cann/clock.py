@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.profile import MISSING, EventColumns, Events
+from tracker.profile import I64, MISSING, EventColumns, Events
 from tracker.readers.cann.info import DATE_NS, Clock
 
 _TABLES: Final = ("ops", "frames", "launches", "device", "allocations", "markers")
@@ -36,6 +36,7 @@ def dated(events: Events, clock: Clock | None) -> tuple[Events, bool]:
         return events, False
     shifted = {name: _shifted(getattr(events, name), clock.to_utc_ns) for name in _TABLES}
     extras = {name: _shifted(getattr(events.extras, name), clock.to_utc_ns) for name in _EXTRAS}
+    extras["handover_ns"] = _later(events.extras.handover_ns, clock.to_utc_ns)
     return replace(events, **shifted, extras=replace(events.extras, **extras)), True
 
 
@@ -49,7 +50,9 @@ def _times(table: EventColumns) -> dict[str, Any]:
 
 
 def _shifted(table: Any, offset_ns: int) -> Any:
-    return replace(
-        table,
-        **{name: column + offset_ns * (column != MISSING) for name, column in _times(table).items()},
-    )
+    return replace(table, **{name: _later(column, offset_ns) for name, column in _times(table).items()})
+
+
+def _later(times_ns: I64, offset_ns: int) -> I64:
+    shifted: I64 = times_ns + offset_ns * (times_ns != MISSING)
+    return shifted

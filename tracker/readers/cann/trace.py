@@ -136,6 +136,10 @@ class MsprofTrace(Trace):
         take = super()._kind(event)
         return self._add_other if take is None and event.cat is None else take
 
+    def _add_arrow(self, event: Event, index: int, chunk: Chunk[list[Event]], rows: dict[str, list[Any]]) -> None:
+        if event.pid not in self._skip:
+            super()._add_arrow(event, index, chunk, rows)
+
     def _add_task(self, span: tuple[int, ...], args: Any, event: Event, rows: dict[str, list[Any]]) -> None:
         super()._add_task(span, args, event, rows)
         rows.setdefault("core_times", []).append((_number(args.core_time), _number(args.cycles)))

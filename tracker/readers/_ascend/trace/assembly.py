@@ -7,6 +7,7 @@ from tracker.readers._ascend.kernels import Kernels
 from tracker.readers._ascend.trace.collectives import Told, calls_of
 from tracker.readers._ascend.trace.device import TraceTasks, device_rows
 from tracker.readers._ascend.trace.events import Trace
+from tracker.readers._ascend.trace.handovers import handovers_of
 from tracker.readers._ascend.trace.host import Host, launches_of
 
 
@@ -17,9 +18,10 @@ def events_of(
 
     `host` and `tasks`: those of `trace`. `kernels`: None where no table has them; such a table lists no copies, which
     are unknown without tasks of a trace. Allocations are empty, markers those of the trace, and of the extras only
-    blocks and what is known of collectives and copies is there.
+    blocks, handovers and what is known of collectives and copies is there.
     """
     rows = device_rows(kernels, tasks, strings)
+    handovers = handovers_of(rows, tasks, host)
     calls = calls_of(rows, trace, tasks.collectives, told, strings)
     events = Events(
         strings=strings,
@@ -38,6 +40,8 @@ def events_of(
             collective_tasks=calls.tasks,
             collective_links=calls.links,
             no_copies=kernels is not None and not len(tasks.tasks["start_ns"]),
+            handover_ns=handovers.ns,
+            handover_thread=handovers.thread,
         ),
     )
     unused = f"{calls.unused} records of communication.json fit no collective of the device"

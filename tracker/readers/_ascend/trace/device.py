@@ -33,24 +33,31 @@ _NO_WORK: Final = re.compile(
 
 
 class TraceTasks(Struct, frozen=True):
-    """The device side of a trace: tasks of the hardware, collectives, and their arrows; empty without a trace."""
+    """The device side of a trace: tasks of the hardware, collectives, and their arrows; empty without a trace.
+
+    `arrows`: from the ops; `handovers`: from the calls that launched.
+    """
 
     tasks: Table
     collectives: Table
     arrows: Table
+    handovers: Table
     lane_stream: I64
 
 
 class DeviceRows(Struct, frozen=True):
     """Device events without what collectives add. `trace_call`: row of the trace's collectives, or -1.
 
-    `used_arrows`: rows of the arrows' starts; the correlation of an event is its place there plus 1.
+    `used_arrows`: rows of the arrows' starts; the correlation of an event is its place there plus 1. `connection`: that
+    of CANN, -1 for none. `task_start_ns`: the start of each event by the clock of the trace.
     """
 
     events: DeviceEvents
     block_num: I64
     trace_call: I32
     used_arrows: I64
+    connection: I64
+    task_start_ns: I64
 
 
 def trace_tasks_of(trace: Trace | None) -> TraceTasks:
@@ -60,35 +67,38 @@ def trace_tasks_of(trace: Trace | None) -> TraceTasks:
             ("start_ns", "end_ns", "lane", "name", "type", "stream", "task", "connection", "time_ns", "id", "is_end"),
             np.zeros(0, dtype=np.int64),
         )
-        return TraceTasks(none, none, none, np.zeros(0, dtype=np.int64))
+        return TraceTasks(none, none, none, none, np.zeros(0, dtype=np.int64))
     streams = np.full(len(trace.lanes), -1, dtype=np.int64)
     for lane, name in trace.lane_names.items():
         match = re.fullmatch(r"Stream (\d{1,18})", name)
         streams[lane] = int(match.group(1)) if match else -1
-    return TraceTasks(trace.tasks.done(), trace.collectives.done(), trace.arrows.done(), streams)
+    arrows, handovers = trace.arrows.done(), trace.handovers.done()
+    return TraceTasks(trace.tasks.done(), trace.collectives.done(), arrows, handovers, streams)
 
 
 def device_rows(kernels: Kernels | None, trace: TraceTasks, strings: Strings) -> DeviceRows:
     """Kernels and collectives of `kernels` (without it: those of the trace), then the copies of the trace."""
-    connection = np.zeros(0, dtype=np.int64)
     if kernels is None:
         kernels, connection = _kernels_of_trace(trace, strings)
+        task_start_ns = kernels.start_ns
     else:
-        kernels, connection = _completed(kernels, trace)
+        kernels, connection, task_start_ns = _completed(kernels, trace)
         if not (kernels.kind == DeviceKind.COMMUNICATION).any():
             # tables of some versions leave the collectives to the trace
             calls = _calls_of_trace(trace, strings)
             kernels = joined_rows((kernels, calls))
             connection = np.concatenate((connection, trace.collectives["connection"]))
+            task_start_ns = np.concatenate((task_start_ns, calls.start_ns))
     copies, copy_connection = _copies(trace, kernels, strings)
     everything = joined_rows((kernels, copies))
     columns = {name: getattr(everything, name) for name in Kernels.__struct_fields__}
     connection = np.concatenate((connection, copy_connection))
+    task_start_ns = np.concatenate((task_start_ns, copies.start_ns))
     correlation, used = _arrows(columns, trace)
     by_connection = (correlation < 0) & (connection >= 0)
     correlation[by_connection] = CONNECTIONS + connection[by_connection]
     events = device_events({**columns, "correlation": correlation})
-    return DeviceRows(events, everything.block_num, _trace_calls(events, trace), used)
+    return DeviceRows(events, everything.block_num, _trace_calls(events, trace), used, connection, task_start_ns)
 
 
 def kernel_tasks(trace: TraceTasks, strings: Strings) -> I64:
@@ -216,8 +226,10 @@ def _plain_kernels(columns: Mapping[str, Array]) -> Kernels:
     )
 
 
-def _completed(kernels: Kernels, trace: TraceTasks) -> tuple[Kernels, I64]:
-    """`kernels` with the streams that their table does not say, and the connection of each task, both by the trace."""
+def _completed(kernels: Kernels, trace: TraceTasks) -> tuple[Kernels, I64, I64]:
+    """`kernels` with the streams that their table does not say, and the connection and the start of each task, all by
+    the trace; the start of the table where that has no such task.
+    """
     tasks, calls = trace.tasks, trace.collectives
     both = {name: np.concatenate((tasks[name], calls[name])) for name in ("start_ns", "name", "connection")}
     streams = np.concatenate((tasks["stream"], _streams_of_calls(trace)))
@@ -229,7 +241,8 @@ def _completed(kernels: Kernels, trace: TraceTasks) -> tuple[Kernels, I64]:
     stream[unsaid] = streams[row[unsaid]]
     connection[found] = both["connection"][row[found]]
     columns = {name: getattr(kernels, name) for name in Kernels.__struct_fields__}
-    return Kernels(**{**columns, "stream": stream}), connection
+    start_ns = np.where(found, np.append(both["start_ns"], 0)[row], kernels.start_ns)
+    return Kernels(**{**columns, "stream": stream}), connection, start_ns
 
 
 def _streams_of_calls(trace: TraceTasks) -> I64:

@@ -29,7 +29,8 @@ _ANNOTATION: Final = re.compile(r"(?:Optimizer\.(?:step|zero_grad)|enumerate\(Da
 # the layer of CANN in front of a call, which the level says as well: AscendCL@aclnnMm, Node@launch
 _LAYER: Final = re.compile(r"[A-Za-z]+@")
 _OPS: Final = ("cpu_op", "user_annotation", "MsTx", "mstx", "GC")
-_LINKS: Final = "async_npu"
+_ARROWS: Final = {"async_npu": "arrows", "HostToDevice": "handovers"}
+"""Category of arrows -> the table that takes them: from an op to its task, and from the call that launched the task."""
 # the counters of the last-level cache call a fraction so; databases hold per cent
 _HIT_RATE: Final = "Hit Rate(%)"
 _PER_CENT: Final = 100.0
@@ -69,7 +70,9 @@ class Trace:
         moved = {"source": np.int64, "target": np.int64, "bytes": np.int64, "link_type": np.int32}
         self.plane_tasks = Growing(**span, **moved)
         self.markers = Growing(start_ns=np.int64, end_ns=np.int64, lane=np.int32, step=np.int64)
-        self.arrows = Growing(time_ns=np.int64, lane=np.int32, id=np.int64, is_end=np.int8)
+        self.arrows, self.handovers = (
+            Growing(time_ns=np.int64, lane=np.int32, id=np.int64, is_end=np.int8) for _ in _ARROWS
+        )
         self._arrow_ids: dict[object, int] = {}
         self._counted: dict[tuple[int | str | None, str, str], list[float]] = {}
         self._counters = counters
@@ -124,7 +127,7 @@ class Trace:
                     continue
                 take(span, event.args or self.no_args, event, rows)
             elif phase in ("s", "f"):
-                if event.cat == _LINKS:
+                if event.cat in _ARROWS:
                     self._add_arrow(event, index, chunk, rows)
             elif phase == "M":
                 self._name(event)
@@ -241,7 +244,7 @@ class Trace:
             self._reject(event, index, str(error), chunk)
             return
         number = self._arrow_ids.setdefault(event.id, len(self._arrow_ids))
-        rows.setdefault("arrows", []).append((time, self._lane(event), number, event.ph == "f"))
+        rows.setdefault(_ARROWS[event.cat or ""], []).append((time, self._lane(event), number, event.ph == "f"))
 
     def _name(self, event: Event) -> None:
         args = event.args or self.no_args

@@ -25,7 +25,10 @@ Table = Mapping[str, Array]
 
 
 class Host(Struct, frozen=True):
-    """What happened on the host. `queue`: Enqueue and Dequeue slices, which place allocations and lead to copies."""
+    """What happened on the host. `queue`: Enqueue and Dequeue slices, which place allocations and lead to copies.
+
+    `thread_of`: the thread of each lane of the trace, -1 for lanes of the device.
+    """
 
     threads: tuple[str, ...]
     ops: HostOps
@@ -123,7 +126,10 @@ def enqueues_at(host: Host, times: I64) -> I64:
 
 
 def _threads(trace: Trace, host_lanes: set[int]) -> tuple[I32, tuple[str, ...]]:
-    """Thread of each lane, -1 for lanes of the device; lanes of one thread id are one thread."""
+    """Thread of each lane, -1 for lanes of the device; lanes of one thread id are one thread.
+
+    A profiler that records no calls of CANN still has arrows that begin on lanes of CANN.
+    """
     thread_of = np.full(len(trace.lanes), -1, dtype=np.int32)
     numbers: dict[str, int] = {}
     names: list[str] = []
@@ -132,6 +138,9 @@ def _threads(trace: Trace, host_lanes: set[int]) -> tuple[I32, tuple[str, ...]]:
             number = thread_of[lane] = numbers.setdefault(str(tid), len(numbers))
             if number == len(names):
                 names.append(trace.lane_names.get(lane) or f"Thread {tid}")
+    for (_, tid), lane in trace.lanes.items():
+        if lane not in host_lanes:
+            thread_of[lane] = numbers.get(str(tid), -1)
     return thread_of, tuple(names) or ("host",)
 
 
