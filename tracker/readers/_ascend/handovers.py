@@ -24,7 +24,7 @@ UNKNOWN: Final = "it is not known when its work was launched, nor why it idles"
 """What a capture of a device says of which all handovers are missing."""
 
 
-class Calls(Struct, frozen=True):
+class LaunchCalls(Struct, frozen=True):
     """Calls that launch, each with the `key` by which device events name it, -1 for none."""
 
     key: I64
@@ -39,7 +39,7 @@ class Handovers(Struct, frozen=True):
     thread: I32
 
     @classmethod
-    def by_key(cls, calls: Calls, key: I64, start_ns: I64) -> Handovers:
+    def by_key(cls, calls: LaunchCalls, key: I64, start_ns: I64) -> Handovers:
         """Return the handovers of device events that name their call by a key, -1 for none, and start at `start_ns`."""
         row = find_latest(calls.key, calls.start_ns, key, start_ns + CLOCKS_NS)
         ns = np.append(calls.start_ns, MISSING)[row]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
-from tracker.readers._ascend.handovers import Calls, Handovers
+from tracker.readers._ascend.handovers import Handovers, LaunchCalls
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
 from tracker.readers._spans import Spans, impossible
@@ -85,7 +85,7 @@ class Host(Struct, frozen=True):
     launches: Launches
     markers: Markers
     queue: Queue
-    calls: Calls
+    calls: LaunchCalls
     warnings: tuple[str, ...]
 
     def handovers(self, connections: I64, processes: I32, start_ns: I64) -> Handovers:
@@ -130,7 +130,7 @@ def host_of(spans: Spans, texts: Texts, connections: I64) -> Host:
         launches=_launches(texts, (cann, picked(api, is_queue)), (arrows, queued), linked),
         markers=_markers(spans, api, is_step, steps),
         queue=queue,
-        calls=Calls(_known_connections(cann["connectionId"]), cann["startNs"], cann["thread"].astype(np.int32)),
+        calls=LaunchCalls(_known_connections(cann["connectionId"]), cann["startNs"], cann["thread"].astype(np.int32)),
         warnings=warnings,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import I64
-from tracker.readers._ascend.handovers import Calls, Handovers
+from tracker.readers._ascend.handovers import Handovers, LaunchCalls
 from tracker.readers._ascend.trace.device import DeviceRows, TraceTasks
 from tracker.readers._ascend.trace.host import CONNECTIONS, Host
 
@@ -20,9 +20,9 @@ def handovers_of(rows: DeviceRows, tasks: TraceTasks, host: Host) -> Handovers:
     starts = np.flatnonzero(arrows["is_end"] == 0)
     lanes = arrows["lane"][starts]
     threads = host.thread_of[lanes] if len(lanes) else np.zeros(0, dtype=np.int32)
-    begins = Calls(arrows["id"][starts], arrows["time_ns"][starts], threads)
+    begins = LaunchCalls(arrows["id"][starts], arrows["time_ns"][starts], threads)
     by_arrow = Handovers.by_key(begins, _arrow_ids(rows, tasks), rows.task_start_ns)
-    connected = Calls(calls.correlation, calls.start_ns, calls.thread)
+    connected = LaunchCalls(calls.correlation, calls.start_ns, calls.thread)
     named = np.where(rows.connection >= 0, CONNECTIONS + rows.connection, -1)
     return by_arrow.or_else(Handovers.by_key(connected, named, rows.task_start_ns))
 
