@@ -188,7 +188,14 @@ class Made:
         # and an allocation the `op` that the source names
         said = [self.strings.code(row.get("op", "")) for row in self.rows[Allocations]]
         allocation_op = np.array(said if any(said) else [], dtype=np.int32)
-        return Extras(np.array(blocks, dtype=np.int64), op_phase, allocation_op, **named)
+        device, handed_over = self.rows[DeviceEvents], {}
+        # and a device event the `handover_ns` and the `handover_thread`
+        if any("handover_ns" in row for row in device):
+            handed_over["handover_ns"] = np.array([row.get("handover_ns", MISSING) for row in device], dtype=np.int64)
+            handed_over["handover_thread"] = np.array(
+                [row.get("handover_thread", -1) for row in device], dtype=np.int32
+            )
+        return Extras(np.array(blocks, dtype=np.int64), op_phase, allocation_op, **named, **handed_over)
 
     def built(self, loader_names: Sequence[str] = (), **extras: Any) -> Rows:
         """The rows; `extras`: what the source does not have, such as no_copies=True."""

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.timeline.made_events import Made, by_op, records
-from tracker.profile import LaunchLevel, Rows
+from tracker.profile import DeviceEvents, LaunchLevel, Rows
 from tracker.timeline import build
 
 US = 1_000
@@ -41,6 +41,15 @@ def parts_us(rows: Rows) -> tuple[float, float, float]:
     parts = (found.compute_ns, found.exposed_communication_ns, found.idle_ns)
     compute, exposed, idle = (0 if part is None else part / US for part in parts)
     return compute, exposed, idle
+
+
+def test_collective_is_handed_over_with_the_kernel_that_runs_it():
+    """The arrow ends at the kernel, at 258: put into the queue at 22, handed over at 250."""
+    made = step(("AivKernel", 258, 338, VECTOR))
+    made.rows[DeviceEvents][0]["handover_ns"] = 40 * US
+    made.rows[DeviceEvents][2]["handover_ns"] = 250 * US
+    queue = made.built().tables["queue"]
+    assert records(queue, "kernels", "lead_ns") == [(1, (260 - 250) * US), (1, (50 - 40) * US)]
 
 
 WHOLE = (200, 80, 120)

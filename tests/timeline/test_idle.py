@@ -6,15 +6,17 @@ import random
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.timeline.made_events import Made
 from tests.timeline.test_windows import captures
-from tracker.profile import MISSING, Frames, HostOps, Launches, Rows
+from tracker.profile import MISSING, DeviceEvents, Frames, HostOps, Launches, LaunchLevel, Rows
 from tracker.timeline import host_work
 from tracker.timeline import idle as idle_rows
+from tracker.timeline.links import launches_of
 
 US = 1_000
 
@@ -23,8 +25,8 @@ def times(made: Made) -> Made:
     """The same events with times of so many microseconds."""
     for rows in made.rows.values():
         for row in rows:
-            for name in ("start_ns", "end_ns"):
-                if name in row:
+            for name in ("start_ns", "end_ns", "handover_ns"):
+                if name in row and row[name] != MISSING:
                     row[name] *= US
     return made
 
@@ -320,6 +322,35 @@ def test_thread_that_launches_for_another_waits_for_what_that_one_does():
     ]
 
 
+def queued_step(*, handover: int = MISSING) -> Made:
+    """A step of 1 ms in which thread 0 puts the second kernel into a queue at 20. Thread 1, which launched the first
+    one, takes it out at 110 and compiles it until 580; it runs from 600 on.
+    """
+    made = Made()
+    made.step(0, 0, 1000)
+    made.launch(0, 1, thread=1, end=0)
+    made.kernel("gemm", 0, 100, 1, handover_ns=0, handover_thread=1)
+    made.op("aten::mm", 20, 30)
+    made.launch(20, 2, end=20, name="async_npu", level=LaunchLevel.FLOW)
+    made.launch(110, -1, thread=1, end=580, name="aclopCompileAndExecute", level=LaunchLevel.ACL)
+    made.kernel("gemm", 600, 1000, 2, handover_ns=handover, handover_thread=1)
+    return made
+
+
+def test_thread_that_takes_work_from_a_queue_keeps_the_device_waiting():
+    """Handed over at 595, 15 after the compiler has ended; 5 to start."""
+    assert idle(queued_step(handover=595)) == [
+        ("compile", "aclopCompileAndExecute", 470, 1),
+        ("host: no operator", "", 10 + 15, 1),
+        ("launch latency", "", 5, 1),
+    ]
+
+
+def test_work_in_a_queue_is_not_launched_yet():
+    """It is not known when the second kernel was handed over: not at 20, when it was put into the queue."""
+    assert idle(queued_step()) == [("unknown", "", 500, 1)]
+
+
 def test_gap_that_two_steps_share_is_parted_between_them():
     """From 100 to 300, over the border at 200, where the first marker ends and the second begins."""
     made = Made()
@@ -409,6 +440,42 @@ def test_without_launches_all_is_unknown_and_no_sum_changes(made):
     assert sum(by_step(rows).values()) == sum(
         row.breakdown.idle_ns or 0 for row in rows.steps if row.breakdown.timeline == "device"
     )
+
+
+def handed_over(made: Made) -> Made:
+    """The same capture, of which the source says what the launch calls say: when they end, and on which thread."""
+    events = made.events()
+    launch = launches_of(events).tolist()
+    for row, call in zip(made.rows[DeviceEvents], launch, strict=True):
+        row["handover_ns"] = MISSING if call < 0 else made.rows[Launches][call]["end_ns"]
+        row["handover_thread"] = -1 if call < 0 else made.rows[Launches][call]["thread"]
+    return made
+
+
+def all_rows(rows: Rows) -> list[Any]:
+    """The breakdowns and all tables, to compare two captures with each other."""
+    tables = {name: [list(column) for column in table.values()] for name, table in rows.tables.items()}
+    return [rows.overall, rows.steps, tables]
+
+
+@given(captures())
+def test_launches_that_the_source_states_are_those_of_the_calls(made):
+    made = with_host(made, len(made.rows[Launches]))
+    before = all_rows(made.built())
+    np.testing.assert_equal(all_rows(handed_over(made).built()), before)
+
+
+@given(captures())
+def test_without_handovers_all_is_unknown_and_no_sum_changes(made):
+    made = handed_over(with_host(made, len(made.rows[Launches])))
+    before = by_step(made.built())
+    for row in made.rows[DeviceEvents]:
+        row["handover_ns"] = MISSING
+    rows = made.built()
+    assert by_step(rows) == before
+    assert set(rows.tables["idle"]["cause"]) <= {"unknown"}
+    assert all(row.breakdown.host_idle_ns is None for row in rows.steps)
+    assert len(rows.tables["queue"]["step"]) == 0
 
 
 @given(captures())

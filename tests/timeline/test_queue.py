@@ -50,6 +50,26 @@ def test_kernel_without_a_launch_has_no_lead():
     assert queue(made) == []
 
 
+def test_lead_is_from_when_the_source_says_the_kernel_was_handed_over():
+    """Put into a queue until 11, handed over at 40, while the first kernel ran until 45."""
+    made = Made()
+    made.step(0, 0, 100)
+    made.launch(10, 1, end=11)
+    made.kernel("gemm", 20, 45, 1, handover_ns=15)
+    made.kernel("gemm", 50, 60, 1, handover_ns=40)
+    made.kernel("gemm", 70, 80, 1)
+    assert queue(made) == [(0, 7, 2, 5 + 10, 10, 1)]
+
+
+def test_handovers_stay_with_their_kernels_where_one_has_no_time():
+    """Times count from 1970: the first kernel has none, and is left out."""
+    made, now = Made(), 1_780_000_000_000_000_000
+    made.step(0, now, now + 100)
+    made.kernel("gemm", 0, 0, handover_ns=now + 1)
+    made.kernel("gemm", now + 20, now + 45, handover_ns=now + 15)
+    assert queue(made) == [(0, 7, 1, 5, 5, 0)]
+
+
 def test_clock_that_starts_a_kernel_before_its_call_ends_gives_no_lead():
     made = Made()
     made.launch(40, 1, end=52)

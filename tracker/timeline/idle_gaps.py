@@ -102,9 +102,9 @@ def _find_launches(joined: Joined, handed_over_ns: I64, ends_ns: I64) -> tuple[I
     event (-1: none is known), the event with which the gap ends (-1: none), and whether it is known when that one was.
     """
     device, is_timed = joined.events.device, handed_over_ns != MISSING
-    # an enqueue, which says nothing of the time, lies within the capture
+    # what the capture shows being put into a queue of the host was not queued before it
     linked = is_timed | (joined.launch >= 0)
-    is_queued = ~linked & (device.start_ns < first_linked_start(device, linked))
+    is_queued = ~linked & (device.start_ns < first_linked_start(device, linked)) & is_timed.any()
     launched_ns = np.where(is_timed, handed_over_ns, _NOT_KNOWN)
     launched_ns[is_queued] = _AHEAD
     works = np.flatnonzero(device.end_ns > device.start_ns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.readers.helpers import texts
@@ -28,6 +29,14 @@ def profile(path=NEW, **options):
 
 def capture(path=NEW):
     return profile(path).captures[0]
+
+
+def add_arrow(file, begins, ends):
+    """Write an arrow HostToDevice into a timeline. begins, ends: process, lane and time of each end, in us."""
+    same = {"name": "HostToDevice9", "cat": "HostToDevice", "id": "9"}
+    pairs = (("s", begins), ("f", ends))
+    arrow = [{**same, "ph": phase, "pid": pid, "tid": lane, "ts": time} for phase, (pid, lane, time) in pairs]
+    file.write_text(json.dumps([*json.loads(file.read_text()), *arrow]))
 
 
 def measured(events):

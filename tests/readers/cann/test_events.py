@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.readers.cann.captures import NEW, OUTPUT, TIME, capture, counted, measured, profile, us
+from tests.readers.cann.captures import NEW, OUTPUT, TIME, T, add_arrow, capture, counted, measured, profile, us
 from tests.readers.helpers import texts
 from tracker import readers, timeline
 from tracker.errors import SourceError
@@ -77,6 +77,23 @@ def test_kernels_are_linked_to_the_calls_of_cann_though_the_timeline_starts_them
     assert events.device.correlation.tolist()[:2] == [calls["launch"], calls["aclnnAdd"]]
     assert launches.level.tolist() == [LaunchLevel.NODE, LaunchLevel.ACL]
     assert launches.end_ns.tolist() == us(7, 23)
+
+
+def test_kernels_are_handed_over_where_their_calls_begin():
+    """The call of MatMul1 begins at 5, that of Add1 at 20; the collective and the copy name no call."""
+    extras = capture().events.extras
+    assert extras.handover_ns.tolist() == [*us(5, 20), MISSING, MISSING]
+    assert extras.handover_thread.tolist() == [0, 0, -1, -1]
+
+
+def test_arrow_to_the_task_goes_before_the_call(new):
+    """It ends at 9.1, where the timeline starts MatMul1, which op_summary starts at 10.5."""
+    add_arrow(
+        new / OUTPUT / f"msprof_{TIME}.json", (78943, 77, f"{T // 1000 + 6}.000"), (79264, 2, f"{T // 1000 + 9}.100")
+    )
+    extras = capture(new).events.extras
+    assert extras.handover_ns.tolist() == [*us(6, 20), MISSING, MISSING]
+    assert extras.handover_thread.tolist() == [0, 0, -1, -1]
 
 
 def test_collective_has_its_payload_times_tasks_and_links():

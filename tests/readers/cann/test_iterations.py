@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.readers.cann.captures import OLD, OLD_T, capture, counted, measured, profile, us
+from tests.readers.cann.captures import OLD, OLD_T, add_arrow, capture, counted, measured, profile, us
 from tests.readers.helpers import texts
 from tracker import timeline
 from tracker.profile import LaunchLevel
@@ -70,6 +70,15 @@ def test_times_stay_as_they_are_where_nothing_dates_them(old):
     assert read.captures[0].started_at_ns is None
     assert read.captures[0].events.markers.start_ns.tolist() == [56_001_000_000_000, 56_001_000_100_000]
     assert "no start_info for the clock of this capture: its times have no date" in read.warnings
+
+
+def test_handovers_are_dated_like_the_events(old):
+    """3 us behind the start of the first iteration; the kernel runs from 6 us on."""
+    file = old / "device_0" / "timeline" / "msprof_0_2_1.json"
+    add_arrow(file, (702, 70, 56001000003), (3, 2, 56001000006))
+    events = capture(old).events
+    row = events.device.start_ns.tolist().index(OLD_T + 6_000)
+    assert events.extras.handover_ns[row] == OLD_T + 3_000
 
 
 def test_times_outside_of_the_capture_are_not_dated(old):

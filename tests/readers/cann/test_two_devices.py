@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.readers.cann.captures import NEW, OLD, OUTPUT, TIME, counted, profile
+from tests.readers.cann.captures import NEW, OLD, OUTPUT, TIME, T, add_arrow, counted, profile, us
+from tests.readers.helpers import texts
 from tracker.intake import ingest
 from tracker.readers.cann.trace import MsprofTrace
 from tracker.store import open_store
@@ -47,6 +48,16 @@ def test_whose_the_processes_of_a_timeline_are_is_read_once_for_all_devices(two,
     passes.clear()
     assert len(profile(NEW).captures) == 1
     assert len(passes) == 1
+
+
+def test_arrow_to_one_device_launches_nothing_on_the_other(two):
+    """It ends at 9.1, where MatMul1 starts on the first device; Add1 starts on both, and is launched at 20."""
+    add_arrow(
+        two / OUTPUT / f"msprof_{TIME}.json", (78943, 77, f"{T // 1000 + 6}.000"), (79264, 2, f"{T // 1000 + 39}.500")
+    )
+    first, second = (one.events for one in profile(two).captures)
+    row, other = (texts(events, events.device.name).index("Add1") for events in (first, second))
+    assert (first.extras.handover_ns[row], second.extras.handover_ns[other]) == tuple(us(6, 20))
 
 
 def test_two_devices_in_one_folder_are_two_captures_and_host_time_counts_once(two):
