@@ -18,6 +18,7 @@ from tracker.readers._ascend.trace.events import Trace
 from tracker.readers._ascend.trace.host import CONNECTIONS
 from tracker.readers._device import device_events
 from tracker.readers._growing import Array, joined_rows
+from tracker.readers._sqlite import first_rows
 
 Table = Mapping[str, Array]
 _COPY_TYPES: Final = frozenset(("MEMCPY_ASYNC", "SDMA_SQE", "PCIE_DMA_SQE"))
@@ -304,23 +305,46 @@ def _same_task(kernels: Kernels, tasks: Table) -> I64:
 
 
 def _arrows(device: Table, trace: TraceTasks) -> tuple[I64, I64]:
-    """Correlation of each device event with an arrow (its place in the second value plus 1, else -1), and the arrows.
-
-    An arrow ends when the event starts, within 1 ns; of several the one that ends on the event's stream.
-    """
+    """Correlation of each device event with an arrow (its place in the second value plus 1, else -1); the arrows."""
     arrows = trace.arrows
-    is_end = arrows["is_end"] == 1
-    starts = np.flatnonzero(~is_end)
-    start_of = dict(zip(arrows["id"][starts][::-1].tolist(), starts[::-1].tolist(), strict=True))
-    ends: dict[int, list[int]] = {}
-    for row in np.flatnonzero(is_end).tolist():
-        ends.setdefault(int(arrows["time_ns"][row]), []).append(row)
-    correlation = np.full(len(device["start_ns"]), -1, dtype=np.int64)
-    used: dict[int, int] = {}
-    for index, (time, stream) in enumerate(zip(device["start_ns"].tolist(), device["stream"].tolist(), strict=True)):
-        here = next((ends[near] for near in (time, time - 1, time + 1) if near in ends), [])
-        best = next((row for row in here if trace.lane_stream[arrows["lane"][row]] == stream), here[0] if here else -1)
-        start = start_of.get(int(arrows["id"][best])) if best >= 0 else None
-        if start is not None:
-            correlation[index] = 1 + used.setdefault(start, len(used))
-    return correlation, np.fromiter(used, dtype=np.int64, count=len(used))
+    starts = np.flatnonzero(arrows["is_end"] == 0)
+    ids = find_arrows(arrows, trace.lane_stream, device["stream"], device["start_ns"])
+    start = first_rows(arrows["id"][starts], ids)
+    linked = np.flatnonzero(start >= 0)
+    used, first, number = np.unique(start[linked], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(1, len(order) + 1)
+    correlation = np.full(len(start), -1, dtype=np.int64)
+    correlation[linked] = place[number]
+    return correlation, starts[used[order]]
+
+
+def find_arrows(arrows: Table, lane_stream: I64, streams: I64, start_ns: I64) -> I64:
+    """Return the id of the arrow that ends where each device event starts, within 1 ns; -1 for none. Of several it is
+    the one that ends on the stream of the event.
+    """
+    ends = np.flatnonzero(arrows["is_end"] == 1)
+    found = np.full(len(start_ns), -1, dtype=np.int64)
+    if not len(ends):
+        return found
+    times_ns, ids = arrows["time_ns"][ends], np.append(arrows["id"][ends], -1)
+    end_streams = lane_stream[arrows["lane"][ends]]
+    for near in (0, -1, 1):
+        for is_any in (False, True):
+            lacks = np.flatnonzero(found < 0)
+            known, wanted = (end_streams * 0, streams * 0) if is_any else (end_streams, streams)
+            found[lacks] = ids[_rows_of_pairs(known, times_ns, wanted[lacks], start_ns[lacks] + near)]
+    return found
+
+
+def _rows_of_pairs(streams: I64, times_ns: I64, of_stream: I64, of_time_ns: I64) -> I64:
+    """Return the first row with each pair of stream and time, -1 for none."""
+    moments, moment = np.unique(times_ns, return_inverse=True)
+    lanes, lane = np.unique(streams, return_inverse=True)
+    pairs, first = np.unique(lane * len(moments) + moment, return_index=True)
+    own_moment = np.minimum(np.searchsorted(moments, of_time_ns), len(moments) - 1)
+    own_lane = np.minimum(np.searchsorted(lanes, of_stream), len(lanes) - 1)
+    place = np.minimum(np.searchsorted(pairs, own_lane * len(moments) + own_moment), len(pairs) - 1)
+    row = first[place]
+    return np.where((streams[row] == of_stream) & (times_ns[row] == of_time_ns), row, -1)

@@ -154,7 +154,8 @@ class Trace:
 
     def _span(self, event: Event) -> tuple[int, int, int, int]:
         start = time_ns(event.ts)
-        return start, start + duration_ns(event.dur), self._lane(event), self.strings.code(event.name or "")
+        lane = self.lanes.setdefault((event.pid, event.tid), len(self.lanes))
+        return start, start + duration_ns(event.dur), lane, self.strings.code(event.name or "")
 
     def _lane(self, event: Event) -> int:
         return self.lanes.setdefault((event.pid, event.tid), len(self.lanes))
@@ -243,8 +244,9 @@ class Trace:
         except ValueError as error:
             self._reject(event, index, str(error), chunk)
             return
+        lane = self.lanes.setdefault((event.pid, event.tid), len(self.lanes))
         number = self._arrow_ids.setdefault(event.id, len(self._arrow_ids))
-        rows.setdefault(_ARROWS[event.cat or ""], []).append((time, self._lane(event), number, event.ph == "f"))
+        rows.setdefault(_ARROWS[event.cat or ""], []).append((time, lane, number, event.ph == "f"))
 
     def _name(self, event: Event) -> None:
         args = event.args or self.no_args

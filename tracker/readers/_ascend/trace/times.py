@@ -7,6 +7,7 @@ from typing import Final
 from tracker.units import us_to_ns
 
 _MAX_NS: Final = 1 << 62
+_DECIMALS: Final = 3
 _EXACT_US: Final = 2.0**42
 
 
@@ -16,9 +17,11 @@ def time_ns(value: object) -> int:
     >>> time_ns("1736413971558972.912"), time_ns(7)
     (1736413971558972912, 7000)
     """
-    if isinstance(value, str) and value[-4:-3] == "." and value[:-4].isdecimal() and value[-3:].isdecimal():
-        ns = int(value[:-4] + value[-3:])
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+    if type(value) is str:
+        whole, _, decimals = value.partition(".")
+        is_usual = len(decimals) == _DECIMALS and whole.isdecimal() and decimals.isdecimal()
+        ns = int(whole + decimals) if is_usual else _exact(value, "ts")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
         ns = _exact(value, "ts")
     else:
         raise ValueError("ts is missing" if value is None else "ts is no number")
