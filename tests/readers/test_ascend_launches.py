@@ -75,6 +75,16 @@ def test_lead_counts_from_the_launch_by_cann(tmp_path, read):
     assert queue(read(tmp_path)) == [[3, 6 + 13 + 92, 92, 1]]
 
 
+@READ
+def test_compiler_of_cann_keeps_the_device_waiting(tmp_path, read):
+    """From 150, where the first kernel ends, until the second one is launched at 690, the thread of CANN is in a call
+    that compiles: it launches nothing else.
+    """
+    table = frame(rows(read(tmp_path)).tables["idle"])
+    compiles = [(row["place"], row["ns"] / US) for row in table if row["cause"] == "compile"]
+    assert compiles == [("aclopCompileAndExecute", 540)]
+
+
 def test_text_and_database_of_one_step_idle_alike(tmp_path):
     text, database = rows(of_text(tmp_path)), rows(of_database(tmp_path))
     for name in ("idle", "queue"):

@@ -158,16 +158,20 @@ class HostWork:
         known only that no operator runs.
         """
         calls, ops = self._calls, self._ops
+        call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
+        # a thread that launches what others queue is late by what it does itself, wherever they are by then
+        is_launching = (call >= 0) & (launch_thread != thread)
+        call = np.where(call >= 0, call, own_call)
         around = self._on_any_thread(ops, thread, time_ns)
+        around[is_launching] = NONE
         loader = ops.outwards(around, self._loads)
         yield _CauseAt(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
-        call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
-        call = np.where(call >= 0, call, own_call)
         for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
             for layer, row in ((ops, around), (calls, call)):
                 named = layer.nearest(row, test)
                 yield _CauseAt(cause, named >= 0, layer.names(named))
-        allocating, waiting = calls.nearest(call, allocates), self._find_waiting(thread, time_ns)
+        allocating = calls.nearest(call, allocates)
+        waiting = self._find_waiting(np.where(is_launching, launch_thread, thread), time_ns)
         yield _CauseAt(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
         profiling = calls.outwards(call, self._is_profiler)
         yield _CauseAt(IdleCause.PROFILER, profiling >= 0, calls.names(profiling))

@@ -109,9 +109,8 @@ class Joined(Struct, frozen=True):
     @property
     def launching_threads(self) -> I64:
         """The threads that launched events of the device, or whose operators did, those with most launches first."""
-        of_launches = self.events.launches.thread[self.launch[self.launch >= 0]]
         of_operators = self.events.ops.thread[self.op[self.op >= 0]]
-        threads = np.concatenate((of_launches, of_operators))
+        threads: I64 = np.concatenate((self.launch_thread, of_operators)).astype(np.int64)
         counts = np.bincount(threads[threads >= 0], minlength=1)
         order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
         return order[counts[order] > 0].astype(np.int64)

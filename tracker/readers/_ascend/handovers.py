@@ -1,8 +1,9 @@
-"""When the host handed work over to the device: the start of the call of CANN that did so, and the thread it is on.
+"""When the host handed work over to the device, and the thread that did so.
 
 What links a device event to its op is no launch: a framework puts work into a queue of the host, from which a thread of
-CANN takes it, compiles what is new, and launches it. An arrow `HostToDevice` of a trace leads from the start of that
-call to the start of the task; in a database both have one connection id.
+CANN takes it, compiles what is new, and launches it. An arrow `HostToDevice` of a trace leads from a moment in the call
+that launches to the start of the task. In a database call and task have one connection id: the moment is the start of
+the call.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ CLOCKS_NS: Final = 20_000
 """By how much a task may begin before the call that launched it, where several calls have its key: the clocks of host
 and device differ.
 """
-
-
 UNKNOWN: Final = "it is not known when its work was launched, nor why it idles"
 """What a capture of a device says of which all handovers are missing."""
 

@@ -12,8 +12,8 @@ from tracker.readers._ascend.trace.host import CONNECTIONS, Host
 def handovers_of(rows: DeviceRows, tasks: TraceTasks, host: Host) -> Handovers:
     """Return when each device event was handed over.
 
-    An arrow ends where its task starts, within 1 ns; it begins at the start of the call. Without an arrow the call of
-    CANN that has the connection of the event is that call.
+    An arrow ends where its task starts, within 1 ns, and begins in the call that launches it. Without an arrow it is
+    the start of the call of CANN that has the connection of the event.
     """
     arrows, calls = tasks.handovers, host.calls
     starts = np.flatnonzero(arrows["is_end"] == 0)
