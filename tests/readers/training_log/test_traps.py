@@ -74,8 +74,15 @@ def test_slow_interval_without_a_reason_stays(tmp_path: Path):
     assert "2 intervals took more than 3 times the median, up to 1,000.00 ms a step: at 13, 21" in profile.warnings
 
 
-def test_few_intervals_have_no_warm_up(tmp_path: Path):
-    assert times_ms(read(log(tmp_path, [nano(10, 900.0), nano(20, 100.0)])).captures[0]) == {10: 900.0, 20: 100.0}
+def test_first_of_two_intervals_is_warm_up_and_the_only_one_is_not(tmp_path: Path):
+    assert times_ms(read(log(tmp_path, [nano(10, 900.0)])).captures[0]) == {10: 900.0}
+    assert times_ms(read(log(tmp_path, [nano(10, 900.0), nano(20, 100.0)])).captures[0]) == {20: 100.0}
+
+
+def test_of_few_intervals_the_first_alone_is_warm_up(tmp_path: Path):
+    """Of 900, 300, 100 and 100 ms a longer log would leave out the 300, too."""
+    lines = [nano(step, ms) for step, ms in ((10, 900.0), (20, 300.0), (30, 100.0), (40, 100.0))]
+    assert times_ms(read(log(tmp_path, lines)).captures[0]) == {20: 300.0, 30: 100.0, 40: 100.0}
 
 
 def test_evaluation_inside_the_time_of_a_step_is_left_out(tmp_path: Path):

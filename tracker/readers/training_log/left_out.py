@@ -40,7 +40,7 @@ still settle make less than this, compilation and the first allocations more.
 _LONGEST_WARM_UP: Final = 0.5
 """The largest part of the intervals that may be warm-up; a run that is slower in more of them has become faster."""
 FEWEST: Final = 5
-"""With fewer intervals their median says too little to call one of them warm-up."""
+"""With fewer intervals their median says too little to call more of them warm-up than the first."""
 _LONG: Final = 2000
 """Above so many intervals the warm-up does not move the median, which is then computed once, of every so many-th."""
 _LEAST_LEFT: Final = 1 / 3
@@ -104,10 +104,9 @@ def with_warm_up(
 ) -> Reasons:
     """Mark the warm-up behind each start. `first_steady`: the first step that may count; None where none is numbered.
 
-    It is the first interval, at the first start also those before the first steady step of the grammar, and all behind
-    them that are slower than the median of the rest by more than 10 %. Where these are half of the intervals or more
-    the run is uneven throughout, and the slower ones count. With fewer than 5 intervals nothing is warm-up, but for the
-    first one behind a later start.
+    It is the first of two intervals or more. With 5 or more it is, at the first start, also those before the first
+    steady step of the grammar, and all behind them that are slower than the median of the rest by more than 10 %. Where
+    these are half of the intervals or more the run is uneven throughout, and the slower ones count.
     """
     marked = reasons.copy()
     warm_up = LEFT_OUT.index(WARM_UP)
@@ -124,12 +123,13 @@ def with_warm_up(
         timed = counted if is_timed.all() else counted[is_timed]
         if not len(timed):
             # a throughput alone: only the first interval is known to be unlike the others
-            if len(counted) >= FEWEST:
+            if len(counted) > 1:
                 marked[counted[0]] = warm_up
             continue
         if len(timed) < FEWEST:
-            if begin and not has_few:
-                marked[counted[0]] = warm_up
+            # a short segment behind others is little beside them
+            if len(timed) > 1 or (begin and not has_few):
+                marked[counted[counted <= timed[0]]] = warm_up
             elif is_evaluated:
                 marked[begin] = LEFT_OUT.index(INTERRUPTED)
             continue
