@@ -136,6 +136,14 @@ def test_run_of_earlier_rules_on_idle_time_is_read_again(store: Store, tmp_path:
     assert intake.ingest_again(store).up_to_date == 1
 
 
+def test_run_read_with_other_names_of_loaders_is_read_again(store: Store, tmp_path: Path):
+    intake.ingest(store, [trace(tmp_path / "gpu.pt.trace.json.gz", 100)], version="v1", workload="w")
+    named = intake.IngestOptions(loaders=("Feeder.pull",))
+    assert [one.run_id for one in intake.ingest_again(store, options=named).results] == [1]
+    assert intake.ingest_again(store, options=named).up_to_date == 1
+    assert [one.run_id for one in intake.ingest_again(store).results] == [1]
+
+
 def test_run_without_times_by_calls_is_read_again(store: Store, tmp_path: Path):
     """An earlier program did not keep that a usual call takes 3 us."""
     intake.ingest(store, [calls(tmp_path / "cpu.pt.trace.json")], version="v1", workload="w")

@@ -106,16 +106,18 @@ def test_a_timer_beside_the_trace_measures_by_its_own_step(memory_store):
 
 
 def test_what_follows_a_wait_is_said_to_stand_behind_it(memory_store):
-    """Of 10 ms without an operator 6 are in gaps that began in item; of several waits none is named."""
-    behind = ("host: no operator", "preprocess (video.py:129)", 10 * MS, {"behind_wait_ns": 6 * MS})
+    """Of 10 ms without an operator 6 are behind a wait: that is named where all of it is behind one."""
+    after = ("host: no operator", "preprocess (video.py:129)", 10 * MS, {"behind_wait_ns": 6 * MS})
     made = {"times": {"compute": 80, "idle": 12}, "kernels": [kernel("aten::add", 80)]}
-    found = advise(memory_store, **made, idle=[behind, ("synchronisation", "aten::item", MS)])
+    wait = ("synchronisation", "aten::item", MS, {"behind_wait_ns": 6 * MS})
+    found = advise(memory_store, **made, idle=[after, wait])
     assert [number.words for number in only(found, "H3").numbers] == [
         "idle 10.00 ms", "in preprocess (video.py:129) 10.00 ms",
         "behind aten::item, which let the queue run dry: 6.00 ms",
     ]  # fmt: skip
-    other = ("synchronisation", "cudaDeviceSynchronize", MS)
-    found = advise(memory_store, **made, idle=[behind, ("synchronisation", "aten::item", MS), other])
+    assert only(found, "H2").numbers[-1].words == "more stands behind these waits, as work of the host: 6.00 ms"
+    waits = [("synchronisation", name, MS, {"behind_wait_ns": 3 * MS}) for name in ("aten::item", "aten::nonzero")]
+    found = advise(memory_store, **made, idle=[after, *waits])
     assert only(found, "H3").numbers[-1].words == (
         "behind calls that wait for the device, which let the queue run dry: 6.00 ms"
     )

@@ -9,7 +9,7 @@ from tracker.compare import diff
 from tracker.profile import IDLE_SETTING
 from tracker.store import Store, save_run
 
-SENTENCE = "rules on idle time 0 -> 1 (an earlier tracker named other causes of the same idle time)"
+SENTENCE = "rules on idle time and loaders 0 -> 1"
 
 
 def save(store: Store, version: str, cause: str, *, older: bool = False, at: int = 0) -> None:
@@ -37,7 +37,7 @@ def test_causes_of_one_rule_are_compared_whichever_it_is(store: Store):
     save(store, "v2", "synchronisation", older=True, at=10)
     found = diff(store, "v1", "v2")
     assert found.idle["cause"].tolist() == ["synchronisation"]
-    assert not any("rules on idle time" in text for text in found.notes)
+    assert not any("rules on idle time and loaders" in text for text in found.notes)
 
 
 def test_side_of_both_rules_says_no_causes(store: Store):
@@ -46,4 +46,4 @@ def test_side_of_both_rules_says_no_causes(store: Store):
     save(store, "v2", "host: no operator", at=10)
     found = diff(store, "v1", "v2")
     assert found.idle.empty
-    assert any("read by earlier rules on idle time: its causes are not compared" in text for text in found.notes)
+    assert any("by other rules on idle time and loaders: its causes are not compared" in text for text in found.notes)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.timeline.made_events import Made
 from tests.timeline.test_windows import captures
-from tracker.profile import MISSING, DeviceEvents, Frames, HostOps, Launches, LaunchLevel, Rows
+from tracker.profile import MISSING, DeviceEvents, DeviceKind, Frames, HostOps, Launches, LaunchLevel, Rows
 from tracker.timeline import host_work
 from tracker.timeline import idle as idle_rows
 from tracker.timeline.links import launches_of
@@ -125,16 +125,21 @@ def behind_waits(made: Made) -> dict[tuple[str, str], float]:
 
 
 def test_wait_in_which_a_gap_begins_opened_it():
-    """The device ends at 100, while item waits until 105; nothing until mm from 300 to 400, then the next launch."""
+    """The call waits from 20 to 105, the device ends at 100: without the wait the host would have been 80 ahead, up to
+    180. The wait counts until 125, a launch later; behind it the host runs no operator.
+    """
     made = busy_step()
-    made.op("aten::item", 80, 110)
-    made.launch(90, -1, end=105, name="cudaStreamSynchronize")
+    made.op("aten::item", 10, 110)
+    made.launch(20, -1, end=105, name="cudaStreamSynchronize")
     made.op("aten::mm", 300, 400)
-    assert behind_waits(made) == {
-        ("host: no operator", ""): 175 + 190,
-        ("host: operator", "aten::mm"): 100,
-        ("host: operator", "cudaLaunchKernel"): 6,
-    }
+    assert behind_waits(made) == {("host: no operator", ""): 55, ("synchronisation", "aten::item"): 55}
+
+
+def test_short_wait_lets_the_queue_run_dry_for_no_longer_than_it_lasts():
+    """It waited for 4 until the device was done: of the 475 behind it at most 4 are its own, and are its end."""
+    made = busy_step()
+    made.launch(96, -1, end=105, name="cudaDeviceSynchronize")
+    assert behind_waits(made) == {}
 
 
 def test_wait_on_an_idle_device_opens_no_gap():
@@ -252,6 +257,64 @@ def test_loader_is_a_loader_whatever_framework_names_it(name):
     assert rows.steps[0].breakdown.data_loading_idle_ns == 200 * US
 
 
+def test_wait_in_a_wait_is_a_part_of_it():
+    """cudaDeviceSynchronize from 90 to 400 calls cudaStreamSynchronize from 95 to 110: one wait, until 420."""
+    made = busy_step()
+    made.launch(90, -1, end=400, name="cudaDeviceSynchronize")
+    made.launch(95, -1, end=110, name="cudaStreamSynchronize", level=LaunchLevel.DRIVER)
+    assert ("synchronisation", "cudaDeviceSynchronize", 320, 1) in idle(made)
+
+
+def test_caller_that_waits_keeps_the_device_waiting_for_autograd():
+    """Autograd launches next, on thread 1, while the loop on thread 0 is in item from 50 to 400."""
+    made = Made()
+    made.step(0, 0, 600)
+    made.launch(0, 1, thread=0, end=0)
+    made.kernel("gemm", 0, 100, 1)
+    made.op("aten::item", 50, 400, thread=0)
+    made.launch(50, -1, thread=0, end=400, name="cudaStreamSynchronize")
+    made.op("MmBackward0", 450, 500, thread=1)
+    made.launch(490, 2, thread=1, end=500)
+    made.kernel("gemm", 500, 600, 2)
+    assert ("synchronisation", "aten::item", 320, 1) in idle(made)
+
+
+def copying_ahead() -> Made:
+    """A thread that copies batches ahead, and so launches, holds a loader open; the other launches the kernels."""
+    made = busy_step()
+    made.annotation("prefetch: next_batch", 0, 1000, thread=3)
+    made.launch(5, 7, thread=3, end=6, name="cudaMemcpyAsync")
+    made.kernel("Memcpy HtoD (Pinned -> Device)", 50, 60, 7, kind=DeviceKind.COPY, stream=8)
+    return made
+
+
+def test_thread_that_copies_ahead_takes_no_time_from_one_that_works():
+    made = copying_ahead()
+    made.launch(110, -1, end=210, name="cudaMalloc")
+    made.frame("train.py(10): preprocess", 0, 1000)
+    found = {(cause, place): us for cause, place, us, _ in idle(made)}
+    assert found["allocation", "cudaMalloc"] == 100
+    assert found["host: no operator", "preprocess (train.py:10)"] == 390
+    assert ("data loading", "prefetch: next_batch") not in found
+
+
+def test_frame_that_waits_for_a_lock_is_no_work():
+    """A queue has one: the loop waits for the batch that another thread loads."""
+    made = busy_step()
+    made.annotation("prefetch: next_batch", 0, 1000, thread=3)
+    made.frame("prefetch.py(22): next", 0, 1000)
+    made.frame("threading.py(320): wait", 100, 590)
+    assert ("data loading", "prefetch: next_batch", 490, 1) in idle(made)
+
+
+def test_range_that_an_old_profiler_took_for_an_operator_ends_no_wait():
+    made = busy_step()
+    made.op("aten::mm", 2, 3)
+    made.op("log_metrics", 96, 580)
+    made.launch(96, -1, end=110, name="cudaDeviceSynchronize")
+    assert ("synchronisation", "cudaDeviceSynchronize", 30, 1) in idle(made)
+
+
 def test_operator_is_no_loader_nor_is_what_lies_in_one():
     made = busy_step()
     made.op("mylib::get_batch", 150, 250)
@@ -259,10 +322,11 @@ def test_operator_is_no_loader_nor_is_what_lies_in_one():
     assert "data loading" not in {cause for cause, *_ in idle(made)}
 
 
-def test_team_names_its_own_loaders():
+@pytest.mark.parametrize("name", ["Feeder.pull", "Feeder::pull"])
+def test_team_names_its_own_loaders(name):
     made = busy_step()
-    made.annotation("Feeder.pull", 150, 350)
-    rows = times(made).built(loader_names=("feeder.",))
+    made.annotation(name, 150, 350)
+    rows = times(made).built(loader_names=("feeder",))
     assert rows.steps[0].breakdown.data_loading_idle_ns == 200 * US
 
 

@@ -492,8 +492,8 @@ class Evidence:
         return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     def idle_behind_waits(self, rank: int, *causes: IdleCause) -> float:
-        """Return the part of the idle time of a rank per step, of these causes, that is in gaps which a wait for the
-        device opened; 0 where that is not known.
+        """Return the part of the idle time of a rank per step, of these causes, in which the host does what it would
+        have done while it waited for the device; 0 where that is not known.
         """
         found = 0.0
         for cause in causes:
@@ -503,6 +503,21 @@ class Evidence:
                 share = sum(row["behind_wait_ns"] or 0 for row in rows) / whole_ns
                 found += share * sum(self.idle_of(rank, cause).values())
         return found
+
+    def only_wait(self, rank: int) -> str:
+        """Return the one wait behind which all of that stands on a rank; '' where there are several, or one without a
+        row of its own.
+        """
+        waits: dict[str, float] = {}
+        behind_ns = 0.0
+        for (of_rank, cause), rows in self._idle_rows.items():
+            for row in rows if of_rank == rank else ():
+                if cause == IdleCause.SYNCHRONISATION.word:
+                    waits[row["place"]] = waits.get(row["place"], 0.0) + (row["behind_wait_ns"] or 0)
+                else:
+                    behind_ns += row["behind_wait_ns"] or 0
+        named = [wait for wait, ns in waits.items() if ns and ns == behind_ns]
+        return named[0] if named else ""
 
     @cached_property
     def idle_ns(self) -> dict[int, float]:

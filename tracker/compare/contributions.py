@@ -159,7 +159,7 @@ def _list_parts(
             main_cause = _find_main_idle_cause(tables["idle"], part.delta_ns)
             if main_cause:
                 why_of_part[part.name] = f"mostly {main_cause}"
-            if _is_waiting_for_data(part, tables["overall"], delta_ns):
+            elif _is_waiting_for_data(part, tables["overall"], delta_ns):
                 why_of_part[part.name] = "waits for data"
     contributions = []
     for part in parts:

@@ -11,8 +11,10 @@ from msgspec.structs import replace
 
 from tracker.columns import Column, Columns
 from tracker.compare.side import Rank, keep_ranks, ranks_of
-from tracker.profile import IDLE_SETTING, STEP_RULES, STEP_SETTING
+from tracker.profile import STEP_RULES, STEP_SETTING
+from tracker.results import recording
 from tracker.results.recording import EARLIER_IDLE_RULES
+from tracker.store import queries
 from tracker.units import format_numbers
 
 if TYPE_CHECKING:
@@ -121,12 +123,13 @@ def note_on_older_steps(side: LoadedSide) -> tuple[str, ...]:
 
 
 def find_idle_rules(sides: Iterable[LoadedSide]) -> set[str]:
-    """Return the versions of the rules by which the runs of the sides say why their devices idle."""
+    """Return the rules by which the runs of the sides say why their devices idle."""
     found = set()
     for side in sides:
-        for timeline, settings in side.captures.rows("timeline", "settings"):
-            if timeline == "device":
-                found.add(json.loads(settings or "{}").get(IDLE_SETTING, EARLIER_IDLE_RULES))
+        for settings in dict.fromkeys(side.captures.listed("settings")):
+            rules = recording.find_idle_rules(json.loads(settings or "{}"))
+            if rules is not None:
+                found.add(rules)
     return found
 
 
@@ -134,7 +137,16 @@ def note_on_idle_rules(sides: Iterable[LoadedSide]) -> tuple[str, ...]:
     """Return a sentence where a side itself has runs of several rules: between two sides the recordings say it."""
     if all(len(find_idle_rules([side])) < 2 for side in sides):
         return ()
-    return (f"Some of the runs were read by earlier rules on idle time: its causes are not compared; {_REMEDY}.",)
+    return (f"Some runs were read by other rules on idle time and loaders: its causes are not compared; {_REMEDY}.",)
+
+
+def note_on_earlier_idle_rules(side: LoadedSide) -> tuple[str, ...]:
+    """Return a sentence where an earlier tracker told why the device idles: it blamed waits for what follows them."""
+    if EARLIER_IDLE_RULES not in find_idle_rules([side]) or side.is_empty(queries.idle):
+        return ()
+    return (
+        f"Why the device idles is by earlier rules, which count what follows a wait as synchronisation; {_REMEDY}.",
+    )
 
 
 def _older_runs(captures: Columns, steps: Columns) -> set[int]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracker.compare import (
     collectives,
     counters,
+    coverage,
     environment,
     explain,
     kernels,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
+    from tracker.results import Bottleneck
     from tracker.store import Store
 
 
@@ -130,7 +132,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             tables={name: judged.add_verdicts(name, recorded.marked(name, table)) for name, table in tables.items()},
             explanation=explain.explain((left, right), found, measured, options, judged, recorded, tables, own),
             options=options,
-            bottlenecks=(bottleneck(left), bottleneck(right)),
+            bottlenecks=_find_bottlenecks(left, right),
             tree_table=recorded.tree(tree_tables.compare_trees(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
@@ -152,6 +154,13 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _find_bottlenecks(left: LoadedSide, right: LoadedSide) -> tuple[Bottleneck, Bottleneck] | None:
+    """Return what bounds each side; None where they were read by two rules on idle time, which tell it otherwise."""
+    if len(coverage.find_idle_rules((left, right))) > 1:
+        return None
+    return bottleneck(left), bottleneck(right)
 
 
 def _find_own_rows(

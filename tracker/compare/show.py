@@ -18,7 +18,7 @@ from tracker.compare import collectives, counters, summaries, tree_tables
 from tracker.compare.beside import notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.collectives import notes_of_groups
-from tracker.compare.coverage import note_on_older_steps
+from tracker.compare.coverage import note_on_earlier_idle_rules, note_on_older_steps
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.kernels import kind_of
@@ -139,6 +139,7 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
         *_note_on_ranks(side),
         *notes_on_waiting_runs((side,)),
         *note_on_older_steps(side),
+        *note_on_earlier_idle_rules(side),
         *beside,
         *_open_findings(store, side),
         *left_out((side,)),

@@ -16,14 +16,13 @@ from tracker.limits.touch import touch
 from tracker.profile import (
     CHECK_RULES,
     CHECK_SETTING,
-    IDLE_RULES,
-    IDLE_SETTING,
     RANGE_RULES,
     RANGE_SETTING,
     STEP_SETTING,
 )
 from tracker.profile.branches import branch_of
-from tracker.results.recording import HOST_MARKERS
+from tracker.profile.loader_names import idle_rules_of
+from tracker.results.recording import HOST_MARKERS, find_idle_rules
 from tracker.timeline import RULES_VERSION
 
 if TYPE_CHECKING:
@@ -58,11 +57,11 @@ def ingest_again(
         names = " of ".join(filter(None, [version and f"version {version!r}", workload and f"workload {workload!r}"]))
         raise UsageError(f"there is no run of {names}", remedy="tracker versions lists them")
     labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
-    outdated = _outdated(store, dict(runs.rows("run_id", "rules_version")))
+    given = replace(options or IngestOptions(), again=True, judge=False)
+    outdated = _outdated(store, dict(runs.rows("run_id", "rules_version")), given.loaders)
     files: dict[int, list[Path]] = {}
     for run_id, path in queries.sources(store, outdated).rows("run_id", "path"):
         files.setdefault(run_id, []).append(Path(path))
-    given = replace(options or IngestOptions(), again=True, judge=False)
     results: list[IngestResult] = []
     left: dict[int, str] = {}
     try:
@@ -97,8 +96,10 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
 
 
-def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
-    """Return the runs that were read by an earlier program, in order. rules: run -> version of its naming rules."""
+def _outdated(store: Store, rules: dict[int, int | None], loaders: tuple[str, ...]) -> list[int]:
+    """Return the runs that were read by an earlier program, or with other names of loaders, in order. rules: run ->
+    version of its naming rules; loaders: the names of today.
+    """
     from tracker.store import queries
     from tracker.store.recordings import recorded
 
@@ -114,9 +115,8 @@ def _outdated(store: Store, rules: dict[int, int | None]) -> list[int]:
         is_nsight = recording.reader == "nsys_sqlite"
         has_old_ranges = is_nsight and any(one.get(RANGE_SETTING) != RANGE_RULES for one in settings)
         has_old_checks = any(STEP_SETTING in one and one.get(CHECK_SETTING) != CHECK_RULES for one in settings)
-        # made from events, and not from sums of a profiler, which explain no idle time
-        explained = [one for one in settings if STEP_SETTING in one or CHECK_SETTING in one]
-        has_old_causes = is_of_device and any(one.get(IDLE_SETTING) != IDLE_RULES for one in explained)
+        idle_rules = {find_idle_rules(one) for one in settings} - {None}
+        has_old_causes = bool(idle_rules - {idle_rules_of(loaders)})
         is_of_other_rules = rules[run_id] != RULES_VERSION or has_old_steps or has_old_ranges or has_old_checks
         if is_of_other_rules or has_old_causes or run_id in of_earlier_rules:
             found.append(run_id)

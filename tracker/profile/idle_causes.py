@@ -49,12 +49,12 @@ IDLE_REASONS: Final = (
     "code of the device is compiled or loaded",
     "the host takes memory from the driver or gives it back",
     "the profiler itself keeps the host busy, as when it writes down what it recorded",
-    "the host waits for the device, or has done so until just now",
+    "the host is in a call that waits for the device, or has just been",
     "the host runs an operator or a call of the runtime, and has launched nothing",
-    "the host runs no operator",
+    "the capture shows no operator on the host",
     "the device starts what was launched",
     "the device goes from one launched event to the next",
-    "launched work waits for another stream, an event or another rank",
+    "launched work waits for another stream, an event or another rank, or is slow to start",
     "the capture does not say what was launched when",
 )
 """What each cause says of the gap."""

@@ -18,13 +18,13 @@ _ALLOCATES: Final = re.compile(
     r"|aclrt(?:Malloc|Free)"
 )
 _COMPILES: Final = re.compile(
-    r"(?:cu|cuda|hip)(?:Module|Library)Load|nvrtc|hiprtc|aclopCompile"
+    r"(?:cu|cuda|hip)(?:Module|Library)Load|nvrtc|hiprtc|aclopCompile|\bopCompile"
     r"|compile_inner|entire_frame_compile|backend_compile|inductor_compile|compile_fx|triton[ _.:]*compile",
     re.IGNORECASE,
 )
 _COLLECTS_GARBAGE: Final = re.compile(r"python gc|garbage.?collect|built-in function collect\b", re.IGNORECASE)
 _FRAME: Final = re.compile(r".*\(\d+\): ", re.DOTALL)
-_PATH: Final = re.compile(r"[/\\]|\.(?:py|so|cpp|cc|cu|h)\b")
+_PATH: Final = re.compile(r"^[.~]?[/\\]|\.(?:py|so|cpp|cc|cu|h)\b")
 _TRITON_COMPILER: Final = re.compile(r"triton[/\\]compiler[/\\]\w+\.py\(\d+\): compile$")
 
 

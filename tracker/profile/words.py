@@ -64,9 +64,9 @@ IDLE_RULES: Final = "1"
 """Why a device idles (`timeline.idle`, `profile.idle_causes`) has a version, which goes up with every change of a rule.
 """
 IDLE_SETTING: Final = "idle_rules"
-"""The setting of a capture that holds the IDLE_RULES of its causes of idle time. One of a device that states none
-counted all that came behind a wait as synchronisation, and on Ascend took for the launch that work is queued on the
-host.
+"""The setting of a capture that holds the rules of its causes of idle time, and of its data loading (`idle_rules_of`).
+One that states none knew PyTorch's own loaders alone, counted all that came behind a wait as synchronisation, and on
+Ascend took for the launch that work is queued on the host.
 """
 MARKERS_SETTING: Final = "step_markers"
 """The setting of a capture in which the windows of the steps are as long as the markers of the host, to 1 %: its steps

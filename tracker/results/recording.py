@@ -18,6 +18,7 @@ from msgspec import Struct
 from tracker.columns import Flags
 from tracker.profile import (
     AS_WINDOWS,
+    CHECK_SETTING,
     IDLE_SETTING,
     INCOMPLETE_SETTING,
     MARKERS_SETTING,
@@ -130,8 +131,8 @@ ASPECTS: Final = (
         "record both with modules (with_stack=True and with_modules=True, or NVTX ranges)",
     ),
     Aspect(
-        "idle_rules", "rules on idle time", frozenset({WHY_IDLE}),
-        "an earlier tracker named other causes of the same idle time",
+        "idle_rules", "rules on idle time and loaders", frozenset({WHY_IDLE}),
+        "an earlier tracker, or one with other [readers] loaders, names other causes of the same time",
         "ingest the older runs again (tracker ingest --again)",
     ),
 )  # fmt: skip
@@ -218,13 +219,20 @@ def recording_of(
             without_markers |= LOST_DEVICE in incomplete.forbids and not incomplete.has_markers
     content = Incomplete(tuple(sorted(forbids)), tuple(sorted(names)), has_markers and not without_markers)
     as_windows = bool(chosen) and all(one.get(MARKERS_SETTING) == AS_WINDOWS for one in chosen)
-    # a host alone has no idle time that could be explained
-    stated = {one.get(IDLE_SETTING, EARLIER_IDLE_RULES) for one in chosen if text("timeline") == "device"}
+    idle_rules = sorted({rules for one in chosen if (rules := find_idle_rules(one)) is not None})
     return Recording(
         text("format"), text("timeline"), steps, windows, " | ".join(sorted(levels - {""})), text("schema"),
         text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
-        _ON if has_modules else _OFF, " | ".join(sorted(stated)) or EARLIER_IDLE_RULES, content, as_windows,
+        _ON if has_modules else _OFF, " | ".join(idle_rules) or EARLIER_IDLE_RULES, content, as_windows,
     )  # fmt: skip
+
+
+def find_idle_rules(settings: Mapping[str, str]) -> str | None:
+    """Return the rules by which a capture was told why its device idles, and what its data loading is; None of one that
+    was made of sums, which explain nothing. settings: of the capture.
+    """
+    is_explained = any(name in settings for name in (IDLE_SETTING, CHECK_SETTING, STEP_SETTING))
+    return settings.get(IDLE_SETTING, EARLIER_IDLE_RULES) if is_explained else None
 
 
 def incomplete_of(settings: Mapping[str, str]) -> Incomplete | None:

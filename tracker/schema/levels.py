@@ -213,8 +213,9 @@ LEVELS: Final[tuple[Level, ...]] = (
         time("ns", "sum", "idle time of the device, ns: the rows of a step add up to its idle time"),
         number("gaps", "sum", "how many gaps in the work of the device have a part in it; NULL: the profiler states "
                "idle time alone"),
-        time("behind_wait_ns", "known", "what of it is in gaps that began while the host waited for the device; NULL: "
-             "the profiler states idle time alone, or an earlier program read the run", is_later=True),
+        time("behind_wait_ns", "known", "what of it the host would have done while it waited for the device, in gaps "
+             "that this wait opened; of a synchronisation: what so stands behind it; NULL: the profiler states idle "
+             "time alone, or an earlier program read the run", is_later=True),
     ), is_numbered=True, largest="ns"),
     Level("queue", "How far ahead of the device the host launched the kernels of a stream.", (
         STEP,

@@ -45,7 +45,7 @@ MODULE_NAMES: Final = "modules"
 ALLOCATIONS: Final = "allocations"
 RATE: Final = "numbers of the whole run"
 STEP_BOUNDS: Final = "when a step begins and ends"
-WHY_IDLE: Final = "why the device idles"
+WHY_IDLE: Final = "why the device idles, and what data loading is"
 
 # the records of a capture that a series rests on, where some may be lost: the words of `profile.Incomplete.forbids`
 LOST_DEVICE: Final = "work of the device"
@@ -283,7 +283,11 @@ RUN_SERIES: Final = (
     ),
     RunSeries("exposed copy", Metric("exposed_copy_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE), "WAIT"),
     RunSeries("idle time", Metric("idle_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_ON_DEVICE), "WAIT"),
-    RunSeries("data loading", Metric("data_loading_ns", rests_on=_GAPS_OF_STEP, records=_PARTS_OF_STEP), "WAIT"),
+    RunSeries(
+        "data loading",
+        Metric("data_loading_ns", rests_on=_GAPS_OF_STEP | {WHY_IDLE}, records=_PARTS_OF_STEP),
+        "WAIT",
+    ),
     RunSeries("peak memory", Metric("peak_allocated_bytes", records=frozenset({LOST_HOST})), "PEAK"),
     RunSeries("throughput", Metric("samples_per_second", rests_on=_ON_HOST), "RATE"),
     # how uneven the ranks of a run are: 1 where they are equal

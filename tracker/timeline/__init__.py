@@ -18,7 +18,6 @@ from tracker.profile import (
     AS_WINDOWS,
     CHECK_RULES,
     CHECK_SETTING,
-    IDLE_RULES,
     IDLE_SETTING,
     MARKERS_SETTING,
     MISSING,
@@ -34,6 +33,7 @@ from tracker.profile import (
     StepRow,
     Table,
 )
+from tracker.profile.loader_names import idle_rules_of
 from tracker.timeline import checks, hccl_kernels, stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.beside import Beside
@@ -85,7 +85,7 @@ def build(capture: Capture, threads: int = 1, loader_names: Sequence[str] = ()) 
     if len(capture.events.markers) and len(capture.events.device):
         settings[STEP_SETTING] = STEP_RULES
     settings[CHECK_SETTING] = CHECK_RULES
-    settings[IDLE_SETTING] = IDLE_RULES
+    settings[IDLE_SETTING] = idle_rules_of(loader_names)
     checked = checks.check_times(capture.events)
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -12,9 +14,15 @@ from tracker.profile import I32, I64, IdleCause, LaunchLevel, each_once
 from tracker.profile.runtime_names import allocates, collects_garbage, compiles, waits_for_device
 from tracker.timeline.intervals import Spans
 from tracker.timeline.joined import Joined
-from tracker.timeline.loading import NO_CALLS
+from tracker.timeline.loading import NO_CALLS, find_operators
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import BLOCK_ROWS, Tree, grow
+
+_WAITING_FRAME: Final = re.compile(
+    r"^<built-in method (?:acquire of _?thread\.|poll of select\.|select of select|recv_bytes|sem_wait)"
+    r"|threading\.py\(\d+\): (?:wait|join|_wait_for_tstate_lock)$|queue\.py\(\d+\): get$"
+    r"|(?:connection|selectors)\.py\(\d+\): (?:wait|poll|select|_poll|recv|_recv)$"
+)
 
 
 class Explained(Struct, frozen=True):
@@ -107,8 +115,10 @@ class HostWork:
         self._calls = _Layer.of(grow(launches.thread, launches.start_ns, launches.end_ns, rows), launches.name, texts)
         self._ops = _Layer.of(joined.tree, events.ops.name, texts)
         self._is_operator = events.ops.is_annotation == 0
+        # a range of a user that a profiler took for an operator ends no wait
+        self._is_caller = find_operators(events)
         is_helper = _passing(each_once(events.ops.name).tolist(), texts, _is_helper)
-        self._is_of_user = self._is_operator & ~is_helper[events.ops.name]
+        self._is_of_user = self._is_caller & ~is_helper[events.ops.name]
         self._frames = None if frames is None else _Layer.of(frames, events.frames.name, texts)
         self._loads = joined.loads
         # of other threads all together: which of them loads does not matter
@@ -147,31 +157,30 @@ class HostWork:
             is_open[rows] = False
         return Explained(cause, place)
 
-    def are_waiting(self, thread: I64, time_ns: I64) -> NDArray[np.bool_]:
-        """Return whether each thread waits for the device at each moment, or has just done so."""
-        return self._find_waiting(thread, time_ns) >= 0
+    def find_waits(self, thread: I64, launch_thread: I64, time_ns: I64) -> tuple[I64, I64]:
+        """Return in what the host waits for the device at each moment, the code of its name (0: it does not), and since
+        when.
+        """
+        call = self._find_waiting(self._find_acting(thread, launch_thread, time_ns), time_ns)
+        since_ns = np.where(call >= 0, _at(self._launches.start_ns, call), time_ns)
+        return self._place_of_call(call), since_ns
 
     def _find_causes(self, thread: I64, launch_thread: I64, time_ns: I64) -> Iterator[_CauseAt]:
         """Yield the causes in the order in which they count; the last one always applies.
 
-        What frames say comes behind all else: a capture without stacks has the same causes, but that of more time it is
-        known only that no operator runs.
+        What frames say comes behind what operators and calls say: without stacks of more time it is known only that no
+        operator runs, and of a loader of another thread that nobody is known to work meanwhile.
         """
         calls, ops = self._calls, self._ops
-        call, own_call = (calls.at(of_calls, time_ns) for of_calls in (launch_thread, thread))
-        # a thread that launches what others queue is late by what it does itself, wherever they are by then
-        is_launching = (call >= 0) & (launch_thread != thread)
-        call = np.where(call >= 0, call, own_call)
-        around = self._on_any_thread(ops, thread, time_ns)
-        around[is_launching] = NONE
+        acting = self._find_acting(thread, launch_thread, time_ns)
+        around, call = ops.at(acting, time_ns), calls.at(acting, time_ns)
         loader = ops.outwards(around, self._loads)
         yield _CauseAt(IdleCause.DATA_LOADING, loader >= 0, ops.names(loader))
         for cause, test in ((IdleCause.GARBAGE_COLLECTION, collects_garbage), (IdleCause.COMPILE, compiles)):
             for layer, row in ((ops, around), (calls, call)):
                 named = layer.nearest(row, test)
                 yield _CauseAt(cause, named >= 0, layer.names(named))
-        allocating = calls.nearest(call, allocates)
-        waiting = self._find_waiting(np.where(is_launching, launch_thread, thread), time_ns)
+        allocating, waiting = calls.nearest(call, allocates), self._find_waiting(acting, time_ns)
         yield _CauseAt(IdleCause.ALLOCATION, allocating >= 0, calls.names(allocating))
         profiling = calls.outwards(call, self._is_profiler)
         yield _CauseAt(IdleCause.PROFILER, profiling >= 0, calls.names(profiling))
@@ -182,7 +191,7 @@ class HostWork:
         if self._frames is None:
             yield self._find_loader_beside(time_ns)
         else:
-            yield from self._find_causes_in_frames(self._frames, thread, time_ns, around)
+            yield from self._find_causes_in_frames(self._frames, acting, time_ns, around)
         # without stacks the innermost range of the user says most
         yield _CauseAt(IdleCause.NO_OPERATOR, np.ones(len(time_ns), dtype=bool), ops.names(around))
 
@@ -193,8 +202,9 @@ class HostWork:
             named = frames.nearest(frame, test)
             yield _CauseAt(cause, named >= 0, frames.names(named))
         beside = self._find_loader_beside(time_ns)
-        # a thread in a frame works, whatever another one loads
-        yield _CauseAt(beside.cause, beside.applies & (frame < 0), beside.place)
+        # a thread in a frame works, whatever another one loads, unless the frame waits for a lock, as a queue has one
+        waits = np.where(frame >= 0, frames.nearest(frame, _waits_for_another) == frame, True)
+        yield _CauseAt(beside.cause, beside.applies & waits, beside.place)
         line = frames.nearest(frame, _is_line_of_python)
         begins_ns = _at(frames.tree.start_ns, line)
         # a range that the innermost line has opened says more than the line
@@ -217,12 +227,35 @@ class HostWork:
         """
         row = self._ops.at(thread, time_ns)
         of_user = self._ops.outwards(row, self._is_of_user)
-        return np.where(of_user >= 0, of_user, self._operator_of(row))
+        return np.where(of_user >= 0, of_user, self._ops.outwards(row, self._is_caller))
+
+    def _find_acting(self, thread: I64, launch_thread: I64, time_ns: I64) -> I64:
+        """Return the thread whose work keeps the device waiting at each moment.
+
+        That is the one that launches next, while it is in an operator, a range or a call. Where it is in none, another
+        one that launches may be: autograd launches on a thread of its own, and waits for what its caller does before
+        and after. One that launches what others queue is late by its own calls, wherever the others are by then.
+        """
+        acting = np.where(self._calls.at(launch_thread, time_ns) >= 0, launch_thread, thread)
+        if len(self._threads):
+            # a thread that only copies ahead keeps nobody waiting by what it does
+            acting[~np.isin(acting, self._threads)] = self._threads[0]
+        is_idle = ~self._acts(acting, time_ns)
+        for other in self._threads.tolist():
+            rows = np.flatnonzero(is_idle)
+            if not len(rows):
+                break
+            acts = rows[self._acts(np.full(len(rows), other, dtype=np.int64), time_ns[rows])]
+            acting[acts], is_idle[acts] = other, False
+        return acting
+
+    def _acts(self, thread: I64, time_ns: I64) -> NDArray[np.bool_]:
+        """Return whether each thread is in an operator, a range or a call at each moment, or has just waited."""
+        is_in_any = (self._ops.at(thread, time_ns) >= 0) | (self._calls.at(thread, time_ns) >= 0)
+        return np.asarray(is_in_any | (self._find_waiting(thread, time_ns) >= 0))
 
     def _on_any_thread(self, layer: _Layer, thread: I64, time_ns: I64) -> I64:
-        """Return the innermost span of each thread at each moment. Where it has none, that of another thread: autograd
-        launches on a thread of its own, and waits for what its caller does before and after.
-        """
+        """Return the innermost span of each thread at each moment; where it has none, that of another thread."""
         found = layer.at(thread, time_ns)
         for other in self._threads.tolist():
             lacks = np.flatnonzero(found == NONE)
@@ -232,7 +265,7 @@ class HostWork:
         return found
 
     def _find_waiting(self, thread: I64, time_ns: I64) -> I64:
-        """Return the call that each thread waits in, or has waited in without beginning anything since; -1 for none."""
+        """Return the call that each thread waits in, or has just waited in; -1 for none."""
         found = np.full(len(time_ns), NONE, dtype=np.int64)
         for lane in self._threads.tolist():
             asks = np.flatnonzero(thread == lane)
@@ -252,6 +285,11 @@ class HostWork:
             of_lane = self._is_call & (launches.thread == lane)
             own = np.flatnonzero(of_lane & self._is_wait)
             own = own[np.argsort(launches.start_ns[own], kind="stable")]
+            # a wait that another one makes is a part of that one
+            reach_ns = np.maximum.accumulate(launches.end_ns[own])
+            is_outer = np.ones(len(own), dtype=bool)
+            is_outer[1:] = launches.end_ns[own][1:] > reach_ns[:-1]
+            own = own[is_outer]
             start_ns, end_ns = launches.start_ns[own], launches.end_ns[own]
             operator = self._find_caller(np.full(len(own), lane, dtype=np.int64), start_ns)
             behind_ns = np.maximum(end_ns + self._latency_ns, _at(ops.end_ns, operator))
@@ -292,6 +330,11 @@ def _meets(start_ns: I64, end_ns: I64, spans: Spans) -> NDArray[np.bool_]:
 def _is_helper(name: str) -> bool:
     """Return whether an operator is one that others call, and no user: aten::_local_scalar_dense of aten::item."""
     return "::_" in name
+
+
+def _waits_for_another(name: str) -> bool:
+    """Return whether a frame waits for another thread or process."""
+    return _WAITING_FRAME.search(name) is not None
 
 
 def _is_line_of_python(name: str) -> bool:

@@ -11,6 +11,7 @@ the cause, and the wait is what it stands behind.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -37,8 +38,9 @@ _FRAME: Final = re.compile(r"(?P<path>.*)\((?P<line>\d+)\): (?P<function>.+)", r
 
 
 class Pieces(Struct, frozen=True):
-    """Parts of gaps, disjoint. `gap`: the row of the gap; `cause`: an IdleCause; `place`: the code of a text of the
-    events that names it, 0 for none; `is_behind`: 1 where a wait of the host opened the gap, else 0.
+    """Parts of gaps, disjoint. `gap`: the row of the gap; `cause`: an IdleCause; `place`, `wait`: the codes of texts of
+    the events that name the place, and the wait of the host that opened the gap, 0 for none; `behind_until_ns`: up to
+    when the host would have been done, had it not waited.
     """
 
     start_ns: I64
@@ -46,7 +48,8 @@ class Pieces(Struct, frozen=True):
     gap: I64
     cause: I64
     place: I64
-    is_behind: I64
+    wait: I64
+    behind_until_ns: I64
 
     def taken(self, rows: NDArray[np.bool_]) -> Pieces:
         """Return some of the pieces."""
@@ -57,8 +60,9 @@ class IdleTime(Struct, frozen=True):
     """The idle time of a capture. `loading`: when the device idles for want of data.
 
     `table`: `step`, `cause`, `place` ('': nobody names one), `ns`, `gaps` (how many have a part in the row),
-    `behind_wait_ns` (what of it is in gaps that a wait of the host for the device opened); the last two are MISSING
-    where gaps are not known. The rows of a step add up to its idle time, to the ns; of a step the largest comes first.
+    `behind_wait_ns` (what of it the host would have done while it waited for the device, in gaps that this wait opened;
+    of a synchronisation: what so stands behind it); the last two are MISSING where gaps are not known. The rows of a
+    step add up to its idle time, to the ns; of a step the largest comes first.
     """
 
     table: Table
@@ -76,22 +80,31 @@ def explain_idle(joined: Joined, gaps: Gaps, frames: Tree | None) -> IdleTime:
     own_steps = _find_steps(joined, gaps)
     explains = _HostPieces.prepare(joined, gaps, frames)
     sums: dict[tuple[int, str, str], list[int]] = {}
+    behind_waits: Counter[tuple[int, str]] = Counter()
     loading = union(gaps.start_ns[:0], gaps.end_ns[:0])
     for low in range(0, len(gaps.start_ns), _GAPS_AT_ONCE):
         rows_of_gaps = np.arange(low, min(low + _GAPS_AT_ONCE, len(gaps.start_ns)))
         pieces = _find_pieces(joined, gaps, explains, rows_of_gaps)
         loads = pieces.cause == IdleCause.DATA_LOADING
         loading = join(loading, union(pieces.start_ns[loads], pieces.end_ns[loads]))
-        _add_pieces(sums, pieces, own_steps, joined.events.strings.texts)
+        _add_pieces(sums, behind_waits, pieces, own_steps, joined.events.strings.texts)
+    for (step, wait), ns in behind_waits.items():
+        of_wait = sums.get((step, IdleCause.SYNCHRONISATION.word, wait))
+        if of_wait is not None:
+            of_wait[-1] = ns
     rows = [(*key, *numbers) for key, numbers in sums.items()]
     return IdleTime(_table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2]))), loading)
 
 
 def _add_pieces(
-    sums: dict[tuple[int, str, str], list[int]], pieces: Pieces, steps: tuple[I64, I64, I64], texts: Sequence[str]
+    sums: dict[tuple[int, str, str], list[int]],
+    behind_waits: Counter[tuple[int, str]],
+    pieces: Pieces,
+    steps: tuple[I64, I64, I64],
+    texts: Sequence[str],
 ) -> None:
-    """Add the time, the gaps, and the time behind a wait of some pieces to `sums`, by step, cause and place; all pieces
-    of a gap come at once.
+    """Add the time, the gaps, and the time behind a wait of some pieces to `sums`, by step, cause and place, and the
+    last of these to `behind_waits`, by step and wait; all pieces of a gap come at once.
 
     steps: start, end and number of each, in order of time.
     """
@@ -101,8 +114,13 @@ def _add_pieces(
     is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
     pieces, step = pieces.taken(is_inside), number[window[is_inside]]
     groups = group_rows(step, pieces.cause, pieces.place)
-    piece_ns = pieces.end_ns - pieces.start_ns
-    numbers = (groups.sums(piece_ns), _count_gaps(groups, pieces.gap), groups.sums(piece_ns * pieces.is_behind))
+    behind_ns = np.maximum(np.minimum(pieces.end_ns, pieces.behind_until_ns) - pieces.start_ns, 0)
+    lasting_ns = groups.sums(pieces.end_ns - pieces.start_ns)
+    numbers = (lasting_ns, _count_gaps(groups, pieces.gap), groups.sums(behind_ns))
+    of_waits = group_rows(step, pieces.wait)
+    for row, ns in zip(of_waits.first.tolist(), of_waits.sums(behind_ns).tolist(), strict=True):
+        if ns:
+            behind_waits[int(step[row]), texts[int(pieces.wait[row])]] += ns
     for row, *own in zip(groups.first.tolist(), *(values.tolist() for values in numbers), strict=True):
         cause, place = IdleCause(int(pieces.cause[row])), texts[int(pieces.place[row])]
         # names of kernels differ from build to build, so that two of them may be one place
@@ -177,12 +195,15 @@ class _HostPieces(Struct, frozen=True):
 
     def explain(self, gaps: Gaps, pieces: Pieces) -> Pieces:
         """Return the pieces, one of each gap, cut at each moment, and each with its cause and place."""
-        waits = self.host.are_waiting(gaps.thread[pieces.gap], gaps.start_ns[pieces.gap])
-        pieces = _cut_at(replace(pieces, is_behind=waits.astype(np.int64)), self.moments_ns)
+        opened_ns = gaps.start_ns[pieces.gap]
+        wait, since_ns = self.host.find_waits(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], opened_ns)
+        # without the wait the host would have been ahead by as long as it had waited by then
+        until_ns = opened_ns + (opened_ns - since_ns)
+        pieces = _cut_at(replace(pieces, wait=wait, behind_until_ns=until_ns), self.moments_ns)
         found = self.host.explain(gaps.thread[pieces.gap], gaps.launch_thread[pieces.gap], pieces.start_ns)
-        # the wait stands behind nothing
-        is_behind = np.where(found.cause == IdleCause.SYNCHRONISATION, 0, pieces.is_behind)
-        return replace(pieces, cause=found.cause, place=found.place, is_behind=is_behind)
+        is_wait = found.cause == IdleCause.SYNCHRONISATION
+        behind_until_ns = np.where(is_wait, pieces.start_ns, pieces.behind_until_ns)
+        return replace(pieces, cause=found.cause, place=found.place, behind_until_ns=behind_until_ns)
 
 
 def _find_pieces(joined: Joined, gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pieces:
@@ -196,8 +217,8 @@ def _find_pieces(joined: Joined, gaps: Gaps, explains: _HostPieces | None, rows:
     kernel = np.where(gaps.event[rows] == NONE, 0, device.name[gaps.event[rows]].astype(np.int64))
     found = _together(
         _find_host_pieces(gaps, explains, rows),
-        Pieces(launched_ns, at_work_ns, rows, short.astype(np.int64), none, none),
-        Pieces(at_work_ns, end_ns, rows, waits, kernel, none),
+        Pieces(launched_ns, at_work_ns, rows, short.astype(np.int64), none, none, launched_ns),
+        Pieces(at_work_ns, end_ns, rows, waits, kernel, none, at_work_ns),
     )
     return found.taken(found.end_ns > found.start_ns)
 
@@ -206,7 +227,8 @@ def _find_host_pieces(gaps: Gaps, explains: _HostPieces | None, rows: I64) -> Pi
     """Return the parts of some gaps before anything that was launched waits."""
     rows = rows[gaps.launched_ns[rows] > gaps.start_ns[rows]]
     unknown, none = np.full(len(rows), IdleCause.UNKNOWN, dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
-    before_launch = Pieces(gaps.start_ns[rows], gaps.launched_ns[rows], rows, unknown, none, none)
+    start_ns = gaps.start_ns[rows]
+    before_launch = Pieces(start_ns, gaps.launched_ns[rows], rows, unknown, none, none, start_ns)
     is_known = gaps.is_known[rows]
     if explains is None or not is_known.any():
         return before_launch
@@ -233,4 +255,5 @@ def _cut_at(pieces: Pieces, moments_ns: I64) -> Pieces:
     end_ns = np.append(start_ns[1:], 0)
     is_last = inside == count[own]
     end_ns = np.where(is_last, pieces.end_ns[own], end_ns)
-    return Pieces(start_ns, end_ns, pieces.gap[own], pieces.cause[own], pieces.place[own], pieces.is_behind[own])
+    others = (pieces.gap, pieces.cause, pieces.place, pieces.wait, pieces.behind_until_ns)
+    return Pieces(start_ns, end_ns, *(column[own] for column in others))

@@ -109,7 +109,7 @@ def _find_launches(joined: Joined, handed_over_ns: I64, ends_ns: I64) -> tuple[I
     launched_ns[is_queued] = _AHEAD
     works = np.flatnonzero(device.end_ns > device.start_ns)
     # of events that start at once the one that was launched first stands first
-    order = works[np.lexsort((launched_ns[works], device.start_ns[works]))]
+    order = works[np.lexsort((joined.launch_thread[works], launched_ns[works], device.start_ns[works]))]
     starts, launches = device.start_ns[order], launched_ns[order]
     earliest, earliest_row = _smallest_from_here(launches)
     first = np.searchsorted(starts, ends_ns, side="left")

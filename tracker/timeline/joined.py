@@ -108,9 +108,12 @@ class Joined(Struct, frozen=True):
 
     @property
     def launching_threads(self) -> I64:
-        """The threads that launched events of the device, or whose operators did, those with most launches first."""
-        of_operators = self.events.ops.thread[self.op[self.op >= 0]]
-        threads: I64 = np.concatenate((self.launch_thread, of_operators)).astype(np.int64)
+        """The threads that launched kernels, or whose operators did, those with most launches first; of a capture
+        without kernels those that launched anything. One that only copies batches ahead is none.
+        """
+        rows = np.flatnonzero(self.is_kernel) if self.is_kernel.any() else np.arange(len(self.launch))
+        of_operators = self.events.ops.thread[self.op[rows[self.op[rows] >= 0]]]
+        threads: I64 = np.concatenate((self.launch_thread[rows], of_operators)).astype(np.int64)
         counts = np.bincount(threads[threads >= 0], minlength=1)
         order = np.argsort(-counts, kind="stable")[:_MOST_THREADS]
         return order[counts[order] > 0].astype(np.int64)

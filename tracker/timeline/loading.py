@@ -10,6 +10,7 @@ ahead: while the launching thread works, nobody waits for it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -23,7 +24,10 @@ from tracker.timeline.intervals import Spans, join, subtract, union
 from tracker.timeline.tree import Tree
 
 NO_CALLS: Final = (LaunchLevel.FLOW, LaunchLevel.QUEUE, LaunchLevel.OS)
-"""Levels of launches that are no calls of the device's runtime, or that a thread without work waits in."""
+"""Levels of launches that are no calls of the device's runtime: arrows, queues of the host, the operating system, in
+which a thread may be that does nothing.
+"""
+_OPERATOR: Final = re.compile(r"::|^(?:nccl|gloo|mpi|ucc|hccl):|Backward\d*$|^CompiledFunction")
 _LOADING: Final = PHASES.index("dataloader")
 
 
@@ -36,18 +40,30 @@ def find_loaders(events: Events, tree: Tree, own_names: Sequence[str]) -> NDArra
     for code in list_codes(events.extras.op_phase):
         says[code] = texts[code] == PHASES[_LOADING]
     stated = says[events.extras.op_phase] if len(events.extras.op_phase) else np.zeros(len(ops), dtype=bool)
-    # profilers of before 2022 record ranges as operators; the name of a real one has a namespace
     named = np.zeros(len(texts), dtype=bool)
-    has_namespace = np.zeros(len(texts), dtype=bool)
     for code in list_codes(ops.name):
-        has_namespace[code] = "::" in texts[code]
-        named[code] = not has_namespace[code] and is_loader(texts[code], own_names)
+        named[code] = is_loader(texts[code], own_names)
     found = named[ops.name]
     if found.any():
-        is_operator = (ops.is_annotation == 0) & has_namespace[ops.name]
+        is_operator = find_operators(events)
+        found &= ~is_operator
         # an operator passes itself down to all that lies in it
         found &= tree.passed_down(np.where(is_operator, 1, 0), unset=0) == 0
     return found | stated
+
+
+def find_operators(events: Events) -> NDArray[np.bool_]:
+    """Return which ops are operators, and no ranges of a user: PyTorch's profilers of before 2022 record these as
+    operators, too, but the name of a real one has a namespace, or is that of a node of autograd.
+    """
+    ops, texts = events.ops, events.strings.texts
+    codes = list_codes(ops.name)
+    if not any(texts[code].startswith("aten::") for code in codes):
+        return np.asarray(ops.is_annotation == 0)
+    is_real = np.zeros(len(texts), dtype=bool)
+    for code in codes:
+        is_real[code] = _OPERATOR.search(texts[code]) is not None
+    return np.asarray((ops.is_annotation == 0) & is_real[ops.name])
 
 
 def find_loading(events: Events, loads: NDArray[np.bool_], threads: I64) -> Spans | None:

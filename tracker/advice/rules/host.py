@@ -38,7 +38,7 @@ def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -
     if not ns:
         return None
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
-    behind = _behind_a_wait(evidence, rank, ns, *causes)
+    behind = () if IdleCause.SYNCHRONISATION in causes else _behind_a_wait(evidence, rank, ns, *causes)
     return Claim(resource="idle", ns=ns, causes=causes, numbers=(Number("idle", ns), *named[:_PLACES], *behind))
 
 
@@ -49,10 +49,18 @@ def _behind_a_wait(evidence: Evidence, rank: int, ns: float, *causes: IdleCause)
     behind_ns = evidence.idle_behind_waits(rank, *causes)
     if behind_ns < _WORTH_A_WORD * ns:
         return
-    waits = [place for place in evidence.idle_of(rank, IdleCause.SYNCHRONISATION) if place]
-    # of several nobody knows which one opened which gap
-    wait = waits[0] if len(waits) == 1 else "calls that wait for the device"
+    wait = evidence.only_wait(rank) or "calls that wait for the device"
     yield Number(f"behind {wait}, which let the queue run dry:", behind_ns)
+
+
+def _behind_these_waits(evidence: Evidence, rank: int, ns: float) -> Iterator[Number]:
+    """Yield what stands behind the waits of a rank, where it is worth a word beside the time of the waits themselves:
+    it is claimed by its own cause.
+    """
+    others = [cause for cause in IdleCause if cause.is_of_host and cause is not IdleCause.SYNCHRONISATION]
+    behind_ns = evidence.idle_behind_waits(rank, *others)
+    if behind_ns >= _WORTH_A_WORD * ns:
+        yield Number("more stands behind these waits, as work of the host:", behind_ns)
 
 
 def _idle_by(*causes: IdleCause, word: str = "in") -> Callable[[Evidence, int, Pieces], Iterator[Claim]]:
@@ -90,8 +98,10 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
     if evidence.says_why_idle:
         claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION)
         if claim is not None:
-            made = (Number("calls that wait for the device", calls, "count"),) if calls else ()
-            yield replace(claim, numbers=(*claim.numbers, *made, *reads))
+            made = [Number("calls that wait for the device", calls, "count")] if calls else []
+            yield replace(
+                claim, numbers=(*claim.numbers, *made, *reads, *_behind_these_waits(evidence, rank, claim.ns))
+            )
         return
     if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
@@ -199,7 +209,7 @@ RULES: Final = (
             Remedy("few different shapes, mark_dynamic, and more warm-up steps before the profile", ("torch",),
                    since=(2, 0)),
             Remedy("CUDA_MODULE_LOADING=EAGER: kernels are loaded at the start", ("nvidia",)),
-            Remedy("more warm-up steps before the profile"),
+            Remedy("more warm-up steps before the profile", is_last=True),
         ),
         sources=("torch: compilation, CUDA lazy loading",), in_rank=_idle_by(IdleCause.COMPILE),
     ),
@@ -257,6 +267,7 @@ RULES: Final = (
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
+            Remedy("where that place is a data loader of your own: [readers] loaders of the settings file names it"),
             Remedy("record with_stack=True once, where no line is named: the stacks name it"),
         ),
         sources=("HolisticTraceAnalysis, idle time breakdown",), in_rank=_idle_by(IdleCause.NO_OPERATOR),
