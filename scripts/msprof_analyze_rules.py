@@ -202,13 +202,13 @@ def _seen(joined: Joined, main: Path, *, is_database: bool) -> Seen:
         totals=totals,
         groups=groups_of(events, uncovered, is_database=is_database),
         reserved_bytes=_largest(events.extras.memory_points.reserved_bytes),
-        our_reserved_bytes=breakdowns(joined, find_gaps(joined, host_calls(joined)))[0].peak_reserved_bytes,
+        our_reserved_bytes=breakdowns(joined, find_gaps(joined, host_calls(joined)), None)[0].peak_reserved_bytes,
         has_measurements=is_database or bool(_measured(events, "aiv_vec_time(us)", "mac_time(us)")),
     )
 
 
 def _steps(joined: Joined) -> Steps:
-    found = [row.breakdown for row in breakdowns(joined, find_gaps(joined, host_calls(joined)))[1]]
+    found = [row.breakdown for row in breakdowns(joined, find_gaps(joined, host_calls(joined)), None)[1]]
     device, table = joined.events.device, communication_tables(joined)["communication"]
     copies = _chosen_categories(joined, "copy", "memset") & (joined.step >= 0)
     inside = np.asarray(table["step"]) >= 0

@@ -250,12 +250,12 @@ def test_capture_under_another_digest_is_found(memory_store: Store, tmp_path: Pa
 def test_log_that_grew_since_it_was_ingested_is_named(memory_store: Store, tmp_path: Path):
     lines = [f"2026-05-28 20:00:{i:02} step {i}: batch_cost: 0.{i + 1} s, ips: 10.0 samples/s" for i in range(4)]
     path = tmp_path / "train.log"
-    path.write_text("\n".join(lines[:2]) + "\n")
+    path.write_text("\n".join(lines[:2]) + "\n")  # the first one is warm-up
     ingest(memory_store, [path], version="v1", workload="toy")
     path.write_text("\n".join(lines) + "\n")
     with pytest.raises(UsageError, match=r"train.log is the log of run 1 with 2 more steps; to replace it"):
         ingest(memory_store, [path], version="v1", workload="toy")
-    path.write_text("\n".join(lines[:1]) + "\n")
+    path.write_text("\n".join(lines[:2]) + "\n")
     (result,) = ingest(memory_store, [path], version="v1", workload="toy")
     assert result.already
 

@@ -21,6 +21,7 @@ from tracker.readers import NAMES
 from tracker.store import open_store
 
 DATA = Path(__file__).parents[1] / "data"
+ALONE = "nothing else to form a run with"
 BASE_NS = 1_700_000_000_000_000_000
 EVENTS = [step(1, 0, 100), op("aten::mm", 10, 20), launch(1, 12), kernel("gemm", 20, 30, 1)]
 
@@ -343,8 +344,18 @@ def test_a_report_of_nsys_beside_its_export_needs_nothing(tmp_path):
     assert [(kind.kind, kind.count) for kind in found.unclaimed] == [("report of Nsight Systems", 1)]
 
 
-def test_formats_beside_each_other_may_tell_of_one_run(tmp_path):
+def test_a_log_beside_a_summary_is_of_the_same_job(tmp_path):
     shutil.copy(DATA / "training_log" / "timer_only.txt", tmp_path)
+    shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
+    found = examine([tmp_path])
+    assert [run.reason for run in found.runs] == ["timer_only.txt beside it is of the same job; " + ALONE]
+    assert not [note for note in found.notes if "beside each other" in note]
+
+
+def test_two_logs_beside_a_summary_may_be_of_other_jobs(tmp_path):
+    timer = (DATA / "training_log" / "timer_only.txt").read_text()
+    (tmp_path / "timer_a.txt").write_text(timer)
+    (tmp_path / "timer_b.txt").write_text(timer + "\n")
     shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
     (note,) = [note for note in examine([tmp_path]).notes if "beside each other" in note]
     assert note.startswith(f"{tmp_path}: files of paddle_summary and training_log lie beside each other")

@@ -105,7 +105,7 @@ def test_limit_on_the_size_comes_from_the_settings_file(tracker, tmp_path, trace
     assert "run1.pt.trace.json.gz" in done.err
 
 
-def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
+def test_a_summary_and_the_log_of_a_timer_are_one_run(tracker, tmp_path):
     for number in (1, 2):
         folder = tmp_path / "in" / f"run{number}"
         folder.mkdir(parents=True)
@@ -113,13 +113,27 @@ def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
             content_of = (DATA / source).read_text()
             (folder / name).write_text(content_of + "\n" * number)  # each a file of its own
     done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
-    folders = f"{tmp_path / 'in' / 'run1'} and 1 more"
-    assert done.err.startswith(f"warning: {folders}: files of paddle_summary and training_log lie")
-    assert sorted(line.split()[-2:] for line in done.out.splitlines()[:4]) == [
-        ["paddle_summary", "run1/summary.txt"],
-        ["paddle_summary", "run2/summary.txt"],
-        ["training_log", "run1/timer.txt"],
-        ["training_log", "run2/timer.txt"],
+    assert "beside each other" not in done.err
+    assert [line.partition("ms  ")[2] for line in done.out.splitlines()[:2]] == [
+        "run1/summary.txt, run1/timer.txt",
+        "run2/summary.txt, run2/timer.txt",
+    ]
+
+
+def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
+    """With two logs nobody knows which one is of the job that wrote the summary."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    shutil.copy(DATA / "paddle_summary" / "cpu.txt", folder / "summary.txt")
+    for number in (1, 2):
+        text = (DATA / "training_log" / "timer_only.txt").read_text()
+        (folder / f"timer{number}.txt").write_text(text + "\n" * number)  # each a file of its own
+    done = tracker("ingest", folder, *LABELS, "--db", tmp_path / "new.db")
+    assert done.err.startswith(f"warning: {folder}: files of paddle_summary and training_log lie beside each other")
+    assert sorted(line.split()[-2:] for line in done.out.splitlines()[:3]) == [
+        ["paddle_summary", "summary.txt"],
+        ["training_log", "timer1.txt"],
+        ["training_log", "timer2.txt"],
     ]
 
 

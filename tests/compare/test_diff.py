@@ -417,7 +417,7 @@ def test_a_kernel_of_several_ops_names_the_one_in_which_it_changed_most(
 
 
 def test_a_log_beside_a_trace_is_no_repeat_of_it(tmp_path):
-    """A folder with a trace of one process and a training log of it: one run, and the log is named."""
+    """A folder with a trace of one process and a training log of it: one run, whose step is that of the log."""
     folder = tmp_path / "job"
     folder.mkdir()
     trace = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
@@ -426,4 +426,6 @@ def test_a_log_beside_a_trace_is_no_repeat_of_it(tmp_path):
     (folder / "train.log").write_text("\n".join(line.format(10 * at) for at in range(12)) + "\n")
     found = diff(None, str(folder), str(folder))
     assert found.baseline.runs == 1
-    assert any("training_log beside torch_profiler stand" in note for note in found.notes)
+    assert "50.00 -> 50.00 ms per step by the timer log, without a profiler" in found.headline
+    steps = {row["metric"]: row["candidate_value"] for row in found.tables["overall"].records()}
+    assert steps["unprofiled_step_ns"] == 50e6

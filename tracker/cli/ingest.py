@@ -328,8 +328,11 @@ def run_lines(store: Store, results: Sequence[IngestResult]) -> list[str]:
             "ranks added": result.joined,
             "details restored": result.restored,
             "another cycle counts": result.renewed,
+            f"a document of run:{result.document_of}": result.document_of is not None,
+            "documents added": result.documented,
         }
-        files = list(dict.fromkeys(names[capture.path] for capture in result.captures))
+        files = [names[capture.path] for capture in result.captures] + [names[path] for path in result.documents]
+        files = list(dict.fromkeys(files))
         row = [
             f"run {result.run_id}",
             f"{result.workload} {result.version}",
@@ -361,7 +364,11 @@ def short_names(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 def _names_of(results: Sequence[IngestResult]) -> dict[str, str]:
-    return short_names({capture.path: result.version for result in results for capture in result.captures})
+    labels = {}
+    for result in results:
+        for path in (*(capture.path for capture in result.captures), *result.documents):
+            labels[path] = result.version
+    return short_names(labels)
 
 
 def warnings_of(results: Sequence[IngestResult]) -> list[str]:

@@ -15,10 +15,12 @@ from tracker.columns import Columns
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.explain import code_line
 from tracker.compare.loading import load_all
+from tracker.compare.overall import step_numbers
 from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named, needs_store
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def advise(
             items = ()
         coded = tuple(_with_code(side, _chosen(items, options)))
         return Advised(
-            run=_described(side, settled[-1]),
+            run=_described(side, settled[-1]) | _step_without_profiler(side),
             step_ns=found.step_ns,
             together_ns=found.together_ns,
             items=coded,
@@ -90,6 +92,13 @@ def advise(
 def _described(side: LoadedSide, reference: str) -> Row:
     first = side.runs.records()[0]
     return {"reference": reference, "run_ids": list(side.run_ids), **{name: first[name] for name in _RUN}}
+
+
+def _step_without_profiler(side: LoadedSide) -> Row:
+    """Return the step by a log beside the trace, where there is one: what is advised is of the step of the trace."""
+    numbers = step_numbers(side)
+    of_log = numbers.get(UNPROFILED_STEP)
+    return {} if of_log is None or of_log == numbers.get("step_ns") else {UNPROFILED_STEP: of_log}
 
 
 def _of_side(side: LoadedSide, options: AdviseOptions) -> RunAdvice:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import isnan
+from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from tracker.compare.overall import step_numbers
 from tracker.profile import SUMMARY_STEP, TIMER_BATCH, TIMER_READER, CounterName
-from tracker.store import queries
+from tracker.store import documents, queries
 from tracker.units import NS_PER_MS, format_diff, format_ns
 
 if TYPE_CHECKING:
@@ -26,6 +27,20 @@ def counted(side: LoadedSide, counter: CounterName) -> float | None:
         if tuple(name) == counter and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(values) for values in found.values()])) if found else None
+
+
+def note_on_documents(side: LoadedSide) -> Iterator[str]:
+    """Yield which stored runs are other sources of this run, such as the timer log beside its trace."""
+    with side.store.connect() as connection:
+        found = documents.of_runs(connection, side.run_ids)
+    own = [run_id for run_ids in found.values() for run_id in run_ids]
+    if not own:
+        return
+    names: dict[int, dict[str, None]] = {}
+    for run_id, path in queries.sources(side.store, own).rows("run_id", "path"):
+        names.setdefault(run_id, {})[Path(path).name] = None
+    sources = [f"run:{run_id} ({', '.join(names.get(run_id, ()))})" for run_id in own]
+    yield f"Other sources of it: {', '.join(sources)}."
 
 
 def notes_on_files_beside(side: LoadedSide) -> Iterator[str]:

@@ -28,9 +28,10 @@ from tracker.compare.headline import (
 )
 from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures
-from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers
+from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers, with_one_step
 from tracker.compare.renames import find_renames
 from tracker.results import Cause, Contribution, Explanation, Part
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.table import is_among, number_tables, rank_values
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def explain(
     baseline, candidate = sides
     before = numbers_of_rows(baseline, None if own is None else own.side)
     after = step_numbers(candidate)
+    measured_numbers = (before, after)
+    before, after = with_one_step(before, after)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
@@ -101,7 +104,8 @@ def explain(
     findings = _list_findings(operators, delta, judged)
     renames = find_renames(baseline, candidate, operators.names, operators.everything)
     # how long a device worked is not known where records were lost, and neither is what explains a change
-    parts = _list_parts(sides, before, after, metric) if has_whole_device else ()
+    is_split = measured_numbers == (before, after)  # the step of a log has no parts
+    parts = _list_parts(sides, before, after, metric) if has_whole_device and is_split else ()
     contributions: tuple[Contribution, ...] = ()
     if has_whole_device:
         everything = {**tables, "ops": operators.everything, "names": operators.names}
@@ -110,10 +114,13 @@ def explain(
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
     excused_names = set() if judged.verdicts is None else {key.name for key in judged.verdicts.excused}
+    total = Total(metric, total_before, total_after, ranges, is_incomplete=bool(incomplete))
+    if UNPROFILED_STEP in before and UNPROFILED_STEP in after:
+        total = _make_total_without_profiler(sides, measured_numbers, total)
     headline = make_headline(
         baseline,
         candidate,
-        Total(metric, total_before, total_after, ranges, is_incomplete=bool(incomplete)),
+        total,
         parts,
         judged,
         recorded,
@@ -148,6 +155,18 @@ def explain(
         rest_title=_title_of_rest(sides, has_earlier=own is not None),
         has_own_levels=own is not None and own.side.own_runs is not None,
     )
+
+
+def _make_total_without_profiler(
+    sides: tuple[LoadedSide, LoadedSide], numbers: tuple[Mapping[str, float], Mapping[str, float]], traced: Total
+) -> Total:
+    """Return the step that the user pays, of sides that both have a log of it; `traced` where that is all."""
+    before, after = (one[UNPROFILED_STEP] for one in numbers)
+    has_trace = [one[UNPROFILED_STEP] != one.get("step_ns") for one in numbers]
+    if not any(has_trace):
+        return traced
+    ranges = (_find_range(sides[0], UNPROFILED_STEP), _find_range(sides[1], UNPROFILED_STEP))
+    return Total(UNPROFILED_STEP, before, after, ranges, under_profiler=traced if all(has_trace) else None)
 
 
 def keep_headline(explanation: Explanation) -> Explanation:

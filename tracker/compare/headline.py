@@ -25,7 +25,7 @@ from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine, sentence_on_one_run
-from tracker.schema.series import STEP_KEY, key_of_run
+from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, some_of, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -111,8 +111,8 @@ Range = tuple[float, float]
 
 
 class Total(Struct, frozen=True):
-    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`; `ranges`: over the runs of each side;
-    `is_incomplete`: a capture of a side lost records.
+    """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`, or UNPROFILED_STEP; `ranges`: over the runs of each
+    side; `is_incomplete`: a capture of a side lost records. `under_profiler`: beside UNPROFILED_STEP that of the trace.
     """
 
     metric: str
@@ -120,6 +120,12 @@ class Total(Struct, frozen=True):
     after: float | None
     ranges: tuple[Range | None, Range | None]
     is_incomplete: bool = False
+    under_profiler: Total | None = None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is the time of a step, and not of a whole capture."""
+        return self.metric in (_STEP_COLUMN, UNPROFILED_STEP)
 
 
 class Facts(Struct, frozen=True):
@@ -221,11 +227,11 @@ def make_headline(
         return Headline(f"{b} against {a}: {refusal[:1].lower()}{refusal[1:]}")
     before, after = total.before, total.after
     if not before or after is None:
-        what = "step" if total.metric == _STEP_COLUMN else "E2E"
+        what = "step" if total.is_step else "E2E"
         return Headline(f"{b} against {a}: the captures state no {what} time")
 
     change = after / before - 1.0
-    size, delta = _format_both(before, after, total.metric), _format_delta(before, after)
+    size, delta = _format_both(before, after, total), _format_delta(before, after)
     in_numbers = f"{b} against {a}: {size} ({format_diff(change)}, {delta})"
     if incomparable:
         return Headline(in_numbers, remarks=(f"{refusal}; shown all the same, not judged.",))
@@ -238,7 +244,7 @@ def make_headline(
     if unlike:
         why = f"Not judged: {'; '.join(one.sentence for one in unlike)}. {remedies(unlike)}".rstrip()
         return Headline(in_numbers, remarks=(why, *gate_remarks))
-    if total.metric != _STEP_COLUMN and _are_cut_outs(change, before, parts):
+    if not total.is_step and _are_cut_outs(change, before, parts):
         return Headline(in_numbers, remarks=(_remark_on_cut_outs(before, parts), *gate_remarks))
     row = judged.find_total(total.metric)
     if row is None and total.is_incomplete:
@@ -265,7 +271,7 @@ def make_headline(
     if certain and is_no_difference and (facts.is_other_work or verdict is None):
         # other work is a difference, however long it takes
         phrase = _RAN
-    more = ""
+    more = "" if total.under_profiler is None else _describe_under_profiler(total.under_profiler)
     if verdict not in _CHANGED and total.metric == _STEP_COLUMN:
         more = _describe_mean_step(judged, verdict)
     if certain:
@@ -374,11 +380,25 @@ def _format_size_of_change(change: float) -> str:
     return format_diff(abs(change)).lstrip("+")
 
 
-def _format_both(before: float, after: float, metric: str) -> str:
+def _format_both(before: float, after: float, total: Total) -> str:
+    times = _format_times(before, after)
+    if total.metric == UNPROFILED_STEP:
+        return f"{times} per step by the timer log, without a profiler"
+    return f"{times} per step" if total.is_step else f"E2E {times}"
+
+
+def _format_times(before: float, after: float) -> str:
     unit = time_unit(before, after)
     number = format_ns(before, unit).removesuffix(f" {unit[1]}")
-    times = f"{number} -> {format_ns(after, unit)}"
-    return f"{times} per step" if metric == _STEP_COLUMN else f"E2E {times}"
+    return f"{number} -> {format_ns(after, unit)}"
+
+
+def _describe_under_profiler(total: Total) -> str:
+    """Return what the trace says of the step of which the log of a timer says how long it takes."""
+    before, after = total.before, total.after
+    if not before or after is None:
+        return ""
+    return f", under the profiler {format_diff(after / before - 1.0)} ({_format_times(before, after)})"
 
 
 def _format_delta(before: float, after: float) -> str:

@@ -18,7 +18,7 @@ from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.recording import Recording, rests_on
-from tracker.schema.series import RUN, SeriesKey, key_of_run, way_of
+from tracker.schema.series import PROFILER_OF_WAY, RUN, SeriesKey, key_of_run, way_of
 from tracker.store import queries, read_one_state
 from tracker.store.samples.statistics import over_runs
 from tracker.units import SAMPLES, device_part, natural
@@ -38,12 +38,15 @@ _TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d
 
 
 class _Measure(Struct, frozen=True):
-    """`source`: the column of sql/run_numbers.sql; `unit`: None where the profile names it."""
+    """`source`: the column of sql/run_numbers.sql; `way`: that of how it was measured, "": as the whole run; `unit`:
+    None where the profile names it.
+    """
 
     name: str
     source: str
     unit: str | None
     higher_is_better: bool = False
+    way: str = ""
 
     def of(self, run: _Run) -> float | None:
         """Return what `run` reached, None where it is not known."""
@@ -52,8 +55,8 @@ class _Measure(Struct, frozen=True):
 
 
 _MEASURES: Final = {
-    "throughput": _Measure("throughput", "samples_per_second", None, higher_is_better=True),
-    "step": _Measure("step", "run_step_ns", "ns"),
+    "throughput": _Measure("throughput", "samples_per_second", None, higher_is_better=True, way="throughput_way"),
+    "step": _Measure("step", "run_step_ns", "ns", way="step_way"),
     "e2e": _Measure("e2e", "run_e2e_ns", "ns"),
     "memory": _Measure("memory", "run_peak_bytes", "bytes"),
 }
@@ -283,10 +286,18 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
         measure=measure.name,
         unit=measure.unit or run.settings.get("throughput_unit", SAMPLES),
         scope=scope,
-        profiler=profiler if (profiler := run.settings.get("profiler", "")) in PROFILERS else "on",
+        profiler=_find_profiler(run, measure),
         device=device,
         configuration=tuple(sorted(configuration.items())),
     )
+
+
+def _find_profiler(run: _Run, measure: _Measure) -> str:
+    """Return how a number came about, one of PROFILERS: a run may have a log beside its trace."""
+    if measure.way and run.row[measure.way] is not None:
+        return PROFILER_OF_WAY[run.row[measure.way]]
+    profiler = run.settings.get("profiler", "")
+    return profiler if profiler in PROFILERS else "on"
 
 
 def _many(run: _Run) -> bool:

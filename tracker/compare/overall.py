@@ -28,6 +28,7 @@ from tracker.compare.overall_rows import (
     with_absent,
     without_other_splits,
 )
+from tracker.schema.series import UNPROFILED, UNPROFILED_STEP, key_of_run
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
 from tracker.units import counted, format_ns, name_throughput
@@ -58,6 +59,7 @@ _PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
 _NOTHING: Final = Sum(None)
 _TIMES: Final = (
     Metric("step_ns", "Step time"),
+    Metric(UNPROFILED_STEP, "Step time without a profiler (timer log)"),
     Metric("mean_step_ns", "Mean step", 1),
     Metric("marker_ns", "Marker of the step on the host", 1),
     Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),
@@ -229,7 +231,7 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     """
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
-    steps = (numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
+    steps = with_one_step(numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
     if "earlier_ns" in steps[0]:
         steps[1]["earlier_ns"] = 0.0
     numbers = [{**of_step, **of_side} for of_step, of_side in zip(steps, peaks, strict=True)]
@@ -256,7 +258,7 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
     idle = {name for name in ("rest_ns", "earlier_ns", "slow_steps") if not any(values[name])}
     # what says the same as the step is no row of its own
-    idle |= {name for name in ("mean_step_ns", "marker_ns") if values[name] == values["step_ns"]}
+    idle |= {name for name in ("mean_step_ns", "marker_ns", UNPROFILED_STEP) if values[name] == values["step_ns"]}
     known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
     columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
     columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
@@ -287,6 +289,20 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
         rest = fsum([found["whole_ns"], *(-found[name] for name in PARTS if name in found)])
         found["rest_ns"] = rest if abs(rest) > ROUNDING * found["whole_ns"] else 0.0
     return found
+
+
+def with_one_step(before: dict[str, float], after: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the numbers of two sides; where one has a log alone and the other one a trace beside its log, the step of
+    both is that of their logs: a step under a profiler is no measure of one without it.
+    """
+    sides = (before, after)
+    has_log = [UNPROFILED_STEP in side for side in sides]
+    is_log_alone = [side.get("step_ns") == side.get(UNPROFILED_STEP) for side in sides]
+    if not all(has_log) or all(is_log_alone) or not any(is_log_alone):
+        return before, after
+    without = ("mean_step_ns", "slow_steps", "e2e_ns")
+    kept = [{name: number for name, number in side.items() if name not in without} for side in sides]
+    return kept[0] | {"step_ns": kept[0][UNPROFILED_STEP]}, kept[1] | {"step_ns": kept[1][UNPROFILED_STEP]}
 
 
 def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[str, float]:
@@ -390,10 +406,23 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     rates = numbers["samples_per_second"]
     numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
     numbers |= _peaks(side)
+    if side.chosen_steps is None and side.ranks is None:
+        numbers[UNPROFILED_STEP] = _steps_without_profiler(side)
     if side.chosen_steps is None:
         outside = kernel_time_outside_steps(side)
         numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
     return numbers
+
+
+def _steps_without_profiler(side: LoadedSide) -> F64:
+    """Return the step of each run by a log that was made without a profiler, of which there are no rows; nan: none."""
+    wanted = key_of_run("step", way=UNPROFILED)
+    answer = side.query_with(queries.run_level)
+    found = np.full(len(side.run_ids), np.nan)
+    for run_id, name, part, per_step in answer.rows("run_id", "name", "part", "per_step"):
+        if (name, part) == (wanted.name, wanted.part):
+            found[side.run_ids.index(run_id)] = per_step
+    return found
 
 
 def _rates_of_captures(side: LoadedSide) -> F64:

@@ -6,7 +6,7 @@ with runs of it: see `regressions.bases`. Every other row is of the runs that th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from tracker.schema.series import (
     WAYS,
     SeriesKey,
     metric_of_number,
+    ways_of_number,
 )
 from tracker.table import number_distinct_rows
 
@@ -64,15 +65,15 @@ class OwnRuns(Struct, frozen=True):
 
     def of_number(self, number: str) -> frozenset[int] | None:
         """Return the runs that a number of a whole run is compared with, None where these are those of the step."""
-        return self._of_run(metric_of_number(number))
+        return self._of_run(metric_of_number(number), ways=ways_of_number(number))
 
-    def _of_run(self, metric: str, name: str | None = None) -> frozenset[int] | None:
-        """Return the runs of a series of whole runs, of the best of WAYS in which it was measured."""
+    def _of_run(self, metric: str, name: str | None = None, ways: Sequence[str] = WAYS) -> frozenset[int] | None:
+        """Return the runs of a series of whole runs, of the best of these ways in which it was measured."""
         found = {}
         for key, runs in self.of_series.items():
             if key.kind == RUN and key.metric == metric and name in (None, key.name):
                 found[key.part] = runs
-        return next((found[way] for way in WAYS if way in found), None)
+        return next((found[way] for way in ways if way in found), None)
 
     def _list_own(self, table: str, rows: Columns, *, by_name: bool) -> list[frozenset[int] | None]:
         """Return of each of these keys the runs that it is compared with, None where these are those of the step."""

@@ -15,7 +15,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import collectives, counters, summaries, tree_tables
-from tracker.compare.beside import notes_on_files_beside
+from tracker.compare.beside import note_on_documents, notes_on_files_beside
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.collectives import notes_of_groups
 from tracker.compare.coverage import note_on_earlier_idle_rules, note_on_older_steps
@@ -45,6 +45,7 @@ from tracker.readers import outside_ranges
 from tracker.regressions.sides import open_findings
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.results.columns import MATCHED_COLUMNS
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import queries
 from tracker.store.samples.statistics import over_steps
 from tracker.table import (
@@ -134,7 +135,7 @@ def _leave_out_lost(side: LoadedSide, tables: Tables) -> Tables:
 def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
     """Return what limits the numbers of the run, the most important first."""
     is_stored = store is not None and side.store is store
-    beside = notes_on_files_beside(side) if is_stored else ()
+    beside = (*note_on_documents(side), *notes_on_files_beside(side)) if is_stored else ()
     return [
         *_note_on_ranks(side),
         *notes_on_waiting_runs((side,)),
@@ -431,7 +432,7 @@ def _times(side: LoadedSide, captures: Columns) -> dict[str, Any]:
     `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
     """
     numbers = step_numbers(side)
-    times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns")}
+    times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns", UNPROFILED_STEP)}
     times["measured_by"] = side.measured_by
     times["per_step"] = dict(numbers)
     if not side.partial.has_whole_device:

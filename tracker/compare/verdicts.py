@@ -30,10 +30,10 @@ from tracker.schema.series import (
     RUN_SERIES_OF_NUMBER,
     STEP_BOUNDS,
     STEP_KEY,
-    WAYS,
     SeriesKey,
     key_of_run,
     metric_of_number,
+    ways_of_number,
 )
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ class Judged(Struct, frozen=True, eq=False):
         return self._find(SeriesKey("op_name", self.own_time, name)) if self.has_op_series else None
 
     def find_total(self, number: str) -> SeriesVerdict | None:
-        """Return the verdict of `step_ns`, `e2e_ns` or `mean_step_ns`, None for none."""
+        """Return the verdict of a number of the whole step, such as `step_ns` or `e2e_ns`, None for none."""
         series = RUN_SERIES_OF_NUMBER[number]
-        for way in WAYS:
+        for way in ways_of_number(number):
             row = self._find(key_of_run(series.name, way=way))
             if row is not None:
                 return row
@@ -301,11 +301,13 @@ def _count_verdicts(verdicts: SideVerdicts, metric: str, kind: str) -> dict[str,
 def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]:
     """Return the series of each overall row: of what both sides measured in the same way, the best of WAYS."""
     rows_of_run = {key: row for key, row in verdicts.by_series.items() if key.kind == RUN}
-    key_of_metric: dict[str, SeriesKey] = {}
+    key_of_metric: dict[tuple[str, tuple[str, ...]], SeriesKey] = {}
     # the last one stands: one with a verdict, else one that says why it has none, in each the best way
-    for has_verdict in (False, True):
-        for way in reversed(WAYS):
-            for key, row in rows_of_run.items():
-                if key.part == way and (row["verdict"] is not None) == has_verdict:
-                    key_of_metric[key.metric] = key
-    return [key_of_metric.get(metric_of_number(number), NO_SERIES) for number in table["metric"]]
+    for ways in {ways_of_number(number) for number in table["metric"]}:
+        for has_verdict in (False, True):
+            for way in reversed(ways):
+                for key, row in rows_of_run.items():
+                    if key.part == way and (row["verdict"] is not None) == has_verdict:
+                        key_of_metric[key.metric, ways] = key
+    keys = [(metric_of_number(number), ways_of_number(number)) for number in table["metric"]]
+    return [key_of_metric.get(key, NO_SERIES) for key in keys]

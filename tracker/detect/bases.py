@@ -30,7 +30,8 @@ def own_bases(now: VersionRuns, judged: JudgedSeries, of_step: Flags) -> tuple[F
     # what costs next to nothing begins no level when it comes or goes: it is as in the newest version before that has
     # the operators of this one
     alike = np.ones(len(of_step), dtype=bool)
-    for step in now.series.steps[:1]:
+    step = now.series.choose_step(judged.new_runs, judged.base_runs)
+    if step is not None:
         alike = now.level(now.current)[step]
     moved = of_step & _differ_from_newest(now, judged.base & alike) & ~states_change(judged)[:, None]
     base, other_level = judged.base & ~moved, other_level | moved

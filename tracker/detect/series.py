@@ -14,7 +14,7 @@ from tracker.columns import F64, I64, Flags, Texts, objects
 from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, OF_SERIES, Thresholds, is_limit_of, specific, track_limits
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.results.thresholds import Threshold
-from tracker.schema.series import KINDS, RUN, RUN_SERIES, SeriesKey
+from tracker.schema.series import KINDS, RUN, RUN_SERIES, STEP_WAYS, SeriesKey
 
 NO_OPERATORS: Final = frozenset({NO_OP, UNLINKED_OP, NOT_LISTED})
 """Names of rows that stand for device work without an operator."""
@@ -77,9 +77,24 @@ class SeriesTraits(Struct, frozen=True):
 
     @property
     def steps(self) -> list[int]:
-        """The series that can stand for the step: its own, then end to end and compute, of a trace before a summary."""
+        """The series that can stand for the step: its own, then end to end and compute, without a profiler before those
+        of a trace and of a summary.
+        """
         rows: list[int] = np.flatnonzero(np.isin(self.kind, (KindCode.STEP, KindCode.WHOLE))).tolist()
-        return sorted(rows, key=lambda row: (self.kind[row] != KindCode.STEP, self.part[row]))
+        return sorted(rows, key=lambda row: (self.kind[row] != KindCode.STEP, STEP_WAYS.index(self.part[row])))
+
+    @property
+    def steps_of_operators(self) -> list[int]:
+        """The same in the order in which operators are parts of them: of a trace before all others."""
+        return sorted(self.steps, key=lambda row: (self.kind[row] != KindCode.STEP, self.part[row]))
+
+    def choose_step(self, new_runs: F64 | I64, base_runs: F64 | I64) -> int | None:
+        """Return the series that stands for the step of a version: of those that its runs have, the first that the runs
+        before it have, too. new_runs, base_runs: of each series, how many runs.
+        """
+        rows = [row for row in self.steps if new_runs[row] > 0]
+        alike = [row for row in rows if self.kind[row] == self.kind[rows[0]]]
+        return next((row for row in alike if base_runs[row] > 0), rows[0] if rows else None)
 
     @property
     def shares_shift(self) -> Flags:

@@ -75,7 +75,7 @@ class Track:
     def measured_step(self) -> F64:
         """Duration of the step of each run (ns): its own, else end to end; nan where neither is known or judged."""
         step = np.full(len(self.versions), np.nan)
-        for row in self.series.steps:
+        for row in self.series.steps_of_operators:
             step = np.where(np.isnan(step), self.values[row], step)
         return step
 

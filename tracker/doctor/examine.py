@@ -14,7 +14,7 @@ from tracker.doctor import command, rules, runs, sidecars, unclaimed
 from tracker.doctor.findings import CaptureFound, Failure, Findings
 from tracker.doctor.view import View
 from tracker.errors import SourceError, without_place
-from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, read_pieces
+from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, leave_out_documents, read_pieces
 from tracker.profile import MISSING, NO_OP, UNLINKED_OP, Capture, Rows
 from tracker.readers import Found
 from tracker.units import format_ns
@@ -94,7 +94,7 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
         notes=(
             *book.copies,
             *book.misnamed.values(),
-            *filter(None, [formats_beside(book.pieces)]),
+            *filter(None, [formats_beside(leave_out_documents(groups))]),
             *runs.notes(formed, groups, book.pieces),
             *sidecars.notes(groups, book.sidecars, book.broken),
         ),

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from tracker.doctor.findings import CaptureFound, RunFormed
-from tracker.intake import Piece, why_apart
+from tracker.intake import Piece, find_documents, why_apart
 from tracker.units import counted, ranges
 
 _RANGES: Final = 10  # of ranks that a sentence names
@@ -23,10 +25,25 @@ def formed(
     files = _by_file(pieces)
     leads = [_by_file(group) for group in groups]
     steps = {capture.paths[0]: capture.steps for capture in captures}
-    return tuple(
-        _run(group, _reason(lead, leads, files), max(steps[path] for path in lead))
-        for group, lead in zip(groups, leads, strict=True)
-    )
+    main_of = find_documents(groups)
+    runs = [lead for place, lead in enumerate(leads) if place not in main_of]
+    found = []
+    for place, (group, lead) in enumerate(zip(groups, leads, strict=True)):
+        if place in main_of:
+            continue
+        own = [groups[one] for one, main in main_of.items() if main == place]
+        reason = "; ".join(filter(None, [_reason_for_documents(own), _reason(lead, runs, files)]))
+        run = _run(group, reason, max(steps[path] for path in lead))
+        found.append(replace(run, paths=(*run.paths, *(piece.paths[0] for one in own for piece in one))))
+    return tuple(found)
+
+
+def _reason_for_documents(documents: Sequence[Sequence[Piece]]) -> str:
+    """Return which files are other sources of a run; "" for none."""
+    names = sorted(Path(piece.paths[0]).name for one in documents for piece in one)
+    if not names:
+        return ""
+    return f"{' and '.join(names)} beside it {'are' if len(names) > 1 else 'is'} of the same job"
 
 
 def _by_file(pieces: Sequence[Piece]) -> Files:

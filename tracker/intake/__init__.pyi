@@ -1,6 +1,7 @@
 from .at_once import ahead
 from .cutting import Cut, cut, find_trace
 from .devices import parse_device
+from .documents import find_documents, leave_out_documents
 from .forming import form_runs, formats_beside, why_apart
 from .ingesting import IngestResult, Read, ingest, ingest_of_job
 from .packing import SUFFIX, Pack, is_pack, pack
@@ -12,6 +13,7 @@ from .touching import Toucher
 
 __all__ = [
     "SUFFIX", "Cut", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Reread", "Sidecar", "Spooled",
-    "Toucher", "Waiting", "ahead", "cut", "find_trace", "form_runs", "formats_beside", "ingest", "ingest_again",
-    "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces", "take_spooled", "waiting", "why_apart",
+    "Toucher", "Waiting", "ahead", "cut", "find_documents", "find_trace", "form_runs", "formats_beside", "ingest",
+    "ingest_again", "ingest_of_job", "is_pack", "leave_out_documents", "pack", "parse_device", "read_pieces",
+    "take_spooled", "waiting", "why_apart",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from tracker.errors import UsageError
 from tracker.intake import contradictions
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import unnamed
+from tracker.intake.documents import find_documents
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.loading import with_data_loading
 from tracker.intake.older_digests import with_stored_digests
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 class IngestResult(Struct, frozen=True):
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
-    nothing changed; `restored`: details that were dropped are back; `renewed`: another cycle of its process counts.
+    nothing changed; `restored`: details that were dropped are back; `renewed`: another cycle of its process counts;
+    `documents`: other files of the same execution, such as the timer log beside a trace; `documented`: they came to a
+    run that was there; `document_of`: the run whose other source this is, itself no run that counts.
 
     The first result of a call names the files that no reader takes (`not_recognised`), and with `keep_going` why others
     could not be read (`failed`).
@@ -55,10 +58,13 @@ class IngestResult(Struct, frozen=True):
     already: bool
     paths: tuple[str, ...]
     formats: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
     restored: bool = False
     renewed: bool = False
+    documented: bool = False
+    document_of: int | None = None
     not_recognised: tuple[NotRecognised, ...] = ()
     failed: tuple[str, ...] = ()
 
@@ -112,32 +118,32 @@ def ingest(
         formed = [(group, _as_stored(store, group) or asked) for group, asked in formed]
     if version is None:
         formed.sort(key=lambda one: date_of(one[0]))
+    formed, document_of = _with_documents_behind(formed, options)
     groups = [_finish(group, asked.options) for group, asked in formed]
+    records = _make_records(groups, [asked for _, asked in formed], document_of)
     batch = [
-        (
-            record_of(group, asked.version, asked.workload, asked.options),
-            [piece.capture for piece in group],
-            [piece.format for piece in group],
-        )
-        for group, (_, asked) in zip(groups, formed, strict=True)
+        (record, [piece.capture for piece in group], [piece.format for piece in group])
+        for group, record in zip(groups, records, strict=True)
     ]
-    runs = [(record, group) for group, (record, _, _) in zip(groups, batch, strict=True)]
+    runs = [(record, group) for group, record in zip(groups, records, strict=True)]
     contradictions.refuse_copies(runs)
     if not store.is_made:  # else only the store knows which runs are in already, and say no more what a version is
         contradictions.refuse_commits(runs)
     report = options.on_progress or _tell_nobody
     report("writing", 0, 0)
-    done = save_runs(store, batch, again=options.again)
+    done = save_runs(store, batch, again=options.again, document_of=document_of, joins_documents=not options.as_run)
     if options.judge:
         report("judging", 0, 0)
         # also what was in already: whoever brought it may have been killed before it was judged
-        judge_runs(store, [saved.run_id for saved in done])
+        judge_runs(store, [saved.document_of or saved.run_id for saved in done])
     report("looking for advice", 0, 0)
     _keep_advice(store, done)
     results = [
-        _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
+        _result(group, record, saved, options) for group, record, saved in zip(groups, records, done, strict=True)
     ]
-    beside = (*read.warnings, *filter(None, [formats_beside(pieces)]))
+    results = _with_documents(results, document_of)
+    apart = [piece for place, group in enumerate(groups) if place not in document_of for piece in group]
+    beside = (*read.warnings, *filter(None, [formats_beside(apart)]))
     if results:
         results[0] = replace(
             results[0],
@@ -146,6 +152,56 @@ def ingest(
             failed=tuple(str(error) for error in read.failed),
         )
     return results
+
+
+def _with_documents_behind(
+    formed: Sequence[tuple[list[Piece], _Asked]], options: IngestOptions
+) -> tuple[list[tuple[list[Piece], _Asked]], dict[int, int]]:
+    """Return the runs with the documents of each right behind it, and the place of each document's run."""
+    found = {} if options.as_run else find_documents([group for group, _ in formed])
+    order = sorted(range(len(formed)), key=lambda place: (found.get(place, place), place in found, place))
+    return [formed[place] for place in order], {order.index(one): order.index(main) for one, main in found.items()}
+
+
+def _make_records(
+    groups: Sequence[Sequence[Piece]], asked: Sequence[_Asked], document_of: Mapping[int, int]
+) -> list[RunRecord]:
+    """Return what is known of each run as a whole; a document is filed as the run that it is of."""
+    records: list[RunRecord] = []
+    for place, (group, one) in enumerate(zip(groups, asked, strict=True)):
+        if place not in document_of:
+            records.append(record_of(group, one.version, one.workload, one.options))
+            continue
+        main = records[document_of[place]]
+        own = record_of(group, main.version, main.workload, one.options)
+        of_main = replace(
+            own,
+            commit=main.commit,
+            configuration=main.configuration,
+            stated=main.stated,
+            device=main.device,
+            main_commits=main.main_commits,
+            ranks_expected=None,
+            ranks_handed_over=None,
+        )
+        records.append(of_main)
+    return records
+
+
+def _with_documents(results: Sequence[IngestResult], document_of: Mapping[int, int]) -> list[IngestResult]:
+    """Return the results of runs, each with the files of its documents and what to know of them."""
+    own: dict[int, list[IngestResult]] = {}
+    for place, main in document_of.items():
+        own.setdefault(main, []).append(results[place])
+    found = []
+    for place, result in enumerate(results):
+        if place in document_of:
+            continue
+        documents = own.get(place, [])
+        warnings = dict.fromkeys([*result.warnings, *(text for one in documents for text in one.warnings)])
+        files = tuple(path for one in documents for path in one.paths)
+        found.append(replace(result, documents=files, warnings=tuple(warnings)))
+    return found
 
 
 def _tell_nobody(_label: str, _done: int, _total: int) -> None:
@@ -341,6 +397,8 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
         renewed=saved.renewed,
+        documented=saved.documented,
+        document_of=saved.document_of,
         captures=tuple(
             Read(
                 piece.capture.rank or 0,

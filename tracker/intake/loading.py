@@ -7,6 +7,7 @@ of each step where the step can hold it. All of it stays in counters, which clas
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import isnan, nan
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Final
@@ -50,7 +51,7 @@ _DISAGREES: Final = 0.03
 
 
 class _Timer(Struct, frozen=True):
-    """What the log of a timer says: its mean step and how much of it waits for data, in ns. rank: None for none."""
+    """What the log of a timer says: its step and how much of it waits for data, in ns. rank: None for none."""
 
     name: str
     rank: int | None
@@ -115,7 +116,11 @@ def _timer_in(path: Path, capture: Capture) -> _Timer | None:
 
 
 def _mean_times(capture: Capture) -> tuple[int, int] | None:
-    """Return the step of a log and the data loading in it, in ns: its own means, else the medians of its lines."""
+    """Return the step of a log and the data loading in it, in ns.
+
+    The step is the median of its lines: its own mean counts the steps of warm-up. The data loading is that of its own
+    mean where it states one, which has more digits than its lines.
+    """
     if capture.rows is None:
         return None
     said = {
@@ -123,14 +128,12 @@ def _mean_times(capture: Capture) -> tuple[int, int] | None:
         for source, name, unit, mean in _counters(capture.rows)
         if source == "perf_summary" and unit == "s" and mean > 0
     }
-    if {"batch_cost", "reader_cost"} <= said.keys():
-        return round(said["batch_cost"] * NS_PER_S), round(said["reader_cost"] * NS_PER_S)
     steps = [step.breakdown for step in capture.rows.steps]
     batches = [step.duration_ns for step in steps if step.duration_ns is not None]
     loads = [step.data_loading_ns for step in steps if step.data_loading_ns is not None]
-    if not batches or not loads:
-        return None
-    return round(median(batches)), round(median(loads))
+    batch_ns = median(batches) if batches else said.get("batch_cost", nan) * NS_PER_S
+    reader_ns = said["reader_cost"] * NS_PER_S if "reader_cost" in said else median(loads or [nan])
+    return None if isnan(batch_ns + reader_ns) else (round(batch_ns), round(reader_ns))
 
 
 def _counters(rows: Rows) -> Iterator[tuple[str, str, str, float]]:

@@ -15,6 +15,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import parse_device, unnamed
+from tracker.intake.documents import leave_out_documents
 from tracker.intake.forming import formats_beside
 from tracker.intake.loading import with_data_loading
 from tracker.intake.pieces import IngestOptions, Piece
@@ -86,7 +87,7 @@ def _says(piece: Piece, name: str) -> bool:
 
 
 def _warnings(pieces: Sequence[Piece], of_all: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    mixed = formats_beside(pieces)
+    mixed = formats_beside(leave_out_documents([[piece] for piece in pieces]))
     found: dict[str, dict[str, None]] = {warning: {} for warning in (*of_all, mixed) if warning}
     for piece in pieces:
         open_device = "" if piece.asked.device else unnamed(piece.capture.device)

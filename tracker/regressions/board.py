@@ -21,6 +21,7 @@ from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
+from tracker.schema.series import STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 
@@ -141,27 +142,37 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
         courses.setdefault(key, []).append(version)
     for key, course in courses.items():
+        ways = _find_ways(numbers[key])
         for at, version in enumerate(course):
             # of thousands of versions only these are shown, and the one before the newest is among them
             if at >= len(course) - last or version["pinned"]:
-                version["step_ns"] = number_of(numbers[key][at], _STEP)
+                version["step_ns"] = number_of(numbers[key][at], _STEP, ways)
     return courses
+
+
+def _find_ways(numbers: Sequence[Sequence[tuple[str, str, float | None]]]) -> Sequence[str]:
+    """Return in which of STEP_WAYS the versions of a track are compared: the best that the newest two have, each of
+    which has `numbers`, else any.
+    """
+    newest = [{part for name, part, _ in own if name in _STEP} for own in numbers[-2:]]
+    shared = [way for way in STEP_WAYS if all(way in own for own in newest)]
+    return shared[:1] or STEP_WAYS
 
 
 def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], str]:
     """Return the verdict of the step of each version of a track; of E2E where no step is known."""
-    columns = ("workload_id", "configuration_id", "device_id", "version_id", "verdict")
-    # the last row of a version is kept: a step comes behind E2E, and a trace behind other ways to measure it
-    return {
-        (TrackKey(*track), version_id): verdict
-        for *track, version_id, verdict in queries.board_verdicts(store, workload).rows(*columns)
-        if verdict is not None
-    }
+    columns = ("workload_id", "configuration_id", "device_id", "version_id", "name", "part", "verdict")
+    known: dict[tuple[TrackKey, int], list[tuple[bool, int, str]]] = {}
+    for *track, version_id, name, part, verdict in queries.board_verdicts(store, workload).rows(*columns):
+        if verdict is not None:
+            place = (name != "step", STEP_WAYS.index(part), verdict)
+            known.setdefault((TrackKey(*track), version_id), []).append(place)
+    return {of_version: min(places)[2] for of_version, places in known.items()}
 
 
 def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
     """Return a row of the board: where a track stands, and how its newest step compares with those of its `course`."""
-    step = standing["step_ns"] or standing["e2e_ns"]
+    step = course[-1]["step_ns"] or standing["step_ns"] or standing["e2e_ns"]
     pinned = next((one for one in reversed(course) if one["pinned"]), None)
     states = [row["state"] for row in found]
     of_step = [row for row in found if row["kind"] == "run" and row["name"] in _STEP]

@@ -22,7 +22,7 @@ from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, sett
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
-from tracker.schema.series import KIND, RUN_SERIES
+from tracker.schema.series import KIND, RUN_SERIES, STEP_WAYS
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -270,12 +270,15 @@ def _lacking(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> Row:
     return {"lacks_runs": lacks, "lacks_base_runs": max(0, limits.least_base - len(judgement.base_runs.split()))}
 
 
-def number_of(numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str]) -> float | None:
-    """Return the number of several runs: of the first of `names` that they have, by the first of `series.WAYS` that is
-    there; None where none is above 0. `numbers`: series, way and value of a run each.
+def number_of(
+    numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str], ways: Sequence[str] = STEP_WAYS
+) -> float | None:
+    """Return the number of several runs: of the first of `names` that they have, by the first of `ways` that is there;
+    None where none is above 0. `numbers`: series, way and value of a run each.
     """
     for name in names:
-        way = min((part for own, part, _ in numbers if own == name), default="")
+        there = {part for own, part, _ in numbers if own == name}
+        way = next((way for way in ways if way in there), None)
         known = [value for own, part, value in numbers if (own, part) == (name, way) and value and value > 0]
         if known:
             return float(over_runs(np.array([known]))[0])

@@ -366,11 +366,19 @@ def finding_row(one: Finding, ids: I64, order: Sequence[int], data: Track | None
 def step_reference(data: Track, result: VersionResult) -> tuple[int, tuple[int, ...]]:
     """Return the series that is the step of a version, and the ids of the runs that it is compared with.
 
-    The step is its own, else end to end, and the first series where it has neither.
+    The step is its own, without a profiler where that is known, else end to end, and the first series where it has
+    neither.
     """
-    now = result.now
-    row = next((row for row in data.series.steps if result.judged.new_runs[row] > 0), 0)
-    return row, now.reference(row, result.judged) if len(now.current) else ()
+    now, judged = result.now, result.judged
+    row = data.series.choose_step(judged.new_runs, judged.base_runs) or 0
+    return row, now.reference(row, judged) if len(now.current) else ()
+
+
+def _step_of_runs(data: Track, row: int, runs: Flags) -> float | None:
+    """Return the step of some runs, ns, by the series `row`, that of another kind where it is none; None: not known."""
+    is_step = len(data.series.kind) > 0 and row in data.series.steps
+    steps = data.values[row] if is_step else data.measured_step
+    return float(geometric_mean(steps[None, :], runs)[0]) or None
 
 
 def shift_between(now: VersionRuns, base: Sequence[int], new: Flags) -> float:
@@ -391,13 +399,13 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
     operator: a training log does not split its steps.
     """
     now, leaf = result.now, data.series.leaf
-    base = step_reference(data, result)[1]
+    row, base = step_reference(data, result)
     own_numbers, own_shifts = _of_own_bases(data, result, base)
     for first in sorted({one.first_version for one in result.found}):
         sides = np.isin(data.run_ids, base), np.isin(data.run_ids, now.run_ids[now.since(first)])
         shift = shift_between(now, base, now.since(first))
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
-        old_step, new_step = (float(geometric_mean(data.measured_step[None, :], side)[0]) or None for side in sides)
+        old_step, new_step = (_step_of_runs(data, row, side) for side in sides)
         is_split = bool(before.any() or after.any())
         if old_step is None or new_step is None or not is_split:
             yield IncidentRow(order[first - 1], old_step, new_step)
@@ -452,7 +460,7 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
     """
     now, kind, (row, base) = result.now, data.series.kind, step_reference(data, result)
     sides = [np.isin(data.run_ids, base), data.versions == now.version]
-    step = [float(geometric_mean(data.measured_step[None, :], side)[0]) or None for side in sides]
+    step = [_step_of_runs(data, row, side) for side in sides]
     found = [one for one in result.found if one.state == "open" and data.series.leaf[one.series]]
     last = now.looked_back & (now.versions == now.versions[now.looked_back].max(initial=-1))
     peaks = []

@@ -518,7 +518,7 @@ def decide_drifts(
     """
     sign = pending.sign
     waiting = np.flatnonzero(free & (pending.alike > 0) & (np.abs(sign) == DRIFTS))
-    step = next((row for row in now.series.steps if judged.new_runs[row] > 0), None)
+    step = now.series.choose_step(judged.new_runs, judged.base_runs)
     together: dict[int, JudgedSeries] = {}
     for row in waiting.tolist():
         direction, own, before = int(np.sign(sign[row])), pending.of(row), pending.before(row)

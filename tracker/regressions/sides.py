@@ -37,7 +37,7 @@ from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
-from tracker.schema.series import SeriesKey
+from tracker.schema.series import STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -577,8 +577,8 @@ def _shift_of(window: Window, judged: JudgedSeries, track: Track) -> float | Non
     if not window.shift.any():
         return None
     base, new = track.versions == _BASELINE, track.versions == _CANDIDATE
-    row = next((row for row in track.series.steps if judged.base_runs[row] and judged.new_runs[row]), None)
-    before = base if row is None else judged.base[row]
+    row = track.series.choose_step(judged.new_runs, judged.base_runs)
+    before = judged.base[row] if row is not None and judged.base_runs[row] else base
     return float(np.expm1(window.shift[new].mean() - window.shift[before].mean()))
 
 
@@ -652,7 +652,7 @@ def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
     for key, verdict in verdicts.items():
         if key.kind == "run" and key.name in STEP and verdict["verdict"] is not None:
             steps.append(key)
-    return min(steps, key=lambda key: (STEP.index(key.name), key.part), default=None)
+    return min(steps, key=lambda key: (STEP.index(key.name), STEP_WAYS.index(key.part)), default=None)
 
 
 def _step_of(verdicts: VerdictsBySeries) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
 from tracker.results.verdicts import CHANGED, GLOSSES
+from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
     MISSING_TEXT,
     SAMPLES,
@@ -35,6 +36,7 @@ PARTS: Final = {
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "parts of other runs",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
+    "unprofiled_step_ns": "step without a profiler",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {
@@ -42,7 +44,7 @@ KINDS: Final = {
     "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",
 }  # fmt: skip
 """Kinds of series, in words."""
-WAYS: Final = {"unprofiled": "off", "summary": "summary"}
+WAYS: Final = {way: word for way, word in PROFILER_OF_WAY.items() if way}
 """Part of a series of whole runs -> word of PROFILERS."""
 UNSAID: Final = ("", FILES, UNKNOWN_DEVICE.model)
 """What a title need not say."""

@@ -312,7 +312,13 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 }
 """Name of a series of a whole run -> the field of a breakdown that it follows; without those made from several."""
 
-RUN_SERIES_OF_NUMBER: Final[Mapping[str, RunSeries]] = {series.number: series for series in RUN_SERIES}
+UNPROFILED_STEP: Final = "unprofiled_step_ns"
+"""Number of a diff: the step of a run that has a trace as well, by the log of a timer beside it, without a profiler."""
+
+RUN_SERIES_OF_NUMBER: Final[Mapping[str, RunSeries]] = {
+    **{series.number: series for series in RUN_SERIES},
+    UNPROFILED_STEP: RUN_SERIES_OF["step"],
+}
 """Number of a diff -> the series of a whole run that it is."""
 
 
@@ -344,6 +350,21 @@ WAYS: Final = ("", SUMMARY, UNPROFILED)
 source first, which is that of the alphabet, too. A profiler costs time, and its summary counts otherwise than its
 trace: these are series of their own. The first that is there stands for the step that operators are a part of.
 """
+
+PROFILER_OF_WAY: Final[Mapping[str, str]] = {"": "on", SUMMARY: "summary", UNPROFILED: "off"}
+"""Way -> the word of PROFILERS for it."""
+
+STEP_WAYS: Final = (UNPROFILED, "", SUMMARY)
+"""In which of WAYS the step of a run counts, the best first: without a profiler it is what the user pays."""
+
+
+def ways_of_number(number: str) -> tuple[str, ...]:
+    """Return which of WAYS a number of a diff can be measured in, the best first.
+
+    >>> ways_of_number(UNPROFILED_STEP)
+    ('unprofiled',)
+    """
+    return (UNPROFILED,) if number == UNPROFILED_STEP else WAYS
 
 
 def way_of(profiler: str) -> str:

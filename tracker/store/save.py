@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
-from tracker.store import awaited_ranks, labels, recordings
+from tracker.store import awaited_ranks, documents, labels, recordings
 from tracker.store import captures as stored_captures
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
@@ -55,6 +55,10 @@ class SavedRun(Struct, frozen=True):
     """
     renewed: bool = False
     """Whether it has another cycle of its process now."""
+    document_of: int | None = None
+    """The run that it is another source of, as a timer log is of a trace."""
+    documented: bool = False
+    """Whether another source of it came."""
     notes: tuple[str, ...] = ()
     """What to know of it: where its files state more or less than others, and how they found their run."""
 
@@ -65,7 +69,12 @@ def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, fo
 
 
 def save_runs(
-    store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]], *, again: bool = False
+    store: Store,
+    batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]],
+    *,
+    again: bool = False,
+    document_of: Mapping[int, int] | None = None,
+    joins_documents: bool = False,
 ) -> list[SavedRun]:
     """Save runs, all in one transaction: (record, captures with `rows`, their formats) each.
 
@@ -75,6 +84,10 @@ def save_runs(
     new ranks join a run of the same workload, configuration, version, device, world size and job (where both are
     known) whose capture window overlaps theirs, also on another clock; otherwise they are a new run. Another cycle of a
     stored process is of its run, of which the longest counts.
+
+    `document_of`: place of a run in the batch -> that of the run of which it is another source: it is excluded, and its
+    step becomes a series of that run. `joins_documents`: so it is with what is stored, where folder, version and job
+    say so.
     """
     values: dict[tuple[str, str], set[str]] = {}
     for record, _, _ in batch:
@@ -87,10 +100,20 @@ def save_runs(
         )
         for record, captures, formats in batch
     ]
-    return store.transact(lambda connection: _save_all(connection, runs, store.settled_ns))
+    given = dict(document_of or {})
+    return store.transact(
+        lambda connection: _save_all(connection, runs, store.settled_ns, given, joins_documents=joins_documents)
+    )
 
 
-def _save_all(connection: Connection, runs: Sequence[Incoming], settled_ns: int) -> list[SavedRun]:
+def _save_all(
+    connection: Connection,
+    runs: Sequence[Incoming],
+    settled_ns: int,
+    document_of: Mapping[int, int],
+    *,
+    joins_documents: bool,
+) -> list[SavedRun]:
     homes: list[Home] = []
     to_load: list[stored_captures.Placed] = []
     for incoming in runs:
@@ -121,10 +144,16 @@ def _save_all(connection: Connection, runs: Sequence[Incoming], settled_ns: int)
     for item in (item for home in homes for item in home.replaced):
         connection.execute(_NEW_WINDOW, {"run_id": item.run_id})
     splitting.refresh(connection, came, regrouped=regrouped)
-    refresh(connection, came.keys(), to_load)
+    # what became a document of a run gives that run a series more
+    run_ids = {home.run_id for home in homes}
+    grown = documents.mark(connection, {homes[one].run_id: homes[main].run_id for one, main in document_of.items()})
+    if joins_documents:
+        grown |= documents.mark(connection, documents.find_beside(connection, run_ids))
+    main_of = documents.mains_of(connection, run_ids)
+    refresh(connection, came.keys() | grown | {main_of[run_id] for run_id in came.keys() & main_of.keys()}, to_load)
     recordings.refresh_recordings(connection, came)
     _await_ranks(connection, runs, homes, settled_ns)
-    return [_saved(connection, home) for home in homes]
+    return [_saved(connection, home, main_of.get(home.run_id), documented=home.run_id in grown) for home in homes]
 
 
 def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int) -> None:
@@ -150,7 +179,7 @@ def _changed(capture: Capture) -> UsageError:
     )
 
 
-def _saved(connection: Connection, home: Home) -> SavedRun:
+def _saved(connection: Connection, home: Home, document_of: int | None, *, documented: bool) -> SavedRun:
     rows = connection.execute(statement("run_ranks"), {"run_id": home.run_id}).all()
     if not rows:  # purged since its files were found
         raise Raced
@@ -159,7 +188,9 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
         created=home.how == "created",
         joined=home.how == "joined" and bool(home.fresh),
         renewed=bool(home.replaced),
-        already=home.how == "already",
+        already=home.how == "already" and not documented,
+        document_of=document_of,
+        documented=documented and home.how != "created",
         restored=home.how == "restored",
         beside=home.beside,
         notes=home.notes,

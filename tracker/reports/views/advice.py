@@ -17,6 +17,7 @@ from tracker.reports.view import View
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.results import Advice, Advised
 from tracker.results.advice import GONE, NEW
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import MISSING_TEXT, counted, format_ns
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def document(found: Advised, look: Look) -> Document:
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     label = short_labels([run["reference"]])[0]
     words = [what if what.endswith(label) or run["reference"].startswith("run:") else label, str(run["device"] or "")]
-    words += [str(run.get("configuration") or ""), f"step {format_ns(found.step_ns)}" if found.step_ns else ""]
+    of_log = run.get(UNPROFILED_STEP)
+    words += [str(run.get("configuration") or "")]
+    words += [f"step {format_ns(of_log)} by the timer log, without a profiler"] if of_log else []
+    words += [f"step {format_ns(found.step_ns)}{' under the profiler' if of_log else ''}" if found.step_ns else ""]
     words += [f"bottleneck: {found.bottleneck}"] if found.bottleneck else []
     before = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
     remarks, blocks = [*found.partial.sentences], list[Block]()

@@ -36,6 +36,7 @@ from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ be -18 % or 119 % of it.
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _OWN_LEVEL: Final = "own level"
-_BESIDE: Final = ("mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
+_BESIDE: Final = (UNPROFILED_STEP, "mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
 
@@ -194,7 +195,7 @@ def _step(diff: Diff) -> Table:
     names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
     total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
     whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
-    rows.append(whole | {"tone": "strong", "total": found.verdict or total.get("verdict"), "verdict": None})
+    rows.append(whole | {"tone": "strong", "total": _verdict_of_total(diff, total), "verdict": None})
     for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
@@ -225,6 +226,12 @@ def _step(diff: Diff) -> Table:
         "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
         links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
     )  # fmt: skip
+
+
+def _verdict_of_total(diff: Diff, total: Row) -> str | None:
+    """Return the verdict of the step that the parts add up to: that of the headline, unless that is of another one."""
+    is_of_log = UNPROFILED_STEP in diff.tables["overall"].listed("metric")
+    return total.get("verdict") if is_of_log else diff.explanation.verdict or total.get("verdict")
 
 
 def _differs(mean: Row, median: Row) -> bool:

@@ -71,6 +71,7 @@ from tracker.results.run_summary import (
     whole_step_ns,
 )
 from tracker.results.sections import SECTION
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
@@ -213,6 +214,12 @@ def _headline(shown: Shown) -> str:
         is_spread = len(ends) > 2 and min(ends) != max(ends)
         spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
         unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
+        of_log = run.get(UNPROFILED_STEP)
+        if of_log is not None and of_log != step:
+            # what the user pays; what follows explains the one that the profiler made longer
+            traced = f"under the profiler {format_ns(step, time_unit(step, of_log))}{spread}"
+            shown_step = format_ns(of_log, time_unit(step, of_log))
+            return f"{shown_step} per step by the timer log, without a profiler; {traced}{_without_device(shown)}"
         return f"{format_ns(step, unit)} per step{spread}{_without_device(shown)}"
     e2e = mean_e2e_ns(shown)
     if e2e is None:

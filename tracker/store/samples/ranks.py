@@ -55,7 +55,7 @@ class Measured(Struct, frozen=True):
 
 def measure(rows: RankRows) -> Measured:
     """Return all series of a rank that are above 0 in any step; what lies outside all markers is left out."""
-    parts = [_measure_run_level(rows)]
+    parts = [measure_run_level(rows)]
     if rows.steps:
         for family in make_families(rows):
             parts += _measure_family(family, rows.steps)
@@ -65,7 +65,7 @@ def measure(rows: RankRows) -> Measured:
     return Measured(keys, numbers, intermittent, sum(row.steps for row in rows.steps))
 
 
-def _measure_run_level(rows: RankRows) -> Measured:
+def measure_run_level(rows: RankRows) -> Measured:
     """Return the series of the rank as a whole: step time, what it consists of, memory, throughput."""
     weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
     table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)

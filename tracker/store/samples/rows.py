@@ -19,14 +19,14 @@ from sqlalchemy import Connection, text
 from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
 from tracker.schema.levels import LEVEL
 from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
-from tracker.store import bulk
+from tracker.store import bulk, documents
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
 from tracker.store.dimensions import Dimension, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
-from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure
+from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_run_level
 from tracker.store.sql import statement
 
 
@@ -309,10 +309,16 @@ def number_series(
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
     """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
+    measured = [(rank.stage, measure(rank)) for rank in _ranks_of(connection, run_id, at_hand)]
+    for document in documents.of_runs(connection, [run_id]).get(run_id, []):
+        # of another source of the run only the numbers of the whole: what is in its step the trace says
+        measured += [(rank.stage, measure_run_level(rank)) for rank in _ranks_of(connection, document, at_hand)]
+    return combine(measured)
+
+
+def _ranks_of(connection: Connection, run_id: int, at_hand: Sequence[Placed]) -> list[RankRows]:
     own = [item for item in at_hand if item.run_id == run_id]
-    ranks = [_rank_rows(item) for item in own]
-    ranks += read_ranks(connection, run_id, but={item.rank for item in own})
-    return combine([(rank.stage, measure(rank)) for rank in ranks])
+    return [*map(_rank_rows, own), *read_ranks(connection, run_id, but={item.rank for item in own})]
 
 
 def _rank_rows(item: Placed) -> RankRows:

@@ -1,9 +1,10 @@
 -- What did the runs of a workload reach? One row per active run that waits for no rank, in the order of versions.
 -- Parameters: workload (name)
+-- A run with a log that was made without a profiler beside its trace has the step and the throughput of that log.
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
 --   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
 --   profiler on one of its ranks, JSON; run_step_ns, run_e2e_ns, samples_per_second, run_peak_bytes: its samples,
---   NULL: not stated
+--   NULL: not stated; step_way, throughput_way: how that was measured, a word of series.WAYS
 WITH picked AS (
     SELECT
         r.id,
@@ -28,20 +29,37 @@ WITH picked AS (
         AND w.name = :workload
 ),
 
-of_series AS (
+ways AS (
     SELECT
         d.run_id,
-        MAX(CASE WHEN s.metric = 'duration_ns' THEN d.value END) AS run_step_ns,
-        MAX(CASE WHEN s.metric = 'e2e_ns' THEN d.value END) AS run_e2e_ns,
-        MAX(CASE WHEN s.metric = 'samples_per_second' THEN d.value END) AS samples_per_second,
-        MAX(CASE WHEN s.metric = 'peak_allocated_bytes' THEN d.value END) AS run_peak_bytes
+        s.metric,
+        s.part,
+        d.value,
+        ROW_NUMBER() OVER (
+            PARTITION BY d.run_id, s.metric
+            ORDER BY CASE s.part WHEN 'unprofiled' THEN 0 WHEN '' THEN 1 ELSE 2 END, d.value DESC
+        ) AS place
     FROM series AS s
     INNER JOIN workload AS w ON s.workload_id = w.id
     INNER JOIN sample AS d ON s.id = d.series_id
     WHERE
         w.name = :workload
         AND s.kind = 'run'
-    GROUP BY d.run_id
+        AND s.metric IN ('duration_ns', 'e2e_ns', 'samples_per_second', 'peak_allocated_bytes')
+),
+
+of_series AS (
+    SELECT
+        y.run_id,
+        MAX(CASE WHEN y.metric = 'duration_ns' THEN y.value END) AS run_step_ns,
+        MAX(CASE WHEN y.metric = 'duration_ns' THEN y.part END) AS step_way,
+        MAX(CASE WHEN y.metric = 'e2e_ns' THEN y.value END) AS run_e2e_ns,
+        MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.value END) AS samples_per_second,
+        MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.part END) AS throughput_way,
+        MAX(CASE WHEN y.metric = 'peak_allocated_bytes' THEN y.value END) AS run_peak_bytes
+    FROM ways AS y
+    WHERE y.place = 1
+    GROUP BY y.run_id
 ),
 
 of_captures AS (
@@ -70,8 +88,10 @@ SELECT
     p.world_size,
     c.settings,
     s.run_step_ns,
+    s.step_way,
     s.run_e2e_ns,
     s.samples_per_second,
+    s.throughput_way,
     s.run_peak_bytes
 FROM picked AS p
 INNER JOIN of_captures AS c ON p.id = c.run_id

@@ -7,7 +7,8 @@
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected: that it should have;
 --   ranks_awaited: the same, while it has fewer and is not judged, else NULL; world_size (NULL: unknown);
---   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, NULL: unknown;
+--   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, without a profiler where
+--   that is known, NULL: unknown;
 --   commit_id (of the version); note; rules_version: of the rules that made names and categories, NULL: unknown
 WITH picked AS (
     SELECT
@@ -123,7 +124,16 @@ SELECT
     COALESCE(m.steps, 0) AS steps,
     t.e2e_ns,
     (
-        SELECT CAST(ROUND(MAX(d.value)) AS BIGINT)
+        SELECT
+            CAST(
+                ROUND(
+                    COALESCE(
+                        MAX(CASE WHEN s.part = 'unprofiled' THEN d.value END),
+                        MAX(CASE WHEN s.part = '' THEN d.value END),
+                        MAX(d.value)
+                    )
+                ) AS BIGINT
+            )
         FROM series AS s
         INNER JOIN sample AS d ON s.id = d.series_id
         WHERE

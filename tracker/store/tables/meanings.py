@@ -114,6 +114,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "ranks_handed_over": "ranks of its job that had handed over a profile when one of them came in; NULL: not known",
     "last_rank_at_ns": "when the last of its ranks came in, ns since 1970 UTC; NULL: before this was kept",
     "ranks_awaited": "ranks that it should have, while it has fewer and is not judged; NULL: it is a run of its track",
+    "document_of": "the run that it is another source of, as a timer log is of a trace; NULL: it is a run of its own",
     "world_size": "processes of the job, where the source says it",
     "started_at_ns": "start of the capture, ns since 1970 UTC",
     "ended_at_ns": "end of the capture, ns since 1970 UTC",

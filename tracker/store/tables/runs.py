@@ -96,7 +96,11 @@ class Recording(Base, table=True):
 
 
 class Run(Base, table=True):
-    """A training job that was profiled. `started_at_ns` to `ended_at_ns`: the window of its captures, UTC."""
+    """A training job that was profiled. `started_at_ns` to `ended_at_ns`: the window of its captures, UTC.
+
+    `document_of`: the run of which this is another source, as a timer log beside a trace: it is excluded, and its step
+    counts as a series of that run.
+    """
 
     __tablename__ = "run"
     # A number that once meant a run must never mean another one.
@@ -104,6 +108,7 @@ class Run(Base, table=True):
         CheckConstraint("state IN ('active', 'excluded', 'deleted')", name="state"),
         Index(None, "version_id"),
         Index(None, "workload_id", "state"),
+        Index(None, "document_of"),
         {"sqlite_autoincrement": True},
     )
     id: int | None = row_id()
@@ -124,6 +129,7 @@ class Run(Base, table=True):
     ranks_handed_over: int | None = value()
     last_rank_at_ns: int | None = value()
     ranks_awaited: int | None = value()
+    document_of: int | None = value()
 
 
 class RunFact(Base, table=True):

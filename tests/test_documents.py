@@ -1,0 +1,127 @@
+"""One execution is one run: the trace of a job, the log of its timer and its summary beside it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tracker import compare
+from tracker.compare.advised import advise
+from tracker.intake import IngestOptions, ingest
+from tracker.regressions.board import board
+from tracker.results import LogOptions
+from tracker.store import Store, open_store, queries
+
+TRACE = Path(__file__).parent / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
+LINE = "[Epoch 0, batch {}] loss: 1.0, reader_cost: 0.001 sec, batch_cost: {:.5f} sec, ips: 640.0 samples/sec"
+
+
+def write_job(folder: Path, *, step_ms: int, number: int = 0, names: tuple[str, ...] = ("train.log",)) -> Path:
+    """Write the same trace, as a file of its own, and logs beside it whose steps take `step_ms`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    trace = json.loads(TRACE.read_text())
+    trace["baseTimeNanoseconds"] = trace.get("baseTimeNanoseconds", 0) + number * 3600 * 10**9
+    (folder / TRACE.name).write_text(json.dumps(trace))
+    for place, name in enumerate(names):
+        lines = [LINE.format(10 * at, step_ms / 1e3) for at in range(12 + number + place)]
+        (folder / name).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def fill(store: Store, tmp_path: Path) -> None:
+    """Ingest v1 with steps of 50 ms by the log and v2 with 60 ms, three runs each; the traces are all alike."""
+    for number in range(6):
+        version, step_ms = ("v1", 50) if number < 3 else ("v2", 60)
+        folder = write_job(tmp_path / str(number), step_ms=step_ms, number=number)
+        ingest(store, [folder], version=version, workload="toy")
+
+
+def states_of(store: Store) -> dict[str, str]:
+    """Return of each run the name of its file, and what became of it."""
+    paths = {run_id: Path(path).name for run_id, path in queries.sources(store, [1, 2, 3, 4]).rows("run_id", "path")}
+    runs = queries.runs(store, state=None)
+    return {paths[run_id]: reason or state for run_id, state, reason in runs.rows("run_id", "state", "state_reason")}
+
+
+def test_the_step_is_that_of_the_log_and_the_trace_explains_it(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path)
+    runs = queries.runs(memory_store, state="active")
+    assert sorted(runs.rows("version", "step_ns")) == [("v1", 50_000_000)] * 3 + [("v2", 60_000_000)] * 3
+    found = compare.diff(memory_store, "v1", "v2")
+    assert found.headline.startswith(
+        "v2 is 20.0 % slower than v1: 50.00 -> 60.00 ms per step by the timer log, without a profiler (+10.00 ms), "
+        "under the profiler 0.0 % ("
+    )
+    assert found.explanation.verdict == "REGRESSED"
+    overall = {row["metric"]: row for row in found.tables["overall"].records()}
+    assert overall["unprofiled_step_ns"]["verdict"] == "REGRESSED"
+    assert overall["step_ns"]["diff"] == 0
+    assert overall["step_ns"]["verdict"] != "REGRESSED"
+    assert found.gates["new"].code == 1
+
+
+def test_board_log_history_and_advice_have_the_step_of_the_diff(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path)
+    (line,) = board(memory_store).tables["lines"].records()
+    assert (line["step_ns"], line["runs"], line["step_verdict"]) == (60e6, 6, "REGRESSED")
+    assert line["previous_change"] == pytest.approx(0.2)
+    logged = compare.log(memory_store, options=LogOptions(workload="toy", metric="step"))
+    assert [row["value"] for row in logged.tables["cells"].records()] == [50e6, 60e6]
+    shown = compare.show(memory_store, "v2")
+    assert shown.run["unprofiled_step_ns"] == 60e6
+    assert advise(memory_store, "v2").run["unprofiled_step_ns"] == 60e6
+
+
+def test_files_that_come_one_by_one_are_one_run_as_well(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    for path in (folder / "train.log", folder / TRACE.name):
+        ingest(memory_store, [path], version="v1", workload="toy")
+    assert states_of(memory_store) == {TRACE.name: "active", "train.log": "a document of run:2"}
+    (result,) = ingest(memory_store, [folder], version="v1", workload="toy")
+    assert result.already
+    assert queries.runs(memory_store, state="active").listed("step_ns") == [50_000_000]
+
+
+def test_a_log_that_came_under_another_version_stays_a_run(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    ingest(memory_store, [folder / "train.log"], version="v0", workload="toy")
+    ingest(memory_store, [folder / TRACE.name], version="v1", workload="toy")
+    assert states_of(memory_store) == {TRACE.name: "active", "train.log": "active"}
+
+
+def test_of_two_logs_nobody_knows_which_is_of_the_trace(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50, names=("a.log", "b.log"))
+    assert len(ingest(memory_store, [folder], version="v1", workload="toy")) == 3
+
+
+def test_runs_that_an_earlier_program_stored_are_joined_by_the_upgrade(tmp_path: Path):
+    """Where the folder says so; a log of another folder stays what it was."""
+    from tracker.store import documents
+
+    store = open_store(f"sqlite:///{tmp_path / 'old.db'}")
+    folder = write_job(tmp_path / "job", step_ms=50)
+    other = write_job(tmp_path / "other", step_ms=70, number=1)
+    for path in (folder / "train.log", folder / TRACE.name, other / "train.log"):
+        options = IngestOptions(as_run=True)  # as the program before stored them
+        ingest(store, [path], version="v1", workload="toy", options=options)
+    with store.engine.begin() as connection:
+        assert documents.join_beside(connection) == {2}
+        assert documents.of_runs(connection, [1, 2, 3]) == {2: [1]}
+    assert queries.runs(store, state="active").listed("run_id") == [3, 2]
+    store.close()
+
+
+def test_sides_of_which_one_has_no_trace_are_compared_by_their_logs(memory_store: Store, tmp_path: Path):
+    both = write_job(tmp_path / "both", step_ms=50)
+    alone = write_job(tmp_path / "alone", step_ms=60, number=1)
+    (alone / TRACE.name).unlink()
+    ingest(memory_store, [both], version="v1", workload="toy", options=IngestOptions(device="Intel Xeon"))
+    ingest(memory_store, [alone], version="v2", workload="toy", options=IngestOptions(device="Intel Xeon"))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert "50.00 -> 60.00 ms per step by the timer log, without a profiler" in found.headline
+    assert "under the profiler" not in found.headline
+    (step,) = [row for row in found.tables["overall"].records() if row["metric"] == "step_ns"]
+    assert (step["baseline_value"], step["candidate_value"]) == (50e6, 60e6)
+    assert found.explanation.parts == ()

@@ -1,0 +1,130 @@
+"""Documents: runs that are another source of a run, such as the timer log beside a trace. They are excluded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePath
+from typing import Final
+
+from msgspec import Struct
+from sqlalchemy import Connection, bindparam, text
+
+from tracker.profile.same_job import ran_at_once
+from tracker.schema.series import SUMMARY, UNPROFILED, way_of
+from tracker.store.sql import statement
+
+_MARK: Final = text(
+    "UPDATE run SET document_of = :main_id, state = 'excluded', state_reason = :reason WHERE id = :run_id "
+    "AND (document_of IS NULL OR document_of <> :main_id) AND state = 'active'"
+)
+_FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
+_MAINS: Final = text(
+    "SELECT id, document_of FROM run WHERE id IN :run_ids AND document_of IS NOT NULL AND state = 'excluded'"
+)
+
+
+class _Stored(Struct):
+    """What a run says of the job that it is of. `folders`: of its files; `way`: one of series.WAYS."""
+
+    run_id: int
+    document_of: int | None
+    version: tuple[int, int]
+    way: str
+    job_id: str | None
+    started_at_ns: int | None
+    ended_at_ns: int | None
+    folders: set[str]
+
+
+def mark(connection: Connection, main_of: Mapping[int, int]) -> set[int]:
+    """Make runs documents of others, document -> run; return the runs that got one more.
+
+    One that somebody has excluded or deleted stays as it is, as does one that is a document of another run already.
+    """
+    grown = set()
+    for run_id, main_id in main_of.items():
+        values = {"run_id": run_id, "main_id": main_id, "reason": f"a document of run:{main_id}"}
+        if run_id != main_id and connection.execute(_MARK, values).rowcount:
+            grown.add(main_id)
+    return grown
+
+
+def of_runs(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[int]]:
+    """Return the documents of each of these runs that has any, in order."""
+    found: dict[int, list[int]] = {}
+    for row in connection.execute(statement("documents"), {"run_ids": sorted(run_ids) or [-1]}).all():
+        found.setdefault(row.document_of, []).append(row.run_id)
+    return found
+
+
+def mains_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:
+    """Return the runs that these are documents of, document -> run."""
+    question = _MAINS.bindparams(bindparam("run_ids", expanding=True))
+    rows = connection.execute(question, {"run_ids": sorted(run_ids) or [-1]}).all()
+    return {row.id: row.document_of for row in rows}
+
+
+def find_beside(connection: Connection, run_ids: Collection[int] | None = None) -> dict[int, int]:
+    """Return stored runs that are documents of others and not marked as such, document -> run.
+
+    Their files lie in one folder, they are of one version, and nothing says that they are of two jobs; where a folder
+    holds two of a kind, nobody knows which is of which job. `run_ids`: only where one of these is one of the two, None:
+    all of them.
+    """
+    by_folder: dict[tuple[str, tuple[int, int]], list[_Stored]] = {}
+    for run in _read(connection, run_ids):
+        if len(run.folders) == 1:
+            (folder,) = run.folders
+            by_folder.setdefault((folder, run.version), []).append(run)
+    found = {}
+    for runs in by_folder.values():
+        has_document = {run.document_of for run in runs}
+        free = [run for run in runs if run.document_of is None]
+        mains = [run for run in free if run.way == ""] or [run for run in free if run.way == SUMMARY]
+        if len(mains) != 1:
+            continue
+        (main,) = mains
+        taken = {run.way for run in runs if run.document_of == main.run_id} if main.run_id in has_document else set()
+        for way in (SUMMARY, UNPROFILED):
+            own = [run for run in free if run.way == way and run is not main]
+            if len(own) == 1 and way not in taken and not _contradict(main, own[0]):
+                found[own[0].run_id] = main.run_id
+    if run_ids is None:
+        return found
+    return {document: main for document, main in found.items() if document in run_ids or main in run_ids}
+
+
+def join_beside(connection: Connection) -> set[int]:
+    """Make all stored runs that are documents of others such, and return those others; their samples are made again
+    when they are next judged.
+    """
+    grown = mark(connection, find_beside(connection))
+    for run_id in sorted(grown):
+        connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
+    return grown
+
+
+def _contradict(main: _Stored, document: _Stored) -> bool:
+    if None not in (main.job_id, document.job_id) and main.job_id != document.job_id:
+        return True
+    return not ran_at_once(main, document)
+
+
+def _read(connection: Connection, run_ids: Collection[int] | None) -> list[_Stored]:
+    asked = {"all_runs": int(run_ids is None), "run_ids": sorted(run_ids or ()) or [-1]}
+    found: dict[int, _Stored] = {}
+    for row in connection.execute(statement("runs_by_folder"), asked).all():
+        way = way_of(json.loads(row.settings or "{}").get("profiler", ""))
+        run = _Stored(
+            row.run_id,
+            row.document_of,
+            (row.workload_id, row.version_id),
+            way,
+            row.job_id,
+            row.started_at_ns,
+            row.ended_at_ns,
+            set(),
+        )
+        found.setdefault(row.run_id, run).folders.add(str(PurePath(row.path).parent))
+    return list(found.values())
