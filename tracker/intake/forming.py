@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +13,9 @@ from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
 from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked
-from tracker.profile import RANK_BY_ORDER, RANK_SETTING
-from tracker.profile.same_job import are_on_other_clocks, ran_at_once
+from tracker.profile import RANK_BY_ORDER, RANK_SETTING, same_job
+from tracker.profile.job_groups import group_files
+from tracker.profile.same_job import Traits, are_on_other_clocks, ran_at_once
 from tracker.units import NS_PER_S
 
 
@@ -36,14 +37,7 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []
-    groups: list[list[list[Piece]]] = []
-    for file in ordered:
-        homes = [group for group in groups if _is_home_of(group, file)]
-        if homes:
-            # what ran at the same time on one clock counts before what a clock may be wrong about
-            max(homes, key=lambda group: _count_at_once(group, file)).append(file)
-        else:
-            groups.append([file])
+    groups = [[ordered[place] for place in places] for places in group_files([_traits_of(file) for file in ordered])]
     note = note_on_unranked([group[0] for group in groups if len(group) == 1])
     runs = [_with_clocks(_number_ranks(group)) for group in groups]
     if note:
@@ -51,63 +45,27 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     return runs
 
 
-def _is_home_of(group: Sequence[Sequence[Piece]], file: Sequence[Piece]) -> bool:
-    """Return whether a file is another rank of a group: of all of it, and at the same time as a part of it."""
-    if any(_why_never_one_run(member, file) for member in group):
-        return False
-    return any(_are_at_one_time(member[0], file[0]) for member in group)
-
-
-def _count_at_once(group: Sequence[Sequence[Piece]], file: Sequence[Piece]) -> int:
-    return sum(ran_at_once(member[0].capture, file[0].capture) for member in group)
-
-
 def _known_ranks(file: Sequence[Piece]) -> list[int]:
     return [piece.capture.rank for piece in file if piece.capture.rank is not None]
 
 
+def _traits_of(file: Sequence[Piece]) -> Traits:
+    """Return what a file says of its job: its first capture is the one that stands for it, with the ranks of all."""
+    return replace(file[0].traits, ranks=frozenset(_known_ranks(file)))
+
+
 def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
-    """Return why the captures of two files are not ranks of one run, in a few words; None where they are.
-
-    The first capture of a file is the one that its rank stands for.
-    """
-    never = _why_never_one_run(one, other)
-    if never is None and not _are_at_one_time(one[0], other[0]):
-        return "not at the same time"
-    return never
-
-
-def _why_never_one_run(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
-    """Return why the captures of two files are not ranks of one run, whenever they ran; None where they may be."""
-    a, b = one[0].capture, other[0].capture
-    ranks = _known_ranks(one), _known_ranks(other)
-    jobs = a.facts.get("job_id"), b.facts.get("job_id")
-    apart = {
-        "a file names no rank": not ranks[0] or not ranks[1],
-        "the same rank": bool(set(ranks[0]) & set(ranks[1])),
-        "another job": None not in jobs and jobs[0] != jobs[1],
-        "other labels": a.labels != b.labels or _contradict(a.configuration, b.configuration),
-        "another world size": a.world_size != b.world_size,
-        "another device": a.device != b.device,
-    }
-    return next((why for why, holds in apart.items() if holds), None)
-
-
-def _contradict(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
-    """Whether two files state different values of one key; one that leaves it out contradicts nothing."""
-    return any(b.get(key, value) != value for key, value in a.items())
-
-
-def _are_at_one_time(one: Piece, other: Piece) -> bool:
-    return ran_at_once(one.capture, other.capture) or are_on_other_clocks(one.traits, other.traits)
+    """Return why the captures of two files are not ranks of one run, in a few words; None where they are."""
+    return same_job.why_apart(_traits_of(one), _traits_of(other))
 
 
 def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
     """Return the captures of a run; the first one says where the clocks of their hosts differ."""
     first = group[0]
+    traits = first.traits
     for piece in group[1:]:
         a, b = first.capture, piece.capture
-        if ran_at_once(a, b) or not are_on_other_clocks(first.traits, piece.traits):
+        if ran_at_once(a, b) or not are_on_other_clocks(traits, piece.traits):
             continue
         apart = abs((a.started_at_ns or 0) - (b.started_at_ns or 0))
         note = (
@@ -126,7 +84,8 @@ def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:
     """
     known = [rank for file in files for rank in _known_ranks(file)]
     _refuse_doubles(files, known)
-    free = (number for number in range(len(files) + len(known)) if number not in known)
+    taken = set(known)
+    free = (number for number in range(len(files) + len(known)) if number not in taken)
     sizes = [piece.capture.world_size or 0 for file in files for piece in file]
     leads = [(_known_ranks(file) or [next(free)])[0] for file in files]
     world = max([*sizes, *(rank + 1 for rank in [*known, *leads])])

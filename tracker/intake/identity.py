@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -34,6 +34,11 @@ class Fingerprint(Struct, frozen=True):
     steps: tuple[tuple[int, int, int | None], ...] = ()
     sums: tuple[int, ...] = ()
     collectives: Collectives = ()
+
+    @property
+    def begin(self) -> Hashable:
+        """What is equal in a capture and its beginning: the process, and the first step or else the sums."""
+        return self.process, self.steps[:1] or self.sums
 
     def digest(self) -> bytes:
         """Return what stands for all of it; b"" where the process is not known."""
@@ -83,14 +88,30 @@ def leave_out_copies(files: Sequence[list[Piece]]) -> list[list[Piece]]:
     ends of lines), or the same and more (it was copied while it was still written).
     """
     left: list[list[Piece]] = []
+    notes: dict[int, list[str]] = {}
+    # thousands of files are never compared with each other: only captures with the same first step can be one
+    alike: dict[Hashable, list[int]] = {}
+    same: dict[Hashable, int] = {}
     for file in sorted(files, key=lambda file: (-_number_of_steps(file), file[0].place)):
-        for place, kept in enumerate(left):
-            if why := _how_it_repeats(file, kept):
-                note = f"{file[0].place} is {why} {kept[0].place}: it counts once"
-                left[place] = [replace(kept[0], warnings=(*kept[0].warnings, note)), *kept[1:]]
-                break
-        else:
+        fingerprints = tuple(piece.fingerprint for piece in file)
+        if not all(fingerprint.process for fingerprint in fingerprints):
             left.append(list(file))
+            continue
+        key = (_filed_as(file[0]), tuple(fingerprint.begin for fingerprint in fingerprints))
+        whole = _find_whole(file, ((place, left[place]) for place in alike.get(key, ())))
+        place = same.get((key, fingerprints)) if whole is None else whole
+        if place is not None and _digests_of(file) != _digests_of(left[place]):
+            how = "the beginning of" if whole is not None else "the same capture as"
+            notes.setdefault(place, []).append(f"{file[0].place} is {how} {left[place][0].place}: it counts once")
+            continue
+        # the very same file, one that came twice, the store takes once
+        if place is None:
+            same[key, fingerprints] = len(left)
+            alike.setdefault(key, []).append(len(left))
+        left.append(list(file))
+    for place, said in notes.items():
+        first = left[place][0]
+        left[place][0] = replace(first, warnings=(*first.warnings, *said))
     return left
 
 
@@ -98,21 +119,27 @@ def _number_of_steps(file: Sequence[Piece]) -> int:
     return sum(len(piece.fingerprint.steps) for piece in file)
 
 
-def _how_it_repeats(file: Sequence[Piece], other: Sequence[Piece]) -> str:
-    """Say how the captures of `file` are all in `other`; "" where they are not, or are to be filed elsewhere."""
-    if len(file) != len(other) or _filed_as(file[0]) != _filed_as(other[0]):
-        return ""
-    if {source.digest for source in file[0].capture.sources} == {source.digest for source in other[0].capture.sources}:
-        return ""  # the very same file: one that came twice, which the store takes once
-    pairs = [(one.fingerprint, two.fingerprint) for one, two in zip(file, other, strict=True)]
-    if all(one.process and one == two for one, two in pairs):
-        return "the same capture as"
-    if all(one.begins(two) for one, two in pairs):
-        return "the beginning of"
-    return ""
+def _find_whole(file: Sequence[Piece], others: Iterable[tuple[int, Sequence[Piece]]]) -> int | None:
+    """Return the place of the first of the files, the longest first, that a file is the beginning of; None for none."""
+    for place, other in others:
+        if _number_of_steps(other) <= _number_of_steps(file):
+            return None
+        if _is_beginning_of(file, other):
+            return place
+    return None
 
 
-def _filed_as(piece: Piece) -> tuple[object, ...]:
+def _is_beginning_of(file: Sequence[Piece], other: Sequence[Piece]) -> bool:
+    pairs = zip(file, other, strict=True)
+    return all(one.fingerprint.begins(two.fingerprint) for one, two in pairs)
+
+
+def _digests_of(file: Sequence[Piece]) -> set[bytes]:
+    return {source.digest for source in file[0].capture.sources}
+
+
+def _filed_as(piece: Piece) -> Hashable:
     """Return what decides the labels of a piece, so that copies with other labels are refused later and not dropped."""
     said = piece.told
-    return said.version, said.workload, dict(said.configuration), dict(piece.capture.labels), piece.capture.device
+    configuration, labels = sorted(said.configuration.items()), sorted(piece.capture.labels.items())
+    return said.version, said.workload, tuple(configuration), tuple(labels), piece.capture.device

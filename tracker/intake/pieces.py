@@ -124,6 +124,12 @@ class Piece(Struct, frozen=True):
             process=capture.settings.get(PROCESS_SETTING, ""),
             steps=tuple(number for number, _, _ in self.fingerprint.steps),
             collectives=self.fingerprint.collectives,
+            ranks=frozenset() if capture.rank is None else frozenset({capture.rank}),
+            world_size=capture.world_size,
+            job_id=capture.facts.get("job_id"),
+            labels=capture.labels,
+            configuration=capture.configuration,
+            device=capture.device,
         )
 
     @property

@@ -6,7 +6,9 @@ verdict out of one run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Hashable, Iterator, Sequence
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +18,7 @@ from tracker.errors import SourceError
 from tracker.intake.pieces import Piece
 from tracker.profile import RANK_BY_NAME, RANK_SETTING, Capture
 from tracker.profile.numbered_names import Differing, differing_numbers, rank_in_path, skeleton_of
-from tracker.profile.same_job import WITHOUT_PROFILER, are_repeats, is_later_cycle, ran_at_once
+from tracker.profile.same_job import WITHOUT_PROFILER, Traits, are_repeats, cycle_keys, ran_at_once
 from tracker.units import counted, ranges
 
 _LARGEST_RANK: Final = 1 << 20
@@ -37,15 +39,14 @@ def rank_the_unranked(files: Sequence[File]) -> list[File]:
     or differ in one number, or each ran on another device of the host. A SourceError where their names differ only in
     numbers and it stays open.
     """
-    ranked = list(files)
+    # file -> the same with its rank
+    ranked: dict[int, File] = {}
     for family in _families(files):
         for group in _at_one_time(family):
             ranks = _ranks_of(group)
-            if not ranks:
-                continue
-            for place, file in _with_ranks(group, ranks):
-                ranked[files.index(place)] = file
-    return [_with_rank_of_name(file) for file in ranked]
+            if ranks:
+                ranked.update((id(file), with_rank) for file, with_rank in _with_ranks(group, ranks))
+    return [_with_rank_of_name(ranked.get(id(file), file)) for file in files]
 
 
 def _with_rank_of_name(file: File) -> File:
@@ -68,17 +69,17 @@ def keep_one_cycle(files: Sequence[File]) -> list[File]:
     They are where they lie in one folder, are of one process, rank and job, their names differ in one number, they ran
     one after the other, and each counts its steps on from the one before. A schedule that repeats writes such files.
     """
-    left = list(files)
+    # file -> what counts of the cycles of its process, None where that is another cycle
+    counting: dict[int, File | None] = {}
     for family in _families(files, ranked=True):
         for cycles in _chains_of_cycles(family):
             if len(cycles) < 2:
                 continue
             kept = max(cycles, key=lambda file: file[0].traits.weight)
-            left[left.index(kept)] = _standing_for(kept, [file for file in cycles if file is not kept])
-            for file in cycles:
-                if file is not kept:
-                    left.remove(file)
-    return left
+            counting.update((id(file), None) for file in cycles)
+            counting[id(kept)] = _standing_for(kept, [file for file in cycles if file is not kept])
+    left = (counting.get(id(file), file) for file in files)
+    return [file for file in left if file is not None]
 
 
 def _standing_for(kept: File, others: Sequence[File]) -> File:
@@ -168,9 +169,9 @@ def _ranks_of(group: Sequence[File]) -> list[int]:
         raise _open_question(group, names, together=together)
     if is_one_column and names.is_of_ranks and max(numbers) < _LARGEST_RANK:
         return numbers
-    order = sorted(numbers) if is_one_column else sorted(ordinal for ordinal in ordinals if ordinal is not None)
-    values = numbers if is_one_column else ordinals
-    return [order.index(value) for value in values if value is not None]
+    values = numbers if is_one_column else [ordinal for ordinal in ordinals if ordinal is not None]
+    rank_of = {value: rank for rank, value in enumerate(sorted(values))}
+    return [rank_of[value] for value in values]
 
 
 def _open_question(group: Sequence[File], names: Differing, *, together: bool) -> SourceError:
@@ -198,25 +199,65 @@ def _with_ranks(group: Sequence[File], ranks: Sequence[int]) -> Iterator[tuple[F
 
 
 def _chains_of_cycles(family: Sequence[File]) -> list[list[File]]:
-    """Return the cycles of each process of a family, in order of time."""
+    """Return the cycles of each process of a family, in order of time.
+
+    A cycle goes on from the one that ended before it whose steps its own follow most closely.
+    """
     chains: list[list[File]] = []
-    # process -> last step -> the chains that end there: thousands of repeats end with the same step
-    ends: dict[str, dict[int, list[int]]] = {}
-    traits = {id(file): file[0].traits for file in family}
+    ended = _EndedCycles()
+    running: list[tuple[int, int, Traits]] = []
     for file in sorted(family, key=_window):
-        here = traits[id(file)]
-        of_process = ends.setdefault(here.process, {})
-        steps = here.steps or (0,)
-        earlier = (chain for last, places in of_process.items() if last < min(steps) for chain in places)
-        home = next((chain for chain in earlier if is_later_cycle(here, traits[id(chains[chain][-1])])), None)
+        here = file[0].traits
+        start_ns, end_ns = _window(file)
+        while running and running[0][0] < start_ns:
+            _, chain, earlier = heappop(running)
+            ended.add(chain, earlier)
+        home = ended.take_before(here)
         if home is None:
             home = len(chains)
             chains.append([])
-        else:
-            of_process[max(traits[id(chains[home][-1])].steps)].remove(home)
         chains[home].append(file)
-        of_process.setdefault(max(steps), []).append(home)
+        if here.steps:
+            heappush(running, (end_ns, home, here))
     return chains
+
+
+class _EndedCycles:
+    """Chains of cycles whose last one ended, by what all cycles of a process have in common and by their last step."""
+
+    def __init__(self) -> None:
+        self._chains: list[int] = []
+        self._by_key: dict[Hashable, list[tuple[int, int]]] = {}
+        self._continued: set[int] = set()
+
+    def add(self, chain: int, last: Traits) -> None:
+        """Add a chain that ended with a capture."""
+        for key in cycle_keys(last):
+            insort(self._by_key.setdefault(key, []), (max(last.steps), len(self._chains)))
+        self._chains.append(chain)
+
+    def take_before(self, here: Traits) -> int | None:
+        """Take out the chain that a capture goes on from, and return it; None for none."""
+        if not here.steps:
+            return None
+        nearest = max(filter(None, (self._nearest(key, min(here.steps)) for key in cycle_keys(here))), default=None)
+        if nearest is None:
+            return None
+        # of those that end with the same step the first one
+        number = -nearest[1]
+        self._continued.add(number)
+        return self._chains[number]
+
+    def _nearest(self, key: Hashable, first_step: int) -> tuple[int, int] | None:
+        """Return the last step before `first_step` that a chain ends with, and its number, negative."""
+        ends = self._by_key.get(key, [])
+        while place := bisect_left(ends, (first_step, -1)):
+            first_of_step = bisect_left(ends, (ends[place - 1][0], -1))
+            step, number = ends[first_of_step]
+            if number not in self._continued:
+                return step, -number
+            ends.pop(first_of_step)
+        return None
 
 
 def note_on_unranked(runs: Sequence[Sequence[Piece]]) -> str:

@@ -61,6 +61,20 @@ def differing_numbers(names: Sequence[str]) -> Differing:
     return Differing(tuple(columns), tuple(words))
 
 
+def names_but_for_one_number(name: str) -> list[str]:
+    """Return a name without one of its numbers, for each of them that counts no repeats.
+
+    >>> names_but_for_one_number("node_41.run2.json")
+    ['node_#.run2.json']
+    """
+    names = []
+    for match in NUMBER.finditer(name):
+        before = name[: match.start()]
+        if not _REPEAT_WORD.search(_BETWEEN.sub("", before)):
+            names.append(f"{before}#{name[match.end() :]}")
+    return names
+
+
 def place_of(path: str) -> str:
     """Return the folder of the capture that a file is a part of, else the file itself.
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from tracker.profile.numbered_names import Differing, differing_numbers, place_of, skeleton_of
+from tracker.profile.captures import UNKNOWN_DEVICE, Device
+from tracker.profile.numbered_names import (
+    Differing,
+    differing_numbers,
+    names_but_for_one_number,
+    place_of,
+    skeleton_of,
+)
 from tracker.profile.rows import Rows
 
 CLOCKS_APART_NS: Final = 60 * 10**9
@@ -44,6 +52,8 @@ class Traits(Struct, frozen=True):
     process: its number on the host; '' where the source does not say it.
     steps: the numbers of its steps, in order.
     collectives: how often it exchanged what, which is equal in all ranks of one job.
+    ranks: all that the file of the capture states, which may hold several captures.
+    world_size, job_id: None where nothing states them.
     """
 
     place: str
@@ -56,11 +66,57 @@ class Traits(Struct, frozen=True):
     steps: tuple[int, ...] = ()
     collectives: Collectives = ()
     rank_by: str = ""
+    ranks: frozenset[int] = frozenset()
+    world_size: int | None = None
+    job_id: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    device: Device = UNKNOWN_DEVICE
 
     @property
     def weight(self) -> tuple[int, int, int]:
         """The order in which cycles of one process count: the longest, and of those the last."""
         return len(self.steps), self.started_at_ns or 0, self.ended_at_ns or 0
+
+
+def why_apart(one: Traits, other: Traits) -> str | None:
+    """Return why two files are not ranks of one run, in a few words; None where they are."""
+    never = _why_never_one_run(one, other)
+    if never is None and not ran_at_once(one, other) and not are_on_other_clocks(one, other):
+        return "not at the same time"
+    return never
+
+
+def _why_never_one_run(one: Traits, other: Traits) -> str | None:
+    """Return why two files are not ranks of one run, whenever they ran; None where they may be."""
+    jobs = one.job_id, other.job_id
+    apart = {
+        "a file names no rank": not one.ranks or not other.ranks,
+        "the same rank": not one.ranks.isdisjoint(other.ranks),
+        "another job": None not in jobs and jobs[0] != jobs[1],
+        "other labels": one.labels != other.labels or contradict(one.configuration, other.configuration),
+        "another world size": one.world_size != other.world_size,
+        "another device": not may_be_one_device(one.device, other.device),
+    }
+    return next((why for why, holds in apart.items() if holds), None)
+
+
+def contradict(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    """Return whether two files state different values of one key; one that leaves it out contradicts nothing."""
+    return any(one.get(key, value) != value for key, value in other.items())
+
+
+def may_be_one_device(one: Device, other: Device) -> bool:
+    """Return whether two captures may be of one kind of device: some files of a vendor do not name the chip."""
+    if one == other:
+        return True
+    is_unnamed = UNKNOWN_DEVICE.model in (one.model, other.model)
+    return is_unnamed and bool(one.vendor) and one.vendor == other.vendor
+
+
+def more_specific(one: Device, other: Device) -> Device:
+    """Return that of two devices, which may be one, that names the chip."""
+    return other if one.model == UNKNOWN_DEVICE.model else one
 
 
 def count_collectives(rows: Rows) -> Collectives:
@@ -130,6 +186,17 @@ def may_be_cycles(one: Traits, other: Traits) -> bool:
         return False
     names = sibling_names(one.place, other.place)
     return names is not None and len(names.columns) == 1 and not names.is_of_repeats
+
+
+def cycle_keys(traits: Traits) -> list[Hashable]:
+    """Return keys of a capture: one of them is that of another one where both may be cycles of one process.
+
+    That is what `may_be_cycles` says of each two, without asking it of each two; both state a process, or none does.
+    """
+    place = Path(place_of(traits.place))
+    names = names_but_for_one_number(place.name)
+    common = (traits.rank, traits.host, traits.device_ordinal, traits.process, str(place.parent))
+    return [(*common, name) for name in names]
 
 
 def may_be_one_job(one: Traits, other: Traits) -> bool:
