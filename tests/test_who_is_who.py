@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.factories import EPOCH_NS, capture, record
+from tests.factories import EPOCH_NS, H100, capture, record
 from tests.test_intake import write_trace
 from tracker.errors import SourceError, UsageError
-from tracker.intake import Piece, form_runs, ingest
+from tracker.intake import IngestOptions, Piece, form_runs, ingest
 from tracker.intake.identity import Fingerprint, fingerprint_of
-from tracker.profile import PROCESS_SETTING
+from tracker.profile import CPU, PROCESS_SETTING, Device
 from tracker.store import Store, queries, save_run, save_runs
 
 SECOND = 10**9
@@ -181,6 +181,48 @@ def test_repeats_that_count_from_the_start_have_cycles_of_their_own():
     at_steps = ((0, 1), (5, 9), (10, 1), (15, 9))
     cycles = [piece(f"trace_{at}.json", at=at, rank=0, steps=(step,)) for at, step in at_steps]
     assert ranks(cycles) == [[("trace_5.json", 0)], [("trace_15.json", 0)]]
+
+
+UNNAMED = Device("NVIDIA", "unknown")
+
+
+def test_rank_that_names_no_chip_is_of_the_chip_of_the_others():
+    pieces = [piece("a.json", rank=0, device=H100), piece("b.json", rank=1, device=UNNAMED)]
+    for order in permutations(pieces):
+        (run,) = form_runs(order)
+        assert [one.capture.device for one in run] == [H100, H100]
+    assert warnings(pieces) == [
+        "the files of rank 1 do not name the chip: it is taken for that of the others, H100",
+    ]
+
+
+@pytest.mark.parametrize("other", [Device("NVIDIA", "A100"), Device("AMD", "unknown"), CPU])
+def test_rank_on_another_device_is_another_run(other: Device):
+    pieces = [piece("a.json", rank=0, device=H100), piece("b.json", rank=1, device=other)]
+    assert [len(run) for run in form_runs(pieces)] == [1, 1]
+
+
+def test_unnamed_chip_beside_two_named_ones_joins_one_of_them():
+    devices = {"a.json": H100, "b.json": Device("NVIDIA", "A100"), "c.json": UNNAMED}
+    pieces = [piece(name, rank=rank, device=device) for rank, (name, device) in enumerate(devices.items())]
+    assert ranks(pieces) == [[("a.json", 0), ("c.json", 2)], [("b.json", 1)]]
+
+
+def test_ranks_by_their_names_are_one_run_where_one_names_the_chip():
+    pieces = [
+        piece("TP-0.json", ops=[("op0", 1)], device=UNNAMED),
+        piece("TP-1.json", ops=[("op1", 1)], device=H100),
+    ]
+    assert ranks(pieces) == [[("TP-0.json", 0), ("TP-1.json", 1)]]
+
+
+def test_device_of_the_user_holds_before_runs_are_formed(memory_store: Store, tmp_path: Path):
+    paths = [write_trace(tmp_path / f"rank{rank}.json", rank=rank) for rank in (0, 1)]
+    # another name of the same chip, as another driver writes it
+    paths[1].write_text(paths[1].read_text().replace("NVIDIA H100", "NVIDIA H100 80GB HBM3"))
+    options = IngestOptions(device="H100")
+    (result,) = ingest(memory_store, paths, version="v1", workload="toy", options=options)
+    assert (result.ranks, result.device) == ((0, 1), "NVIDIA H100")
 
 
 def test_capture_that_was_exported_again_counts_once():

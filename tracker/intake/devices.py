@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from tracker.errors import UsageError
 from tracker.profile import CPU, UNKNOWN_DEVICE, VENDORS, Device
 
+_Item = TypeVar("_Item")
 _VENDORS: Final = {vendor.lower(): vendor for vendor in VENDORS}
 # Ascend910B, Ascend 910B, ascend-910b4, Ascend910_93
 _ASCEND: Final = re.compile(r"(?:huawei[\s_-]+)?ascend[\s_-]*(?P<chip>\d{3}\w{0,12}(?:-\d)?)", re.IGNORECASE)
@@ -54,3 +56,22 @@ def unnamed(device: Device) -> str:
     if not device.vendor or device.model != UNKNOWN_DEVICE.model:
         return ""
     return f"the files do not name the chip, which is one of {device.vendor}: --device MODEL does"
+
+
+def unite_unnamed(by_device: Mapping[Device, Sequence[_Item]]) -> list[list[_Item]]:
+    """Return what is of one device each: what does not name the chip is with the only chip of its vendor.
+
+    >>> unite_unnamed({Device("NVIDIA", "unknown"): ["a"], Device("NVIDIA", "H100"): ["b"], Device("", "cpu"): ["c"]})
+    [['b', 'a'], ['c']]
+    """
+    chips: dict[str, list[Device]] = {}
+    for device in by_device:
+        if device.vendor and device.model != UNKNOWN_DEVICE.model:
+            chips.setdefault(device.vendor, []).append(device)
+    united: dict[Device, list[_Item]] = {}
+    for device in sorted(by_device, key=lambda device: device.model == UNKNOWN_DEVICE.model):
+        chip = device
+        if device.model == UNKNOWN_DEVICE.model and len(chips.get(device.vendor, ())) == 1:
+            (chip,) = chips[device.vendor]
+        united.setdefault(chip, []).extend(by_device[device])
+    return list(united.values())

@@ -13,15 +13,18 @@ from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
 from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked
-from tracker.profile import RANK_BY_ORDER, RANK_SETTING, same_job
+from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_job
 from tracker.profile.job_groups import group_files
 from tracker.profile.same_job import Traits, are_on_other_clocks, ran_at_once
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_S, ranges
+
+_LISTED: Final = 10
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
-    """Return which captures are one run: distinct known ranks, equal world size, one device model, the same job, labels
-    and configuration where files state these, and each ran at the same time as another one.
+    """Return which captures are one run: distinct known ranks, equal world size, one device model (a file that names
+    no chip is of the one of its vendor), the same job, labels and configuration where files state these, and each ran
+    at the same time as another one.
 
     Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
     parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
@@ -36,10 +39,10 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
         distinct = rank_the_unranked(keep_one_cycle(distinct))
     ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
-        return [_number_ranks(ordered)] if ordered else []
+        return [_on_one_device(_number_ranks(ordered))] if ordered else []
     groups = [[ordered[place] for place in places] for places in group_files([_traits_of(file) for file in ordered])]
     note = note_on_unranked([group[0] for group in groups if len(group) == 1])
-    runs = [_with_clocks(_number_ranks(group)) for group in groups]
+    runs = [_on_one_device(_with_clocks(_number_ranks(group))) for group in groups]
     if note:
         runs[0][0] = replace(runs[0][0], warnings=(*runs[0][0].warnings, note))
     return runs
@@ -74,6 +77,21 @@ def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
         )
         return [replace(first, warnings=(*first.warnings, note)), *group[1:]]
     return list(group)
+
+
+def _on_one_device(run: list[Piece]) -> list[Piece]:
+    """Return the captures of a run with the chip that some of them name, where the others name its vendor alone."""
+    devices = {piece.capture.device for piece in run}
+    chips = {device for device in devices if device.model != UNKNOWN_DEVICE.model}
+    if len(devices) == 1 or len(chips) != 1:
+        return run
+    (chip,) = chips
+    if any(device.vendor != chip.vendor for device in devices):
+        return run
+    unnamed = ranges([piece.capture.rank or 0 for piece in run if piece.capture.device != chip], _LISTED)
+    note = f"the files of rank {unnamed} do not name the chip: it is taken for that of the others, {chip.model}"
+    first, *others = [replace(piece, capture=replace(piece.capture, device=chip)) for piece in run]
+    return [replace(first, warnings=(*first.warnings, note)), *others]
 
 
 def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:

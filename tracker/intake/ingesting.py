@@ -20,7 +20,7 @@ from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.loading import with_data_loading
 from tracker.intake.older_digests import with_stored_digests
 from tracker.intake.pieces import IngestOptions, Piece
-from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of, with_named_devices
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import INCOMPLETE_SETTING, Capture
 from tracker.profile.branches import branch_of
@@ -104,6 +104,7 @@ def ingest(
     find_and_read = options.read_all_with or read_all
     read = find_and_read(list(paths), options)
     pieces = with_stored_digests(store, with_data_loading(read.pieces, options))
+    pieces = with_named_devices(pieces, options.device)
     if not pieces and read.failed:
         raise _all_failed(read.failed)
     if not pieces and options.places:

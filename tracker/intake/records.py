@@ -6,6 +6,8 @@ import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.branch import main_commits, main_names, short_name
 from tracker.hooks.environment import capture_git
@@ -138,6 +140,24 @@ def _stated(group: Sequence[Piece], name: str) -> str:
 def date_of(group: Sequence[Piece]) -> str:
     """The date of the version that the files state, '' for none."""
     return min(piece.capture.labels.get("date", "") for piece in group)
+
+
+def with_named_devices(pieces: Sequence[Piece], named: str | None) -> list[Piece]:
+    """Return the captures of a call on the device that the user named, now or when they were packed.
+
+    It holds before runs are formed: ranks of which one names another chip, or none, are of one device then.
+    """
+    vendors = {piece.capture.device.vendor for piece in pieces} - {""}
+    vendor = vendors.pop() if len(vendors) == 1 else ""
+    on_device = []
+    for piece in pieces:
+        name, stated = named or piece.asked.device, piece.capture.device
+        if not name:
+            on_device.append(piece)
+            continue
+        device = parse_device(name, Device(stated.vendor or vendor, UNKNOWN_DEVICE.model))
+        on_device.append(replace(piece, capture=replace(piece.capture, device=device)))
+    return on_device
 
 
 def device_of(group: Sequence[Piece], named: str | None) -> Device:

@@ -15,8 +15,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.errors import SourceError
+from tracker.intake.devices import unite_unnamed
 from tracker.intake.pieces import Piece
-from tracker.profile import RANK_BY_NAME, RANK_SETTING, Capture
+from tracker.profile import RANK_BY_NAME, RANK_SETTING, Capture, Device
 from tracker.profile.numbered_names import Differing, differing_numbers, rank_in_path, skeleton_of
 from tracker.profile.same_job import WITHOUT_PROFILER, Traits, are_repeats, cycle_keys, ran_at_once
 from tracker.units import counted, ranges
@@ -99,7 +100,7 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
 
     `ranked`: also those that name a rank, together with the others of that rank.
     """
-    families: dict[tuple[object, ...], list[File]] = {}
+    families: dict[Hashable, dict[Device, list[File]]] = {}
     for file in files:
         piece, capture = file[0], file[0].capture
         rank = next((one.capture.rank for one in file if one.capture.rank is not None), None)
@@ -111,17 +112,18 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
             continue  # a log of one process names no device, and repeats may well run side by side
         path = Path(piece.place)
         key = (path.parent, skeleton_of(path.name), piece.format, capture.world_size, rank, *_labels_of(piece))
-        families.setdefault(key, []).append(file)
-    for family in families.values():
-        if len(family) > 1:
-            yield sorted(family, key=lambda file: file[0].place)
+        families.setdefault(key, {}).setdefault(capture.device, []).append(file)
+    for by_device in families.values():
+        for family in unite_unnamed(by_device):
+            if len(family) > 1:
+                yield sorted(family, key=lambda file: file[0].place)
 
 
 def _labels_of(piece: Piece) -> tuple[object, ...]:
-    """Return what two captures of one job have in common."""
+    """Return what two captures of one job have in common, beside their device."""
     capture = piece.capture
     labels, configuration = tuple(sorted(capture.labels.items())), tuple(sorted(capture.configuration.items()))
-    return capture.device, capture.facts.get("job_id"), labels, configuration
+    return capture.facts.get("job_id"), labels, configuration
 
 
 def _window(file: File) -> tuple[int, int]:
@@ -271,7 +273,7 @@ def note_on_unranked(runs: Sequence[Sequence[Piece]]) -> str:
         capture = piece.capture
         is_timed = capture.started_at_ns is not None and capture.ended_at_ns is not None
         if capture.rank is None and is_timed and capture.settings.get("profiler") not in WITHOUT_PROFILER:
-            alike.setdefault(_labels_of(piece), []).append(piece)
+            alike.setdefault((capture.device, *_labels_of(piece)), []).append(piece)
     count = sum(_count_at_once(pieces) for pieces in alike.values())
     if not count:
         return ""
