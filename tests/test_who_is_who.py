@@ -13,6 +13,7 @@ from tests.factories import EPOCH_NS, H100, capture, record
 from tests.test_intake import write_trace
 from tracker.errors import SourceError, UsageError
 from tracker.intake import IngestOptions, Piece, form_runs, ingest
+from tracker.intake.at_once import read_all
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.profile import CPU, PROCESS_SETTING, Device
 from tracker.store import Store, queries, save_run, save_runs
@@ -181,6 +182,40 @@ def test_repeats_that_count_from_the_start_have_cycles_of_their_own():
     at_steps = ((0, 1), (5, 9), (10, 1), (15, 9))
     cycles = [piece(f"trace_{at}.json", at=at, rank=0, steps=(step,)) for at, step in at_steps]
     assert ranks(cycles) == [[("trace_5.json", 0)], [("trace_15.json", 0)]]
+
+
+def in_folders(rank_of: dict[str, int]) -> list[Piece]:
+    """A trace in each folder, whose name states sizes as that of a benchmark does, with its rank."""
+    pieces = []
+    for folder, rank in rank_of.items():
+        one = piece(f"{folder}/trace.json", rank=rank, ops=[(folder, 1)])
+        sizes = {"tp": folder[2], "pp": folder[6]}
+        pieces.append(replace(one, capture=replace(one.capture, configuration=sizes)))
+    return pieces
+
+
+def test_folders_of_ranks_that_differ_in_parallelism_name_indices():
+    (run,) = form_runs(in_folders({"tp1_pp1": 0, "tp2_pp1": 1}))
+    assert [(one.capture.rank, one.capture.configuration) for one in run] == [(0, {}), (1, {})]
+
+
+def test_folders_of_jobs_that_differ_in_parallelism_name_sizes():
+    runs = form_runs(in_folders({"tp1_pp1": 0, "tp2_pp1": 0}))
+    assert [run[0].capture.configuration["tp"] for run in runs] == ["1", "2"]
+
+
+def test_one_folder_that_names_parallelism_states_sizes():
+    ((one,),) = form_runs(in_folders({"tp2_pp4": 3}))
+    assert one.capture.configuration == {"tp": "2", "pp": "4"}
+
+
+def test_ranks_of_an_inference_server_are_one_run(tmp_path: Path):
+    for rank in range(4):
+        name = f"dp0_pp0_tp{rank}_dcp0_ep{rank}_rank{rank}.177290000{rank}.pt.trace.json"
+        write_trace(tmp_path / name, rank=rank, world_size=4)
+    pieces = read_all([tmp_path], IngestOptions(one_process=True)).pieces
+    (run,) = form_runs(pieces)
+    assert [(one.capture.rank, one.capture.configuration) for one in run] == [(rank, {}) for rank in range(4)]
 
 
 UNNAMED = Device("NVIDIA", "unknown")

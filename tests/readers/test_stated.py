@@ -79,6 +79,10 @@ PATHS = {
     "v1b32x/tp2pp4x/clip_vit_b32.log": {},
     "resnet_8npu_bs64/train.log": {"batch_size": "64", "devices": "8"},
     "N1/lbs3x/fp16x/run_2024.log": {},
+    # no size is 0, and none has a rank
+    "dp0_pp0_tp1_bs8.log": {"batch_size": "8"},
+    "tp2_bs8_rank3.log": {"batch_size": "8"},
+    "dp0_tp1/tp2_pp4.log": {"tp": "2", "pp": "4"},
 }  # fmt: skip
 
 
@@ -134,6 +138,24 @@ def test_a_log_says_its_configuration_and_what_contradicts(tmp_path: Path):
 def test_a_trace_takes_two_keys_of_a_name_not_one(tmp_path: Path, folder: str, expected: dict[str, str]):
     (tmp_path / folder).mkdir(parents=True)
     write(tmp_path / folder, [op("a", 1, 1)], name="rank0.json")
+    assert profile_of(tmp_path).captures[0].configuration == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dp1_pp1_tp3_dcp1_ep3_rank3.json", {}),
+        ("gpt_tp2_pp4_bs8_bf16.json", {"batch_size": "8", "precision": "bf16"}),
+        ("tp2_pp4/a.json", {"tp": "2", "pp": "4"}),
+        ("dp0_tp2/a.json", {}),
+        ("llama_b200_bf16_seq4096.json", {"precision": "bf16", "sequence_length": "4096"}),
+        ("llama_b64_bf16.json", {"batch_size": "64", "precision": "bf16"}),
+    ],
+)
+def test_number_of_parallelism_in_the_name_of_a_trace_is_no_size(tmp_path: Path, name: str, expected: dict[str, str]):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    write(path.parent, [op("a", 1, 1)], name=path.name)
     assert profile_of(tmp_path).captures[0].configuration == expected
 
 

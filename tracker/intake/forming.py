@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
 from tracker.intake.pieces import Piece
-from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked
+from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked, without_indices
 from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_job
 from tracker.profile.job_groups import group_files
 from tracker.profile.same_job import Traits, are_on_other_clocks, ran_at_once
@@ -34,7 +34,7 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     for piece in pieces:
         # packs of two machines may hold files of one name
         files.setdefault((piece.path, *piece.paths), []).append(piece)
-    distinct = leave_out_copies(list(files.values()))
+    distinct = without_indices(leave_out_copies(list(files.values())))
     if not as_run:
         distinct = rank_the_unranked(keep_one_cycle(distinct))
     ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))

@@ -18,7 +18,14 @@ from tracker.errors import SourceError
 from tracker.intake.devices import unite_unnamed
 from tracker.intake.pieces import Piece
 from tracker.profile import RANK_BY_NAME, RANK_SETTING, Capture, Device
-from tracker.profile.numbered_names import Differing, differing_numbers, rank_in_path, skeleton_of
+from tracker.profile.numbered_names import (
+    Differing,
+    differing_numbers,
+    parallel_numbers,
+    rank_in_path,
+    skeleton_of,
+    without_parallel_numbers,
+)
 from tracker.profile.same_job import WITHOUT_PROFILER, Traits, are_repeats, cycle_keys, ran_at_once
 from tracker.units import counted, ranges
 
@@ -64,6 +71,36 @@ def _ranked_by_name(capture: Capture, rank: int) -> Capture:
     return replace(capture, rank=rank, settings={**capture.settings, RANK_SETTING: RANK_BY_NAME})
 
 
+def without_indices(files: Sequence[File]) -> list[File]:
+    """Return the files, without sizes in their configuration that are indices of ranks in the names of their folders.
+
+    They are where files of one time, which may be ranks of one job, lie in folders that differ in nothing else:
+    `tp1_pp1/trace.json` and `tp2_pp1/trace.json`.
+    """
+    families: dict[Hashable, list[File]] = {}
+    for file in files:
+        path = Path(file[0].place)
+        if _is_timed(file) and parallel_numbers(str(path.parent)):
+            key = (without_parallel_numbers(str(path.parent)), skeleton_of(path.name), file[0].format)
+            families.setdefault(key, []).append(file)
+    # file -> the same without indices
+    corrected: dict[int, File] = {}
+    for family in families.values():
+        for group in _at_one_time(family):
+            ranks = {file[0].capture.rank for file in group}
+            may_be_one_job = ranks == {None} or len(ranks) == len(group)
+            if may_be_one_job and len({str(Path(file[0].place).parent) for file in group}) > 1:
+                corrected.update((id(file), [_without_numbers_of_path(piece) for piece in file]) for file in group)
+    return [corrected.get(id(file), file) for file in files]
+
+
+def _without_numbers_of_path(piece: Piece) -> Piece:
+    numbers = parallel_numbers(str(Path(piece.place).parent))
+    configuration = piece.capture.configuration
+    left = {key: value for key, value in configuration.items() if numbers.get(key) != value}
+    return replace(piece, capture=replace(piece.capture, configuration=left))
+
+
 def keep_one_cycle(files: Sequence[File]) -> list[File]:
     """Return the files, of the cycles of one process only the longest, or else the last of the longest.
 
@@ -106,10 +143,8 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
         rank = next((one.capture.rank for one in file if one.capture.rank is not None), None)
         if rank is not None and not ranked:
             continue
-        if capture.started_at_ns is None or capture.ended_at_ns is None:
+        if not _is_timed(file):
             continue
-        if capture.settings.get("profiler") in WITHOUT_PROFILER:
-            continue  # a log of one process names no device, and repeats may well run side by side
         path = Path(piece.place)
         key = (path.parent, skeleton_of(path.name), piece.format, capture.world_size, rank, *_labels_of(piece))
         families.setdefault(key, {}).setdefault(capture.device, []).append(file)
@@ -117,6 +152,14 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
         for family in unite_unnamed(by_device):
             if len(family) > 1:
                 yield sorted(family, key=lambda file: file[0].place)
+
+
+def _is_timed(file: File) -> bool:
+    """Return whether a file is of a profiler and says when it ran."""
+    capture = file[0].capture
+    if capture.settings.get("profiler") in WITHOUT_PROFILER:
+        return False  # a log of one process names no device, and repeats may well run side by side
+    return capture.started_at_ns is not None and capture.ended_at_ns is not None
 
 
 def _labels_of(piece: Piece) -> tuple[object, ...]:

@@ -10,12 +10,15 @@ from typing import Final
 from msgspec import Struct
 
 NUMBER: Final = re.compile(r"\d+")
-_RANK_WORD: Final = re.compile(r"(?:rank|tp|dp|pp|ep|cp|gpu|npu|device|card|worker|proc(?:ess)?)$", re.IGNORECASE)
+_RANK_WORD: Final = re.compile(r"(?:rank|tp|dp|pp|ep|cp|dcp|gpu|npu|device|card|worker|proc(?:ess)?)$", re.IGNORECASE)
 _REPEAT_WORD: Final = re.compile(
     r"(?:run|repeat|rep|iter(?:ation)?|trial|try|seed|attempt|exp(?:eriment)?|sample|test|v(?:ersion)?)$", re.IGNORECASE
 )
 _OF_RANK: Final = re.compile(r"(?<![A-Za-z])rank[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
-_OF_PARALLELISM: Final = re.compile(r"(?<![A-Za-z])[TDPEC]P[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
+_OF_PARALLELISM: Final = re.compile(r"(?<![A-Za-z])(?:[TDPEC]P|DCP)[-_]?(?P<number>\d{1,6})(?!\d)", re.IGNORECASE)
+_PARALLEL: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?P<kind>[tdpec]p|dcp)[-_]?(?P<number>\d{1,6})(?![A-Za-z0-9])", re.IGNORECASE
+)
 _CAPTURE_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)|PROF_\d+_\d+_\w+", re.IGNORECASE)
 _BETWEEN: Final = re.compile(r"[\W_]*$")
 
@@ -59,6 +62,34 @@ def differing_numbers(names: Sequence[str]) -> Differing:
             columns.append(values)
             words.append(_BETWEEN.sub("", names[0][: matches[0].start()]))
     return Differing(tuple(columns), tuple(words))
+
+
+def parallel_numbers(name: str) -> dict[str, str]:
+    """Return the number behind each kind of parallelism in a name: the index of a rank, or a size.
+
+    >>> parallel_numbers("dp0_tp3_dcp1_rank3.json")
+    {'dp': '0', 'tp': '3', 'dcp': '1'}
+    """
+    return {match["kind"].lower(): match["number"] for match in _PARALLEL.finditer(name)}
+
+
+def has_indices(name: str) -> bool:
+    """Return whether the numbers of parallelism in a name are indices of a rank: no size is 0, none has a rank.
+
+    >>> [has_indices(name) for name in ("dp0_tp3.json", "tp1_pp2_rank5.json", "gpt_tp2_pp4.json", "rank0.json")]
+    [True, True, False, False]
+    """
+    numbers = parallel_numbers(name).values()
+    return any(int(number) == 0 for number in numbers) or (bool(numbers) and _OF_RANK.search(name) is not None)
+
+
+def without_parallel_numbers(name: str) -> str:
+    """Return a name without its numbers of parallelism.
+
+    >>> without_parallel_numbers("dp0_tp3_bs8.json")
+    '__bs8.json'
+    """
+    return _PARALLEL.sub("", name)
 
 
 def names_but_for_one_number(name: str) -> list[str]:

@@ -333,7 +333,8 @@ def _with_names(profile: Profile, path: Path) -> Profile:
     """
     from tracker.readers._stated import configuration_in_names
 
-    if not (named := configuration_in_names(path, at_least=2)):
+    is_trace = profile.format != "training_log"
+    if not (named := configuration_in_names(path, at_least=2, of_trace=is_trace)):
         return profile
     captures = (replace(one, configuration={**named, **one.configuration}) for one in profile.captures)
     return replace(profile, captures=tuple(captures))

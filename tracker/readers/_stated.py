@@ -14,6 +14,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from tracker.profile.numbered_names import has_indices, without_parallel_numbers
+
 PARALLEL: Final = ("tp", "pp", "dp", "ep", "cp")
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "batch_size": ("batch_size", "per_device_train_batch_size", "local_batch_size", "batch_size_per_card"),
@@ -94,6 +96,9 @@ _JOINED: Final = re.compile(
 )
 """Several keys without anything between them: `tp2pp4dp8`, `b32bf16`."""
 
+_BLACKWELL: Final = re.compile(r"(?<![A-Za-z0-9])B[123]00(?![0-9])", re.IGNORECASE)
+"""Devices whose names look like a size of the batch."""
+
 _ONE_OF_THEM: Final = re.compile(r"[A-Za-z]+\d+")
 
 
@@ -133,10 +138,11 @@ class Stated(Struct):
         return any(at < indent and _OF_OTHERS.search(name) for at, name in self._sections)
 
 
-def configuration_in_names(path: Path, *, at_least: int = 1) -> dict[str, str]:
+def configuration_in_names(path: Path, *, at_least: int = 1, of_trace: bool = False) -> dict[str, str]:
     """What the names of the file and of the three folders around it state, the nearest first, however the path is
     typed. {} for fewer than `at_least` keys in one of the names, or in all that state nothing else: a key alone may
-    mean something else.
+    mean something else. `of_trace`: each rank has such a file, so that `tp1` in its name is no size; `b200` is a device
+    there.
 
     >>> configuration_in_names(Path("Deeplabv3_FP16_BS4-N1.log"))
     {'batch_size': '4', 'precision': 'fp16', 'devices': '1'}
@@ -145,6 +151,10 @@ def configuration_in_names(path: Path, *, at_least: int = 1) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     texts = [_JOINED.sub(lambda run: "_".join(_ONE_OF_THEM.findall(run[0])), name) for name in path.resolve().parts]
+    texts = [_without_indices(text) for text in texts]
+    if of_trace:
+        texts = [_BLACKWELL.sub("", text) for text in texts]
+        texts[-1] = without_parallel_numbers(texts[-1])
     names = [dict(_in_name(text)) for text in reversed(texts[-4:])]
     alone = sum(len(_in_name_alone(text)) for text in texts[-4:])
     if alone < at_least and not any(len(values) >= at_least for values in names):
@@ -162,6 +172,10 @@ def configuration_in_names(path: Path, *, at_least: int = 1) -> dict[str, str]:
         *PARALLEL,
     )
     return {key: found[key] for key in order if key in found}
+
+
+def _without_indices(name: str) -> str:
+    return without_parallel_numbers(name) if has_indices(name) else name
 
 
 def configuration_of_arguments(arguments: Mapping[str, object]) -> dict[str, str]:
