@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.factories import H100
 from tests.test_who_is_who import of_process, piece
 from tracker.intake import Piece, form_runs
-from tracker.profile import Device, Source
+from tracker.profile import CPU, Device, Source
 from tracker.profile.job_groups import group_files
 from tracker.profile.same_job import Traits, why_apart
 
@@ -116,7 +116,8 @@ def any_file(draw: random.Random) -> Traits:
         job_id=draw.choice([None, None, "7", "8"]),
         labels=draw.choice([{}, {}, {"version": "v1"}]),
         configuration=draw.choice([{}, {}, {"tp": "2"}, {"tp": "4"}, {"dp": "2"}]),
-        device=draw.choice([H100, H100, Device("NVIDIA", "unknown"), Device("NVIDIA", "A100")]),
+        device=draw.choice([H100, H100, Device("NVIDIA", "unknown"), Device("NVIDIA", "A100"), CPU]),
+        has_device_work=draw.choice([True, True, False]),
     )
 
 

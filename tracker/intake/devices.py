@@ -58,20 +58,20 @@ def unnamed(device: Device) -> str:
     return f"the files do not name the chip, which is one of {device.vendor}: --device MODEL does"
 
 
-def unite_unnamed(by_device: Mapping[Device, Sequence[_Item]]) -> list[list[_Item]]:
+def unite_unnamed(by_device: Mapping[Device | None, Sequence[_Item]]) -> list[list[_Item]]:
     """Return what is of one device each: what does not name the chip is with the only chip of its vendor.
+
+    None: what names no device at all, and may have been on any; it is with the only one.
 
     >>> unite_unnamed({Device("NVIDIA", "unknown"): ["a"], Device("NVIDIA", "H100"): ["b"], Device("", "cpu"): ["c"]})
     [['b', 'a'], ['c']]
+    >>> unite_unnamed({None: ["a"], Device("NVIDIA", "H100"): ["b"]})
+    [['b', 'a']]
     """
-    chips: dict[str, list[Device]] = {}
-    for device in by_device:
-        if device.vendor and device.model != UNKNOWN_DEVICE.model:
-            chips.setdefault(device.vendor, []).append(device)
-    united: dict[Device, list[_Item]] = {}
-    for device in sorted(by_device, key=lambda device: device.model == UNKNOWN_DEVICE.model):
-        chip = device
-        if device.model == UNKNOWN_DEVICE.model and len(chips.get(device.vendor, ())) == 1:
-            (chip,) = chips[device.vendor]
-        united.setdefault(chip, []).extend(by_device[device])
+    chips = [device for device in by_device if device is not None and device.model != UNKNOWN_DEVICE.model]
+    united: dict[Device | None, list[_Item]] = {}
+    for device in sorted(by_device, key=lambda device: device not in chips):
+        may_be = [chip for chip in chips if device is None or (device.vendor and chip.vendor == device.vendor)]
+        is_open = device not in chips and len(may_be) == 1
+        united.setdefault(may_be[0] if is_open else device, []).extend(by_device[device])
     return list(united.values())

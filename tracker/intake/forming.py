@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
+from tracker.intake.job_hosts import DeviceTimes, leave_out_hosts, mark_lost_ranks
 from tracker.intake.pieces import Piece
 from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked, without_indices
 from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_job
@@ -35,17 +36,26 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
         # packs of two machines may hold files of one name
         files.setdefault((piece.path, *piece.paths), []).append(piece)
     distinct = without_indices(leave_out_copies(list(files.values())))
+    times = DeviceTimes(distinct)
+    without_hosts = leave_out_hosts(distinct, times)
+    distinct = without_hosts.ranks
     if not as_run:
         distinct = rank_the_unranked(keep_one_cycle(distinct))
     ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
-    if as_run:
-        return [_on_one_device(_number_ranks(ordered))] if ordered else []
-    groups = [[ordered[place] for place in places] for places in group_files([_traits_of(file) for file in ordered])]
-    note = note_on_unranked([group[0] for group in groups if len(group) == 1])
-    runs = [_on_one_device(_with_clocks(_number_ranks(group))) for group in groups]
-    if note:
-        runs[0][0] = replace(runs[0][0], warnings=(*runs[0][0].warnings, note))
+    traits = [_traits_of(file) for file in ordered]
+    places = [list(range(len(ordered)))] if as_run and ordered else group_files(traits)
+    groups = [[ordered[place] for place in group] for group in places]
+    note = "" if as_run else note_on_unranked([group[0] for group in groups if len(group) == 1])
+    runs = [_form_run(mark_lost_ranks(group, times)) for group in groups]
+    notes = tuple(filter(None, [without_hosts.note, note]))
+    if notes:
+        runs[0][0] = replace(runs[0][0], warnings=(*runs[0][0].warnings, *notes))
     return runs
+
+
+def _form_run(group: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """Return the captures of the files of one run, each with a rank, on one device."""
+    return _on_one_device(_with_clocks(_number_ranks(group)))
 
 
 def _known_ranks(file: Sequence[Piece]) -> list[int]:
@@ -80,17 +90,20 @@ def _with_clocks(group: Sequence[Piece]) -> list[Piece]:
 
 
 def _on_one_device(run: list[Piece]) -> list[Piece]:
-    """Return the captures of a run with the chip that some of them name, where the others name its vendor alone."""
+    """Return the captures of a run with the device that some of them name, where the others do not name it."""
     devices = {piece.capture.device for piece in run}
-    chips = {device for device in devices if device.model != UNKNOWN_DEVICE.model}
-    if len(devices) == 1 or len(chips) != 1:
+    if len(devices) == 1:
         return run
-    (chip,) = chips
-    if any(device.vendor != chip.vendor for device in devices):
+    named = {piece.capture.device for piece in run if not piece.traits.names_no_device}
+    chips = {device for device in named if device.model != UNKNOWN_DEVICE.model} or named or {UNKNOWN_DEVICE}
+    (chip, *other_chips) = chips
+    if other_chips or any(device.vendor != chip.vendor for device in named):
         return run
     unnamed = ranges([piece.capture.rank or 0 for piece in run if piece.capture.device != chip], _LISTED)
-    note = f"the files of rank {unnamed} do not name the chip: it is taken for that of the others, {chip.model}"
     first, *others = [replace(piece, capture=replace(piece.capture, device=chip)) for piece in run]
+    if chip.model == UNKNOWN_DEVICE.model:
+        return [first, *others]
+    note = f"the files of rank {unnamed} do not name the chip: it is taken for that of the others, {chip.model}"
     return [replace(first, warnings=(*first.warnings, note)), *others]
 
 

@@ -130,6 +130,8 @@ class Piece(Struct, frozen=True):
             labels=capture.labels,
             configuration=capture.configuration,
             device=capture.device,
+            has_device_work=self.fingerprint.has_device_work,
+            launched=self.fingerprint.launched,
         )
 
     @property

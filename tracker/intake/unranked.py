@@ -137,7 +137,7 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
 
     `ranked`: also those that name a rank, together with the others of that rank.
     """
-    families: dict[Hashable, dict[Device, list[File]]] = {}
+    families: dict[Hashable, dict[Device | None, list[File]]] = {}
     for file in files:
         piece, capture = file[0], file[0].capture
         rank = next((one.capture.rank for one in file if one.capture.rank is not None), None)
@@ -147,7 +147,8 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
             continue
         path = Path(piece.place)
         key = (path.parent, skeleton_of(path.name), piece.format, capture.world_size, rank, *_labels_of(piece))
-        families.setdefault(key, {}).setdefault(capture.device, []).append(file)
+        device = None if piece.traits.names_no_device else capture.device
+        families.setdefault(key, {}).setdefault(device, []).append(file)
     for by_device in families.values():
         for family in unite_unnamed(by_device):
             if len(family) > 1:

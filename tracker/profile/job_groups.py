@@ -12,7 +12,8 @@ from collections.abc import Hashable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final
 
-from tracker.profile.same_job import CLOCKS_APART_NS, Traits, contradict, may_be_one_device, more_specific
+from tracker.profile.captures import UNKNOWN_DEVICE
+from tracker.profile.same_job import CLOCKS_APART_NS, Traits, contradict, may_be_one_device
 
 _HOSTS_KEPT: Final = 2
 """Of those that exchanged the same, the two hosts that ended last: one of them is another one than any given host."""
@@ -27,7 +28,7 @@ class JobGroup:
         self.places: list[int] = []
         self.ranks: set[int] = set()
         self.job_id = file.job_id
-        self.device = file.device
+        self.of_device = file
         self.configuration: dict[str, str] = {}
         self.last_end_ns = 0
         self._ends_ns: list[int] = []
@@ -45,7 +46,7 @@ class JobGroup:
         self.places.append(place)
         self.ranks |= file.ranks
         self.job_id = self.job_id if file.job_id is None else file.job_id
-        self.device = more_specific(self.device, file.device)
+        self.of_device = _more_specific(self.of_device, file)
         self.configuration.update(file.configuration)
         if file.started_at_ns is None or file.ended_at_ns is None:
             self._untimed += 1
@@ -64,7 +65,7 @@ class JobGroup:
             return False
         if None not in (file.job_id, self.job_id) and file.job_id != self.job_id:
             return False
-        if contradict(self.configuration, file.configuration) or not may_be_one_device(self.device, file.device):
+        if contradict(self.configuration, file.configuration) or not may_be_one_device(self.of_device, file):
             return False
         return self.count_at_once(file) > 0 or self._is_on_another_clock(file)
 
@@ -211,3 +212,10 @@ def _jobs_of(files: Sequence[Traits]) -> dict[Hashable, bool]:
 
 def _job_of(file: Traits) -> Hashable:
     return file.world_size, tuple(sorted(file.labels.items()))
+
+
+def _more_specific(one: Traits, other: Traits) -> Traits:
+    """Return that of two files, which may be of one device, that names it."""
+    if one.names_no_device:
+        return other
+    return other if one.device.model == UNKNOWN_DEVICE.model and not other.names_no_device else one

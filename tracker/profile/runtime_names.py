@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+_LAUNCHES: Final = re.compile(r"launch|graph|enqueue", re.IGNORECASE)
 _WAITS: Final = re.compile(
     r"(?:cuda|hip)(?:Device|Stream|Event)Synchronize"
     r"|cu(?:Ctx|Stream|Event)Synchronize"
@@ -26,6 +27,15 @@ _COLLECTS_GARBAGE: Final = re.compile(r"python gc|garbage.?collect|built-in func
 _FRAME: Final = re.compile(r".*\(\d+\): ", re.DOTALL)
 _PATH: Final = re.compile(r"^[.~]?[/\\]|\.(?:py|so|cpp|cc|cu|h)\b")
 _TRITON_COMPILER: Final = re.compile(r"triton[/\\]compiler[/\\]\w+\.py\(\d+\): compile$")
+
+
+def launches_work(name: str) -> bool:
+    """Return whether a call of the runtime launches a kernel or a graph, or makes a graph.
+
+    >>> [launches_work(name) for name in ("cudaLaunchKernel", "hipGraphLaunch", "cudaMalloc", "cudaMemcpyAsync")]
+    [True, True, False, False]
+    """
+    return _LAUNCHES.search(name) is not None
 
 
 def waits_for_device(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct, field
 
-from tracker.profile.captures import UNKNOWN_DEVICE, Device
+from tracker.profile.captures import CPU, UNKNOWN_DEVICE, Device
 from tracker.profile.numbered_names import (
     Differing,
     differing_numbers,
@@ -54,6 +54,8 @@ class Traits(Struct, frozen=True):
     collectives: how often it exchanged what, which is equal in all ranks of one job.
     ranks: all that the file of the capture states, which may hold several captures.
     world_size, job_id: None where nothing states them.
+    has_device_work: whether anything ran on a device.
+    launched: whether it called what launches a kernel or a graph, or took part in a collective.
     """
 
     place: str
@@ -72,6 +74,13 @@ class Traits(Struct, frozen=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
     device: Device = UNKNOWN_DEVICE
+    has_device_work: bool = True
+    launched: bool = True
+
+    @property
+    def names_no_device(self) -> bool:
+        """Whether nothing ran on a device and no file names one: it may have been any, whose records were lost."""
+        return not self.has_device_work and self.device in (CPU, UNKNOWN_DEVICE)
 
     @property
     def weight(self) -> tuple[int, int, int]:
@@ -96,7 +105,7 @@ def _why_never_one_run(one: Traits, other: Traits) -> str | None:
         "another job": None not in jobs and jobs[0] != jobs[1],
         "other labels": one.labels != other.labels or contradict(one.configuration, other.configuration),
         "another world size": one.world_size != other.world_size,
-        "another device": not may_be_one_device(one.device, other.device),
+        "another device": not may_be_one_device(one, other),
     }
     return next((why for why, holds in apart.items() if holds), None)
 
@@ -106,17 +115,15 @@ def contradict(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
     return any(one.get(key, value) != value for key, value in other.items())
 
 
-def may_be_one_device(one: Device, other: Device) -> bool:
-    """Return whether two captures may be of one kind of device: some files of a vendor do not name the chip."""
-    if one == other:
+def may_be_one_device(one: Traits, other: Traits) -> bool:
+    """Return whether two captures may be of one kind of device.
+
+    Some files of a vendor do not name the chip, and a rank that lost the records of its device names none.
+    """
+    if one.device == other.device or one.names_no_device or other.names_no_device:
         return True
-    is_unnamed = UNKNOWN_DEVICE.model in (one.model, other.model)
-    return is_unnamed and bool(one.vendor) and one.vendor == other.vendor
-
-
-def more_specific(one: Device, other: Device) -> Device:
-    """Return that of two devices, which may be one, that names the chip."""
-    return other if one.model == UNKNOWN_DEVICE.model else one
+    is_unnamed = UNKNOWN_DEVICE.model in (one.device.model, other.device.model)
+    return is_unnamed and bool(one.device.vendor) and one.device.vendor == other.device.vendor
 
 
 def count_collectives(rows: Rows) -> Collectives:

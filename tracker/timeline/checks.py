@@ -84,6 +84,19 @@ def describe(capture: Capture, defects: Sequence[Defect], *, has_markers: bool =
     )
 
 
+def add_defect(capture: Capture, defect: Defect) -> Capture:
+    """Return the capture with one more thing that was found, beside what the checks of its own events found."""
+    if defect.sentence in capture.quality_reason:
+        return capture
+    known = Incomplete()
+    if INCOMPLETE_SETTING in capture.settings:
+        known = msgspec.json.decode(capture.settings[INCOMPLETE_SETTING], type=Incomplete)
+    described = describe(capture, [defect])
+    content = Incomplete(tuple(dict.fromkeys((*known.forbids, *defect.forbids))), known.names)
+    settings = {**described.settings, INCOMPLETE_SETTING: msgspec.json.encode(content).decode()}
+    return replace(described, settings=settings)
+
+
 # -- times
 
 

@@ -93,6 +93,13 @@ CHECKS: Final[Mapping[str, Check]] = {
         (NO_DEVICE_DATA,),
         "a profile with the device among its activities, or the whole folder of the profiler, exported again",
     ),
+    "lost device records": Check(
+        "ranks without any event of the device, where other ranks of their job have them",
+        "all, as runs are formed",
+        "no event of the device, which other processes of the job have: the profiler lost its records",
+        (LOST_DEVICE, LOST_STEPS),
+        "the rank, profiled again, with the device among its activities",
+    ),
     "device events without a time": Check(
         "device events whose start and end are 0, or lie days away from all others",
         "all",
