@@ -9,7 +9,7 @@ CPU_SECONDS: Final = {
     "page": 48, "ranks": 3, "readers": 42, "real": 59, "regressions": 50, "reports": 33, "store": 55, "timeline": 10,
     "watch": 18,
     "test_api.py": 4, "test_at_once.py": 7, "test_docs.py": 7, "test_docs_commands.py": 9, "test_edits.py": 3,
-    "test_house_edits.py": 5, "test_job_groups.py": 6,
+    "test_house_edits.py": 5, "test_job_groups.py": 8,
     "test_language.py": 3, "test_layers.py": 3, "test_packing.py": 4, "test_rereading.py": 4,
 }  # fmt: skip
 """Measured on two quiet cores; what is not here may take 3."""

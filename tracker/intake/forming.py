@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracker.errors import SourceError
 from tracker.intake.identity import leave_out_copies
 from tracker.intake.job_hosts import DeviceTimes, leave_out_hosts, mark_lost_ranks
+from tracker.intake.parts import name_parts
 from tracker.intake.pieces import Piece
 from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked, without_indices
 from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_job
@@ -40,7 +41,7 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     without_hosts = leave_out_hosts(distinct, times)
     distinct = without_hosts.ranks
     if not as_run:
-        distinct = rank_the_unranked(keep_one_cycle(distinct))
+        distinct = rank_the_unranked(keep_one_cycle(name_parts(distinct)))
     ordered = sorted(distinct, key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     traits = [_traits_of(file) for file in ordered]
     places = [list(range(len(ordered)))] if as_run and ordered else group_files(traits)

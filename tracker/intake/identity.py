@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE, Capture, Rows
 from tracker.profile.runtime_names import launches_work
-from tracker.profile.same_job import Collectives, count_collectives
+from tracker.profile.same_job import Collectives, computing_kernels, count_collectives
 
 if TYPE_CHECKING:
     from tracker.intake.pieces import Piece
@@ -33,7 +33,8 @@ class Fingerprint(Struct, frozen=True):
     kind there are, how long they took together, and what they are called. A capture without an absolute start has no
     process. `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
     `has_device_work`: whether anything ran on a device; `launched`: whether the process launched something, or took
-    part in a collective; `saw_device`: whether it did something with a device that the source does not name.
+    part in a collective; `saw_device`: whether it did something with a device that the source does not name;
+    `kernels`: what computed on the device.
     """
 
     process: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class Fingerprint(Struct, frozen=True):
     has_device_work: bool = True
     launched: bool = True
     saw_device: bool = False
+    kernels: frozenset[str] = frozenset()
 
     @property
     def begin(self) -> Hashable:
@@ -88,6 +90,7 @@ def fingerprint_of(capture: Capture, format: str) -> Fingerprint:
         has_device_work=rows.overall.timeline == "device",
         launched=_launches(rows),
         saw_device=capture.device == UNKNOWN_DEVICE,
+        kernels=computing_kernels(rows),
     )
 
 

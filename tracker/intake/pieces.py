@@ -132,6 +132,7 @@ class Piece(Struct, frozen=True):
             device=capture.device,
             has_device_work=self.fingerprint.has_device_work,
             launched=self.fingerprint.launched,
+            kernels=self.fingerprint.kernels,
         )
 
     @property

@@ -167,7 +167,7 @@ def _labels_of(piece: Piece) -> tuple[object, ...]:
     """Return what two captures of one job have in common, beside their device."""
     capture = piece.capture
     labels, configuration = tuple(sorted(capture.labels.items())), tuple(sorted(capture.configuration.items()))
-    return capture.facts.get("job_id"), labels, configuration
+    return capture.facts.get("job_id"), labels, configuration, tuple(sorted(piece.told.configuration.items()))
 
 
 def _window(file: File) -> tuple[int, int]:

@@ -25,6 +25,23 @@ CLOCKS_APART_NS: Final = 60 * 10**9
 WITHOUT_PROFILER: Final = ("off", "summary")
 """Values of the setting `profiler` of logs and summaries: repeats of these may well run side by side."""
 
+_IN_ALL_WORK: Final = ("communication", "copy", "memset")
+"""Categories of kernels that do not tell one part of a job from another one."""
+
+PARTS_APART_NS: Final = 600 * 10**9
+"""So long after each other the parts of one process are captured: a rollout takes minutes."""
+
+FEW_IN_COMMON: Final = 0.5
+"""Captures that share less than this of the kernels of the smaller one hold other work: cycles share nearly all."""
+
+PART: Final = "part"
+"""The key of the configuration that says which part of its process a capture is of."""
+
+HOW_TO_NAME_PARTS: Final = (
+    "put the captures of each part into a folder with its name and ingest them in one call, or give --config part=NAME "
+    "in a call for each"
+)
+
 Collectives = tuple[tuple[str, int], ...]
 
 
@@ -55,6 +72,7 @@ class Traits(Struct, frozen=True):
     ranks: all that the file of the capture states, which may hold several captures.
     world_size, job_id: None where nothing states them.
     has_device_work: whether anything ran on a device.
+    kernels: the names of what computed on the device.
     launched: whether it called what launches a kernel or a graph, or took part in a collective.
     """
 
@@ -76,6 +94,7 @@ class Traits(Struct, frozen=True):
     device: Device = UNKNOWN_DEVICE
     has_device_work: bool = True
     launched: bool = True
+    kernels: frozenset[str] = frozenset()
 
     @property
     def names_no_device(self) -> bool:
@@ -124,6 +143,16 @@ def may_be_one_device(one: Traits, other: Traits) -> bool:
         return True
     is_unnamed = UNKNOWN_DEVICE.model in (one.device.model, other.device.model)
     return is_unnamed and bool(one.device.vendor) and one.device.vendor == other.device.vendor
+
+
+def computing_kernels(rows: Rows) -> frozenset[str]:
+    """Return the names of the kernels of a rank, but for communication, copies and memsets, which all work has."""
+    table, names = rows.tables.get("kernel", {}), rows.tables.get("kernel_key", {}).get("canonical_name", ())
+    kernels = set()
+    for key, category in zip(table.get("kernel_key", ()), table.get("category", ()), strict=True):
+        if category not in _IN_ALL_WORK:
+            kernels.add(str(names[int(key)]))
+    return frozenset(kernels)
 
 
 def count_collectives(rows: Rows) -> Collectives:
@@ -193,6 +222,28 @@ def may_be_cycles(one: Traits, other: Traits) -> bool:
         return False
     names = sibling_names(one.place, other.place)
     return names is not None and len(names.columns) == 1 and not names.is_of_repeats
+
+
+def share_few_kernels(one: Traits, other: Traits) -> bool:
+    """Return whether two captures hold other work, by the names of their kernels; a capture without says nothing."""
+    smaller = min(len(one.kernels), len(other.kernels))
+    return smaller > 0 and len(one.kernels & other.kernels) < FEW_IN_COMMON * smaller
+
+
+def follows_within_minutes(later: Traits, earlier: Traits) -> bool:
+    """Return whether a capture began behind the end of another one, and not long after it."""
+    if later.started_at_ns is None or earlier.ended_at_ns is None:
+        return False
+    return 0 < later.started_at_ns - earlier.ended_at_ns <= PARTS_APART_NS
+
+
+def may_be_parts(one: Traits, other: Traits) -> bool:
+    """Return whether two captures are of one process, within minutes: parts of it where they share few kernels."""
+    if not one.process or (one.process, one.host, one.rank) != (other.process, other.host, other.rank):
+        return False
+    if one.device_ordinal != other.device_ordinal:
+        return False
+    return follows_within_minutes(one, other) or follows_within_minutes(other, one)
 
 
 def cycle_keys(traits: Traits) -> list[Hashable]:

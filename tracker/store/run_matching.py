@@ -16,15 +16,19 @@ from tracker.profile import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING, Captur
 from tracker.profile.numbered_names import place_of
 from tracker.profile.same_job import (
     CLOCKS_APART_NS,
+    HOW_TO_NAME_PARTS,
     WITHOUT_PROFILER,
     Traits,
     are_on_other_clocks,
     are_repeats,
+    computing_kernels,
     count_collectives,
     is_later_cycle,
     may_be_cycles,
     may_be_one_job,
+    may_be_parts,
     ran_at_once,
+    share_few_kernels,
 )
 from tracker.store import labels
 from tracker.store.bulk import clean, insert
@@ -103,6 +107,7 @@ def traits_of(capture: Capture) -> Traits:
         steps=() if rows is None else tuple(step.step for step in rows.steps),
         collectives=() if rows is None else count_collectives(rows),
         rank_by=rank_by,
+        kernels=frozenset() if rows is None else computing_kernels(rows),
     )
 
 
@@ -112,6 +117,20 @@ def with_events(connection: Connection, stored: Stored) -> Traits:
     steps = tuple(row.step for row in connection.execute(statement("step_numbers"), where))
     exchanged = tuple((row.kind, row.calls) for row in connection.execute(statement("exchanged"), where))
     return replace(stored.traits, steps=steps, collectives=exchanged)
+
+
+def part_of(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> tuple[Capture, Stored] | None:
+    """Return a capture that comes in and a stored one that are parts of one process; None for none."""
+    for capture in incoming.captures:
+        here = traits_of(capture)
+        for other in stored:
+            if other.rank != rank_of(capture) or not may_be_parts(here, other.traits):
+                continue
+            where = {"run_id": other.run_id, "rank": other.rank}
+            names = (row.canonical_name for row in connection.execute(statement("computing_kernels"), where))
+            if share_few_kernels(here, replace(other.traits, kernels=frozenset(names))):
+                return capture, other
+    return None
 
 
 def find_cycles(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> list[Cycle]:
@@ -269,6 +288,7 @@ def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int,
     # ranks that come in at once from several machines must find the run that the first of them makes
     labels.lock(connection, "run", *where.values())
     stored = stored_alike(connection, where, record.facts.get("job_id"))
+    _refuse_parts(connection, incoming, stored)
     cycles = find_cycles(connection, incoming, stored)
     if cycles:
         incoming = _without_cycles(connection, incoming, cycles)
@@ -340,6 +360,20 @@ def _refuse_siblings(incoming: Incoming, stored: Sequence[Stored]) -> None:
             f"tracker runs delete {other.run_id} --purge --reason joined, then ingest the files of both in one call, "
             "with --as-run; where they are runs of their own, write a job_id into NAME.tracker.json beside each"
         ),
+    )
+
+
+def _refuse_parts(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> None:
+    """UsageError where a capture holds other work of the process of a stored run: it would be its repeat."""
+    parts = part_of(connection, incoming, stored)
+    if parts is None:
+        return
+    capture, other = parts
+    raise UsageError(
+        f"{capture.sources[0].path} is of process {other.traits.process} as {Path(place_of(other.traits.place)).name} "
+        f"of run {other.run_id}, captured within minutes, and they have few kernels in common: they are parts of one "
+        "job, and no repeats",
+        remedy=HOW_TO_NAME_PARTS,
     )
 
 
