@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
+from sqlalchemy import text
 
 from tests.notify.made import NOW, alerts
 from tests.regressions.made import runs
@@ -37,6 +39,48 @@ def test_every_push_is_compared_with_the_main_line(tracker, db, push, code, word
     done = tracker("diff", push, "--workload", "gpt", "--fail-on", "new", "--db", db)
     assert (done.code, word in done.out.splitlines()[1]) == (code, True)
     assert "the main line at m2" in done.out
+
+
+@pytest.fixture
+def clone(tmp_path):
+    """Clone so many commits of a repository that has two."""
+
+    def clone_of(depth):
+        source, copy = tmp_path / "source", tmp_path / "clone"
+        commit = f"-C {source} -c user.name=a -c user.email=a@b commit -q --allow-empty -m one"
+        for line in (f"init -q {source}", commit, commit, f"clone -q --depth {depth} file://{source} {copy}"):
+            subprocess.run(["git", *line.split()], check=True, capture_output=True)
+        return copy
+
+    return clone_of
+
+
+@pytest.mark.parametrize("words", [("diff", "push1", "--workload", "gpt"), ("findings", "--branch", "pr12")])
+def test_shallow_clone_cannot_judge_a_branch(tracker, db, monkeypatch, clone, words):
+    monkeypatch.chdir(clone(1))
+    done = tracker(*words, "--fail-on", "new", "--db", db)
+    assert done.code == 4
+    assert "exit 4, this clone is shallow (fetch-depth: 0)" in done.err.splitlines()[-1]
+    assert "git fetch --unshallow" in done.err
+
+
+def test_whole_clone_judges_a_branch_by_time(tracker, db, monkeypatch, clone):
+    monkeypatch.chdir(clone(3))
+    assert tracker("diff", "push1", "--workload", "gpt", "--fail-on", "new", "--db", db).code == 1
+
+
+@pytest.mark.parametrize("words", [("diff", "m2", "push1"), ("diff", "m2", "--workload", "gpt")])
+def test_shallow_clone_judges_what_needs_no_merge_base(tracker, db, monkeypatch, clone, words):
+    monkeypatch.chdir(clone(1))
+    assert "shallow" not in tracker(*words, "--fail-on", "new", "--db", db).err
+
+
+def test_branch_of_known_commits_is_judged_in_a_shallow_clone(tracker, db, monkeypatch, clone):
+    with open_store(str(db)) as store, store.begin() as connection:
+        connection.execute(text("UPDATE version SET main_commits = 'aaaaaaaaaaaa' WHERE label = 'push1'"))
+    monkeypatch.chdir(clone(1))
+    done = tracker("diff", "push1", "--workload", "gpt", "--fail-on", "new", "--db", db)
+    assert "shallow" not in done.err
 
 
 def test_the_branch_may_be_named_and_a_push_too_by_its_environment(tracker, db, monkeypatch):

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tracker import compare
 from tracker.cli import database
+from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
 from tracker.cli.options import Database, FailOn, Page, Top
 from tracker.cli.output import Delivery, finish, plan
 from tracker.errors import (
@@ -96,10 +97,17 @@ def diff(
                 if fail_on:
                     raise
                 raise UsageError(error.problem, remedy=error.remedy) from error
+            # a baseline that the user names needs no merge base
+            needs_merge_base = bool(fail_on) and len(sides) == 1 and not baseline
+            lost = [needs_merge_base and is_merge_base_lost(store, each.candidate.run_ids) for each in found]
     if several:
         delivery.deliver(matrix, limit=top)
         return
-    ended = [(compare.gate_of_diff(each, fail_on), each.candidate) for each in found] if fail_on else []
+    ended = []
+    for each, is_lost in zip(found, lost, strict=True):
+        if fail_on:
+            gate = compare.gate_of_diff(each, fail_on)
+            ended.append((gate_of_lost_merge_base(gate) if is_lost else gate, each.candidate))
     looks = [{"gate": gate} for gate, _ in ended]
     chosen_by = baseline or "window" if len(sides) == 1 else ""
     delivery.deliver(*found, looks=looks, baseline=chosen_by, only=options.only, limit=top)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tracker import api, compare
 from tracker.api.arguments import opened
 from tracker.api.edits import mute_end
+from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, next_lines, plan
 from tracker.errors import UsageError
@@ -48,7 +49,11 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         found = findings_of(store, options=chosen)
         incidents = found.tables["incidents"].records()
         found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, incidents)))
+        newest = [line["last_run_id"] for line in found.tables["lines"].records()]
+        is_lost = fail_on is not None and is_merge_base_lost(store, newest)
     gate = gate_of_findings(found, fail_on or "new")
+    if is_lost:
+        gate = gate_of_lost_merge_base(gate)
     delivery.deliver(found, limit=top, gate=gate)
     if fail_on:
         finish(gate)

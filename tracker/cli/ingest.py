@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from tracker import config, intake
 from tracker.api.arguments import opened
 from tracker.cli import database
+from tracker.cli.clones import SHALLOW, is_merge_base_lost
 from tracker.cli.ingest_summary import Standing, meaning, standing
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, next_lines, note, progress
@@ -444,6 +445,8 @@ def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
                 continue
             start = f"{track.labels[version]} is judged against the main line"
             hints.append(f"{start} at {base.label}, {base.why}" if base else f"{start}, which has no runs like it yet")
+    if is_merge_base_lost(store, added):
+        hints.append(SHALLOW)
     branches = dict.fromkeys(branch_of(result.workload) for result in results)
     hints += [
         f'{name} is taken for a branch; if it is the main line now: main = "{name}" under [versions] of the settings '

@@ -115,6 +115,11 @@ def main_commits(folder: str, revision: str, main: str, timeout_s: float) -> lis
     return []
 
 
+def is_shallow(folder: str, timeout_s: float) -> bool:
+    """Return whether git holds only the newest commits there, as a CI clones: then it finds no merge base in them."""
+    return ask_git(folder, ["rev-parse", "--is-shallow-repository"], timeout_s) == "true"
+
+
 def short_name(branch: str) -> str:
     """Return a branch without what git writes before it, "" for what is the name of none."""
     branch = branch.strip()

@@ -40,11 +40,15 @@ class BranchVersion(Struct, frozen=True):
 
 
 class MergeBase(Struct, frozen=True):
-    """A version of the main line, by its place in their order from 1, and why it is that one, in words."""
+    """A version of the main line, by its place in their order from 1, and why it is that one, in words.
+
+    `is_known`: whether git said where the branch left the main line; else it is chosen by time.
+    """
 
     place: int
     label: str
     why: str
+    is_known: bool = True
 
 
 def find_merge_base(main: Sequence[MainVersion], version: BranchVersion, *, now_ns: int) -> MergeBase | None:
@@ -86,10 +90,11 @@ def _newest_before(main: Sequence[MainVersion], version: BranchVersion, why: str
         earlier = [at for at, own in enumerate(main, 1) if own.run_id < version.run_id]
     if not earlier:
         # the branch came in first of all: the oldest version says least of what came later
-        return MergeBase(1, main[0].label, "the oldest version: all of the main line is newer than the run")
+        why = "the oldest version: all of the main line is newer than the run"
+        return MergeBase(1, main[0].label, why, is_known=bool(version.main_commits))
     # a run that came in late may be older than those before it in the order of versions
     newest = max(earlier, key=lambda at: (0 if unclear else main[at - 1].started_at_ns or 0, at))
-    return MergeBase(newest, main[newest - 1].label, why + unclear)
+    return MergeBase(newest, main[newest - 1].label, why + unclear, is_known=bool(version.main_commits))
 
 
 def _is_before(own: MainVersion, started_at_ns: int | None, run_id: int) -> bool:
