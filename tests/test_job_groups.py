@@ -18,9 +18,11 @@ from tests.test_who_is_who import of_process, piece
 from tracker.intake import Piece, form_runs
 from tracker.profile import CPU, Device, Source
 from tracker.profile.job_groups import group_files
-from tracker.profile.same_job import Traits, why_apart
+from tracker.profile.same_job import why_apart
+from tracker.profile.traits import CaptureWork, Traits, work_of
 
 ONE = piece("one.json", rank=0)
+WORK = work_of(ONE.capture)
 
 
 def named(name: str, **values: Any) -> Piece:
@@ -28,7 +30,7 @@ def named(name: str, **values: Any) -> Piece:
     source = Source(f"job/{name}", 1, name.encode())
     made = replace(ONE.capture, sources=(source,), **values)
     fingerprint = replace(ONE.fingerprint, process=(name,))
-    return Piece(made, "torch_profiler", (), f"job/{name}", fingerprint=fingerprint)
+    return Piece(made, "torch_profiler", (), f"job/{name}", fingerprint=fingerprint, work=WORK)
 
 
 def at(second: float, lasts: float = 1) -> dict[str, int]:
@@ -39,8 +41,7 @@ def at(second: float, lasts: float = 1) -> dict[str, int]:
 def cycle(number: int, process: int) -> Piece:
     """The `number`-th cycle of a process, of one step."""
     one = named(f"node_{process}.{number}.json", **at(2 * number))
-    stepped = replace(one, fingerprint=replace(one.fingerprint, steps=((number, 0, 1000),)))
-    return of_process(stepped, str(process))
+    return of_process(replace(one, work=replace(WORK, steps=(number,))), str(process))
 
 
 # how files are made, and how many runs 2,000 of them are
@@ -110,14 +111,15 @@ def any_file(draw: random.Random) -> Traits:
         device_ordinal=0,
         started_at_ns=start_ns,
         ended_at_ns=None if start_ns is None or lasts_ns is None else start_ns + lasts_ns * 10**9,
-        collectives=draw.choice([(), (("all_reduce", 4),)]),
+        work=CaptureWork(
+            collectives=draw.choice([(), (("all_reduce", 4),)]), has_device=draw.choice([True, True, False])
+        ),
         ranks=frozenset(draw.choice([[], [0], [1], [2], [3], [0, 1], [2, 3]])),
         world_size=draw.choice([None, 4, 4]),
         job_id=draw.choice([None, None, "7", "8"]),
         labels=draw.choice([{}, {}, {"version": "v1"}]),
         configuration=draw.choice([{}, {}, {"tp": "2"}, {"tp": "4"}, {"dp": "2"}]),
         device=draw.choice([H100, H100, Device("NVIDIA", "unknown"), Device("NVIDIA", "A100"), CPU]),
-        has_device_work=draw.choice([True, True, False]),
     )
 
 

@@ -17,7 +17,8 @@ from tracker.intake.pieces import Piece
 from tracker.intake.unranked import keep_one_cycle, note_on_unranked, rank_the_unranked, without_indices
 from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_job
 from tracker.profile.job_groups import group_files
-from tracker.profile.same_job import Traits, are_on_other_clocks, ran_at_once
+from tracker.profile.same_job import are_on_other_clocks, ran_at_once
+from tracker.profile.traits import Traits
 from tracker.units import NS_PER_S, ranges
 
 _LISTED: Final = 10

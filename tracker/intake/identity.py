@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +11,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import UNKNOWN_DEVICE, Capture, Rows
-from tracker.profile.runtime_names import launches_work
-from tracker.profile.same_job import Collectives, computing_kernels, count_collectives
+from tracker.profile import Capture, Rows
 
 if TYPE_CHECKING:
     from tracker.intake.pieces import Piece
 
 _DIGEST_BYTES: Final = 32
-_COLLECTIVE: Final = re.compile(r"^(?:c10d::|record_param_comms|(?:nccl|rccl|gloo|hccl|xccl|mccl)[:_])", re.IGNORECASE)
-"""What operators of collectives are called on the host."""
 _COUNTED: Final = {"op": "calls", "kernel": "calls", "api": "calls", "communication": "calls", "memory": "calls"}
 _TIMED: Final = {"op": "host_total_ns", "kernel": "total_ns", "api": "total_ns", "communication": "total_ns"}
 
@@ -31,20 +26,12 @@ class Fingerprint(Struct, frozen=True):
 
     `process`: who ran and when it began. `steps`: number, start and duration of each. `sums`: how many events of each
     kind there are, how long they took together, and what they are called. A capture without an absolute start has no
-    process. `collectives`: how often the ranks exchanged what, which is equal in all ranks of one job.
-    `has_device_work`: whether anything ran on a device; `launched`: whether the process launched something, or took
-    part in a collective; `saw_device`: whether it did something with a device that the source does not name;
-    `kernels`: what computed on the device.
+    process.
     """
 
     process: tuple[str, ...] = ()
     steps: tuple[tuple[int, int, int | None], ...] = ()
     sums: tuple[int, ...] = ()
-    collectives: Collectives = ()
-    has_device_work: bool = True
-    launched: bool = True
-    saw_device: bool = False
-    kernels: frozenset[str] = frozenset()
 
     @property
     def begin(self) -> Hashable:
@@ -82,25 +69,7 @@ def fingerprint_of(capture: Capture, format: str) -> Fingerprint:
     for row in rows.steps:
         lasting_ns = row.breakdown.duration_ns if row.marker_ns is None else row.marker_ns
         steps.append((row.step, row.start_ns, lasting_ns))
-    return Fingerprint(
-        process=tuple(map(str, place)),
-        steps=tuple(steps),
-        sums=tuple(sums),
-        collectives=count_collectives(rows),
-        has_device_work=rows.overall.timeline == "device",
-        launched=_launches(rows),
-        saw_device=capture.device == UNKNOWN_DEVICE,
-        kernels=computing_kernels(rows),
-    )
-
-
-def _launches(rows: Rows) -> bool:
-    """Return whether a process launched a kernel or a graph, or took part in a collective."""
-    calls = rows.tables.get("api", {}).get("name", ())
-    operators = rows.tables.get("op_key", {}).get("name", ())
-    if any(map(launches_work, calls)) or any(_COLLECTIVE.search(name) for name in operators):
-        return True
-    return bool(count_collectives(rows))
+    return Fingerprint(tuple(map(str, place)), tuple(steps), tuple(sums))
 
 
 def _number_of_names(rows: Rows) -> int:

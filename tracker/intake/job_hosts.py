@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from tracker.intake.pieces import Piece
 from tracker.profile.numbered_names import rank_in_path
-from tracker.profile.same_job import WITHOUT_PROFILER, Traits
+from tracker.profile.same_job import WITHOUT_PROFILER
+from tracker.profile.traits import Traits
 from tracker.timeline.checks import add_defect
 from tracker.timeline.defects import make_defect
 from tracker.units import some_of
@@ -31,7 +32,7 @@ class DeviceTimes:
         spans: dict[Hashable, list[tuple[int, int]]] = {}
         for file in files:
             traits = file[0].traits
-            if not traits.has_device_work or traits.started_at_ns is None or traits.ended_at_ns is None:
+            if not traits.work.has_device or traits.started_at_ns is None or traits.ended_at_ns is None:
                 continue
             for job in (traits.job_id, ...):
                 spans.setdefault((_labels_of(traits), job), []).append((traits.started_at_ns, traits.ended_at_ns))
@@ -82,7 +83,7 @@ def leave_out_hosts(files: Sequence[File], times: DeviceTimes) -> JobHosts:
 
 def _may_be_host(file: File) -> bool:
     """Return whether a file is of a profiler, has no event of a device, states no rank and launched nothing."""
-    if _has_device_work(file) or any(piece.traits.launched or piece.fingerprint.saw_device for piece in file):
+    if _has_device_work(file) or any(piece.traits.work.launched or piece.traits.work.saw_device for piece in file):
         return False
     if any(piece.capture.rank is not None for piece in file) or rank_in_path(file[0].place) is not None:
         return False
@@ -96,7 +97,7 @@ def mark_lost_ranks(group: Sequence[File], times: DeviceTimes) -> list[File]:
 
 
 def _has_device_work(file: File) -> bool:
-    return any(piece.traits.has_device_work for piece in file)
+    return any(piece.traits.work.has_device for piece in file)
 
 
 def _is_beside(file: File, times: DeviceTimes) -> bool:
@@ -108,8 +109,8 @@ def _with_lost_ranks(file: File, *, are_beside: bool) -> File:
     marked = []
     for piece in file:
         traits = piece.traits
-        is_rank = traits.launched or traits.rank is not None
-        if traits.has_device_work or not is_rank or not are_beside:
+        is_rank = traits.work.launched or traits.rank is not None
+        if traits.work.has_device or not is_rank or not are_beside:
             marked.append(piece)
             continue
         capture = add_defect(piece.capture, make_defect("lost device records"))

@@ -51,7 +51,7 @@ def _sessions(files: Sequence[File]) -> Iterator[list[File]]:
     for file in files:
         traits = file[0].traits
         is_named = PART in file[0].told.configuration or PART in traits.configuration
-        if is_named or not traits.process or not traits.kernels:
+        if is_named or not traits.process or not traits.work.kernels:
             continue
         labels = tuple(sorted(traits.labels.items()))
         key = (traits.host, traits.process, traits.rank, traits.device_ordinal, traits.job_id, labels, file[0].format)

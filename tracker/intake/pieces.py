@@ -20,8 +20,8 @@ from tracker.limits.deadline import READ_S
 from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
 from tracker.limits.touch import touch
-from tracker.profile import PROCESS_SETTING, UNKNOWN_DEVICE, Capture
-from tracker.profile.same_job import Traits
+from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.profile.traits import CaptureWork, Traits, traits_of, work_of
 from tracker.timeline.windows import overlap_warning
 
 if TYPE_CHECKING:
@@ -88,7 +88,8 @@ class Piece(Struct, frozen=True):
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,
     None where it has none; what that adds to the capture is in there already. `asked`: by the user when it was packed,
     as by options of the ingest. `rules_version`: of the naming and category rules that its rows were made with.
-    `fingerprint`: what tells it from all other captures, whatever file holds it.
+    `fingerprint`: what tells it from all other captures, whatever file holds it. `work`: what its rows say of its job,
+    None where it is to be looked up in them.
     """
 
     capture: Capture
@@ -99,6 +100,7 @@ class Piece(Struct, frozen=True):
     asked: Sidecar = NOTHING
     rules_version: int = timeline.RULES_VERSION
     fingerprint: Fingerprint = Fingerprint()
+    work: CaptureWork | None = None
 
     @property
     def told(self) -> Sidecar:
@@ -113,27 +115,8 @@ class Piece(Struct, frozen=True):
     @property
     def traits(self) -> Traits:
         """What the capture says of the job that it is of."""
-        capture = self.capture
-        return Traits(
-            place=self.place,
-            rank=capture.rank,
-            host=capture.host,
-            device_ordinal=capture.device_ordinal,
-            started_at_ns=capture.started_at_ns,
-            ended_at_ns=capture.ended_at_ns,
-            process=capture.settings.get(PROCESS_SETTING, ""),
-            steps=tuple(number for number, _, _ in self.fingerprint.steps),
-            collectives=self.fingerprint.collectives,
-            ranks=frozenset() if capture.rank is None else frozenset({capture.rank}),
-            world_size=capture.world_size,
-            job_id=capture.facts.get("job_id"),
-            labels=capture.labels,
-            configuration=capture.configuration,
-            device=capture.device,
-            has_device_work=self.fingerprint.has_device_work,
-            launched=self.fingerprint.launched,
-            kernels=self.fingerprint.kernels,
-        )
+        work = work_of(self.capture) if self.work is None else self.work
+        return traits_of(self.capture, self.place, work)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -206,6 +189,7 @@ def pieces_of(
                 place,
                 said,
                 fingerprint=fingerprint,
+                work=work_of(capture),
             )
         )
     return pieces

@@ -26,7 +26,8 @@ from tracker.profile.numbered_names import (
     skeleton_of,
     without_parallel_numbers,
 )
-from tracker.profile.same_job import WITHOUT_PROFILER, Traits, are_repeats, cycle_keys, ran_at_once
+from tracker.profile.same_job import WITHOUT_PROFILER, are_repeats, cycle_keys, ran_at_once
+from tracker.profile.traits import Traits
 from tracker.units import counted, ranges
 
 _LARGEST_RANK: Final = 1 << 20
@@ -263,7 +264,7 @@ def _chains_of_cycles(family: Sequence[File]) -> list[list[File]]:
             home = len(chains)
             chains.append([])
         chains[home].append(file)
-        if here.steps:
+        if here.work.steps:
             heappush(running, (end_ns, home, here))
     return chains
 
@@ -279,14 +280,16 @@ class _EndedCycles:
     def add(self, chain: int, last: Traits) -> None:
         """Add a chain that ended with a capture."""
         for key in cycle_keys(last):
-            insort(self._by_key.setdefault(key, []), (max(last.steps), len(self._chains)))
+            insort(self._by_key.setdefault(key, []), (max(last.work.steps), len(self._chains)))
         self._chains.append(chain)
 
     def take_before(self, here: Traits) -> int | None:
         """Take out the chain that a capture goes on from, and return it; None for none."""
-        if not here.steps:
+        if not here.work.steps:
             return None
-        nearest = max(filter(None, (self._nearest(key, min(here.steps)) for key in cycle_keys(here))), default=None)
+        nearest = max(
+            filter(None, (self._nearest(key, min(here.work.steps)) for key in cycle_keys(here))), default=None
+        )
         if nearest is None:
             return None
         # of those that end with the same step the first one

@@ -13,7 +13,8 @@ from heapq import heappop, heappush
 from typing import Final
 
 from tracker.profile.captures import UNKNOWN_DEVICE
-from tracker.profile.same_job import CLOCKS_APART_NS, Traits, contradict, may_be_one_device
+from tracker.profile.same_job import CLOCKS_APART_NS, contradict, may_be_one_device
+from tracker.profile.traits import Traits
 
 _HOSTS_KEPT: Final = 2
 """Of those that exchanged the same, the two hosts that ended last: one of them is another one than any given host."""
@@ -53,7 +54,7 @@ class JobGroup:
             return
         insort(self._ends_ns, file.ended_at_ns)
         self.last_end_ns = max(self.last_end_ns, file.ended_at_ns)
-        if file.host and file.collectives:
+        if file.host and file.work.collectives:
             self._note_host(file, file.ended_at_ns)
 
     def takes(self, file: Traits) -> bool:
@@ -77,7 +78,7 @@ class JobGroup:
 
     def _note_host(self, file: Traits, ended_at_ns: int) -> None:
         latest = dict.fromkeys([file.host], ended_at_ns)
-        exchanged = (file.collectives, file.steps)
+        exchanged = (file.work.collectives, file.work.steps)
         for known_end_ns, host in self._ends_of_hosts.get(exchanged, ()):
             latest[host] = max(known_end_ns, latest.get(host, known_end_ns))
         ordered = sorted(((end_ns, host) for host, end_ns in latest.items()), reverse=True)
@@ -85,9 +86,9 @@ class JobGroup:
 
     def _is_on_another_clock(self, file: Traits) -> bool:
         """Return whether a file seems to follow the group only since the clocks of the hosts differ."""
-        if not file.host or not file.collectives or file.started_at_ns is None:
+        if not file.host or not file.work.collectives or file.started_at_ns is None:
             return False
-        hosts = self._ends_of_hosts.get((file.collectives, file.steps), ())
+        hosts = self._ends_of_hosts.get((file.work.collectives, file.work.steps), ())
         others = [end_ns for end_ns, host in hosts if host != file.host]
         return bool(others) and file.started_at_ns <= max(others) + CLOCKS_APART_NS
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct, field
-
-from tracker.profile.captures import CPU, UNKNOWN_DEVICE, Device
+from tracker.profile.captures import UNKNOWN_DEVICE
 from tracker.profile.numbered_names import (
     Differing,
     differing_numbers,
@@ -17,16 +14,13 @@ from tracker.profile.numbered_names import (
     place_of,
     skeleton_of,
 )
-from tracker.profile.rows import Rows
+from tracker.profile.traits import Traits
 
 CLOCKS_APART_NS: Final = 60 * 10**9
 """So far apart the clocks of the hosts of one job may be."""
 
 WITHOUT_PROFILER: Final = ("off", "summary")
 """Values of the setting `profiler` of logs and summaries: repeats of these may well run side by side."""
-
-_IN_ALL_WORK: Final = ("communication", "copy", "memset")
-"""Categories of kernels that do not tell one part of a job from another one."""
 
 PARTS_APART_NS: Final = 600 * 10**9
 """So long after each other the parts of one process are captured: a rollout takes minutes."""
@@ -42,8 +36,6 @@ HOW_TO_NAME_PARTS: Final = (
     "in a call for each"
 )
 
-Collectives = tuple[tuple[str, int], ...]
-
 
 class Timed(Protocol):
     """What has a start and an end, in UTC; None where the clock is not absolute."""
@@ -57,54 +49,6 @@ class Timed(Protocol):
     def ended_at_ns(self) -> int | None:
         """When it ended."""
         ...
-
-
-class Traits(Struct, frozen=True):
-    """What a capture says of the job that it is of.
-
-    place: the file or folder that holds it.
-    rank: None where nothing states it.
-    rank_by: '' where the source states the rank; else RANK_BY_NAME or RANK_BY_ORDER.
-    started_at_ns, ended_at_ns: UTC; None where the clock is not absolute.
-    process: its number on the host; '' where the source does not say it.
-    steps: the numbers of its steps, in order.
-    collectives: how often it exchanged what, which is equal in all ranks of one job.
-    ranks: all that the file of the capture states, which may hold several captures.
-    world_size, job_id: None where nothing states them.
-    has_device_work: whether anything ran on a device.
-    kernels: the names of what computed on the device.
-    launched: whether it called what launches a kernel or a graph, or took part in a collective.
-    """
-
-    place: str
-    rank: int | None
-    host: str
-    device_ordinal: int | None
-    started_at_ns: int | None
-    ended_at_ns: int | None
-    process: str = ""
-    steps: tuple[int, ...] = ()
-    collectives: Collectives = ()
-    rank_by: str = ""
-    ranks: frozenset[int] = frozenset()
-    world_size: int | None = None
-    job_id: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    configuration: Mapping[str, str] = field(default_factory=dict)
-    device: Device = UNKNOWN_DEVICE
-    has_device_work: bool = True
-    launched: bool = True
-    kernels: frozenset[str] = frozenset()
-
-    @property
-    def names_no_device(self) -> bool:
-        """Whether nothing ran on a device and no file names one: it may have been any, whose records were lost."""
-        return not self.has_device_work and self.device in (CPU, UNKNOWN_DEVICE)
-
-    @property
-    def weight(self) -> tuple[int, int, int]:
-        """The order in which cycles of one process count: the longest, and of those the last."""
-        return len(self.steps), self.started_at_ns or 0, self.ended_at_ns or 0
 
 
 def why_apart(one: Traits, other: Traits) -> str | None:
@@ -145,25 +89,6 @@ def may_be_one_device(one: Traits, other: Traits) -> bool:
     return is_unnamed and bool(one.device.vendor) and one.device.vendor == other.device.vendor
 
 
-def computing_kernels(rows: Rows) -> frozenset[str]:
-    """Return the names of the kernels of a rank, but for communication, copies and memsets, which all work has."""
-    table, names = rows.tables.get("kernel", {}), rows.tables.get("kernel_key", {}).get("canonical_name", ())
-    kernels = set()
-    for key, category in zip(table.get("kernel_key", ()), table.get("category", ()), strict=True):
-        if category not in _IN_ALL_WORK:
-            kernels.add(str(names[int(key)]))
-    return frozenset(kernels)
-
-
-def count_collectives(rows: Rows) -> Collectives:
-    """Return how often a rank exchanged what."""
-    table = rows.tables.get("communication", {})
-    calls: Counter[str] = Counter()
-    for kind, count in zip(table.get("kind", ()), table.get("calls", ()), strict=True):
-        calls[str(kind)] += int(count)
-    return tuple(sorted(calls.items()))
-
-
 def ran_at_once(one: Timed, other: Timed, apart_ns: int = 0) -> bool:
     """Return whether two captures ran at the same time, or at most `apart_ns` apart.
 
@@ -184,7 +109,11 @@ def are_on_other_clocks(one: Traits, other: Traits) -> bool:
         return False
     if not ran_at_once(one, other, CLOCKS_APART_NS):
         return False
-    return bool(one.collectives) and one.collectives == other.collectives and one.steps == other.steps
+    return (
+        bool(one.work.collectives)
+        and one.work.collectives == other.work.collectives
+        and one.work.steps == other.work.steps
+    )
 
 
 def sibling_names(one: str, other: str) -> Differing | None:
@@ -207,7 +136,7 @@ def are_repeats(one: str, other: str) -> bool:
 def is_later_cycle(later: Traits, earlier: Traits) -> bool:
     """Return whether `later` is a cycle of the schedule of the process that wrote `earlier`: its steps count on."""
     # another process would count from the start again
-    if not later.steps or not earlier.steps or min(later.steps) <= max(earlier.steps):
+    if not later.work.steps or not earlier.work.steps or min(later.work.steps) <= max(earlier.work.steps):
         return False
     if later.started_at_ns is None or earlier.ended_at_ns is None or later.started_at_ns <= earlier.ended_at_ns:
         return False
@@ -226,8 +155,8 @@ def may_be_cycles(one: Traits, other: Traits) -> bool:
 
 def share_few_kernels(one: Traits, other: Traits) -> bool:
     """Return whether two captures hold other work, by the names of their kernels; a capture without says nothing."""
-    smaller = min(len(one.kernels), len(other.kernels))
-    return smaller > 0 and len(one.kernels & other.kernels) < FEW_IN_COMMON * smaller
+    smaller = min(len(one.work.kernels), len(other.work.kernels))
+    return smaller > 0 and len(one.work.kernels & other.work.kernels) < FEW_IN_COMMON * smaller
 
 
 def follows_within_minutes(later: Traits, earlier: Traits) -> bool:

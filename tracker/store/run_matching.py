@@ -18,11 +18,8 @@ from tracker.profile.same_job import (
     CLOCKS_APART_NS,
     HOW_TO_NAME_PARTS,
     WITHOUT_PROFILER,
-    Traits,
     are_on_other_clocks,
     are_repeats,
-    computing_kernels,
-    count_collectives,
     is_later_cycle,
     may_be_cycles,
     may_be_one_job,
@@ -30,6 +27,7 @@ from tracker.profile.same_job import (
     ran_at_once,
     share_few_kernels,
 )
+from tracker.profile.traits import CaptureWork, Traits, traits_of, work_of
 from tracker.store import labels
 from tracker.store.bulk import clean, insert
 from tracker.store.captures import Placed
@@ -92,23 +90,10 @@ def _traits_of_row(row: Any) -> Traits:
     )
 
 
-def traits_of(capture: Capture) -> Traits:
+def _arriving(capture: Capture) -> Traits:
     """Return what a capture that comes in says of its job."""
-    rows = capture.rows
-    rank_by = capture.settings.get(RANK_SETTING, "")
-    return Traits(
-        place=capture.sources[0].path if capture.sources else "",
-        rank=None if rank_by == RANK_BY_ORDER else capture.rank,
-        host=capture.host,
-        device_ordinal=capture.device_ordinal,
-        started_at_ns=capture.started_at_ns,
-        ended_at_ns=capture.ended_at_ns,
-        process=capture.settings.get(PROCESS_SETTING, ""),
-        steps=() if rows is None else tuple(step.step for step in rows.steps),
-        collectives=() if rows is None else count_collectives(rows),
-        rank_by=rank_by,
-        kernels=frozenset() if rows is None else computing_kernels(rows),
-    )
+    place = capture.sources[0].path if capture.sources else ""
+    return traits_of(capture, place, work_of(capture))
 
 
 def with_events(connection: Connection, stored: Stored) -> Traits:
@@ -116,19 +101,19 @@ def with_events(connection: Connection, stored: Stored) -> Traits:
     where = {"run_id": stored.run_id, "rank": stored.rank}
     steps = tuple(row.step for row in connection.execute(statement("step_numbers"), where))
     exchanged = tuple((row.kind, row.calls) for row in connection.execute(statement("exchanged"), where))
-    return replace(stored.traits, steps=steps, collectives=exchanged)
+    return replace(stored.traits, work=CaptureWork(steps=steps, collectives=exchanged))
 
 
 def part_of(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> tuple[Capture, Stored] | None:
     """Return a capture that comes in and a stored one that are parts of one process; None for none."""
     for capture in incoming.captures:
-        here = traits_of(capture)
+        here = _arriving(capture)
         for other in stored:
             if other.rank != rank_of(capture) or not may_be_parts(here, other.traits):
                 continue
             where = {"run_id": other.run_id, "rank": other.rank}
             names = (row.canonical_name for row in connection.execute(statement("computing_kernels"), where))
-            if share_few_kernels(here, replace(other.traits, kernels=frozenset(names))):
+            if share_few_kernels(here, replace(other.traits, work=CaptureWork(kernels=frozenset(names)))):
                 return capture, other
     return None
 
@@ -139,7 +124,7 @@ def find_cycles(connection: Connection, incoming: Incoming, stored: Sequence[Sto
     for capture in incoming.captures:
         if capture.settings.get("profiler") in WITHOUT_PROFILER:
             continue
-        here = traits_of(capture)
+        here = _arriving(capture)
         for other in stored:
             if other.rank != rank_of(capture) or not may_be_cycles(here, other.traits):
                 continue
@@ -156,7 +141,7 @@ def runs_on_other_clocks(connection: Connection, incoming: Incoming, stored: Seq
     Their hosts have other clocks, so that they seem to have run at another time.
     """
     found = []
-    arriving = [traits_of(capture) for capture in incoming.captures]
+    arriving = [_arriving(capture) for capture in incoming.captures]
     for run_id, captures in _by_run(stored):
         if {one.rank for one in captures} & set(incoming.ranks) or captures[0].world_size != incoming.world_size:
             continue
@@ -172,7 +157,7 @@ def runs_at_once(incoming: Incoming, stored: Sequence[Stored]) -> list[int]:
 
     All captures that come in state their ranks. A clock that is not absolute says nothing here.
     """
-    arriving = [traits_of(capture) for capture in incoming.captures]
+    arriving = [_arriving(capture) for capture in incoming.captures]
     if any(here.rank is None or not _is_timed(here) for here in arriving):
         return []
     ratings = []
@@ -190,7 +175,7 @@ def runs_at_once(incoming: Incoming, stored: Sequence[Stored]) -> list[int]:
 def sibling_of(incoming: Incoming, stored: Sequence[Stored]) -> tuple[Capture, Stored] | None:
     """Return a capture that comes in and a stored one that may be ranks of one job, where no source states ranks."""
     for capture in incoming.captures:
-        here = traits_of(capture)
+        here = _arriving(capture)
         for other in stored:
             if here.rank_by and other.traits.rank_by and may_be_one_job(here, other.traits):
                 return capture, other
@@ -202,7 +187,7 @@ def run_beside(incoming: Incoming, stored: Sequence[Stored]) -> int | None:
 
     That is one that has other ranks, or of which neither source states a rank.
     """
-    arriving = [traits_of(capture) for capture in incoming.captures]
+    arriving = [_arriving(capture) for capture in incoming.captures]
     for run_id, captures in _by_run(stored):
         times = [one.traits for one in captures if _is_timed(one.traits)]
         if not any(_is_timed(here) and ran_at_once(here, there) for here in arriving for there in times):
@@ -217,7 +202,7 @@ def _may_be_unranked(incoming: Incoming, captures: Sequence[Stored]) -> bool:
     """Return whether neither side states a rank, and their paths do not count repeats."""
     if any(capture.settings.get("profiler") in WITHOUT_PROFILER for capture in incoming.captures):
         return False
-    (here, *_), (there, *_) = [traits_of(one) for one in incoming.captures], [one.traits for one in captures]
+    (here, *_), (there, *_) = [_arriving(one) for one in incoming.captures], [one.traits for one in captures]
     if here.rank is not None or there.rank is not None:
         return False
     return not are_repeats(here.place, there.place)
