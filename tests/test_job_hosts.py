@@ -67,6 +67,15 @@ def test_process_of_a_cpu_at_another_time_is_a_run(memory_store: Store, tmp_path
     ]
 
 
+@pytest.mark.parametrize(("workload", "runs"), [("data preparation", 2), ("toy", 1)])
+def test_process_of_another_workload_is_a_run(memory_store: Store, tmp_path: Path, workload: str, runs: int):
+    write_ranks(tmp_path, 0, 1)
+    write_host(tmp_path / "cpu.json")
+    for name, said in (("rank0", "toy"), ("rank1", "toy"), ("cpu", workload)):
+        (tmp_path / f"{name}.json.tracker.json").write_text(json.dumps({"workload": said}))
+    assert len(ingest(memory_store, [tmp_path], version="v1", options=IngestOptions(one_process=True))) == runs
+
+
 @pytest.mark.parametrize("lost", [("kernel",), ("kernel", LAUNCH)])
 def test_rank_without_records_of_its_device_is_partial(memory_store: Store, tmp_path: Path, lost: tuple[str, ...]):
     write_ranks(tmp_path, 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Hashable, Sequence
+from itertools import accumulate, product
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,7 +18,6 @@ from msgspec.structs import replace
 from tracker.intake.pieces import Piece
 from tracker.profile.numbered_names import rank_in_path
 from tracker.profile.same_job import WITHOUT_PROFILER
-from tracker.profile.traits import Traits
 from tracker.timeline.checks import add_defect
 from tracker.timeline.defects import make_defect
 from tracker.units import some_of
@@ -29,34 +29,40 @@ class DeviceTimes:
     """When the devices of the files of a call worked, so that no file is compared with each other one."""
 
     def __init__(self, files: Sequence[File]) -> None:
+        """Take the spans of all files with work of a device."""
         spans: dict[Hashable, list[tuple[int, int]]] = {}
         for file in files:
             traits = file[0].traits
             if not traits.work.has_device or traits.started_at_ns is None or traits.ended_at_ns is None:
                 continue
-            for job in (traits.job_id, ...):
-                spans.setdefault((_labels_of(traits), job), []).append((traits.started_at_ns, traits.ended_at_ns))
-        # key -> the starts in order, and up to each the latest end
-        self._by_job: dict[Hashable, tuple[list[int], list[int]]] = {}
-        for key, own in spans.items():
+            for key in product(*((value, ...) for value in _stated(file))):
+                spans.setdefault(key, []).append((traits.started_at_ns, traits.ended_at_ns))
+        # what files state -> the starts in order, and up to each the latest end
+        self._by_stated: dict[Hashable, tuple[list[int], list[int]]] = {}
+        for stated, own in spans.items():
             own.sort()
-            ends: list[int] = []
-            for _, end_ns in own:
-                ends.append(max(end_ns, ends[-1]) if ends else end_ns)
-            self._by_job[key] = ([start_ns for start_ns, _ in own], ends)
+            starts, ends = zip(*own, strict=True)
+            self._by_stated[stated] = (list(starts), list(accumulate(ends, max)))
 
     def overlap(self, file: File) -> bool:
         """Return whether a device worked while a file was written, of a job that may be its own."""
         traits = file[0].traits
         if traits.started_at_ns is None or traits.ended_at_ns is None:
             return False
-        jobs = (...,) if traits.job_id is None else (traits.job_id, None)
-        for job in jobs:
-            starts, ends = self._by_job.get((_labels_of(traits), job), ([], []))
+        # what a file leaves out contradicts nothing
+        for key in product(*(((...,) if value is None else (value, None)) for value in _stated(file))):
+            starts, ends = self._by_stated.get(key, ([], []))
             before = bisect_right(starts, traits.ended_at_ns)
             if before and ends[before - 1] >= traits.started_at_ns:
                 return True
         return False
+
+
+def _stated(file: File) -> tuple[str | None, ...]:
+    """Return what files of one job state alike: its number, version and workload; None where a file states none."""
+    labels, told = file[0].capture.labels, file[0].told
+    version, workload = told.version or labels.get("version"), told.workload or labels.get("workload")
+    return file[0].traits.job_id, version, workload
 
 
 class JobHosts(Struct, frozen=True):
@@ -116,7 +122,3 @@ def _with_lost_ranks(file: File, *, are_beside: bool) -> File:
         capture = add_defect(piece.capture, make_defect("lost device records"))
         marked.append(replace(piece, capture=capture))
     return marked
-
-
-def _labels_of(traits: Traits) -> Hashable:
-    return tuple(sorted(traits.labels.items()))
