@@ -251,6 +251,16 @@ def test_ranks_by_their_names_are_one_run_where_one_names_the_chip():
     assert ranks(pieces) == [[("TP-0.json", 0), ("TP-1.json", 1)]]
 
 
+def test_rank_that_names_no_chip_in_another_call_is_said(memory_store: Store):
+    for rank, device in enumerate((H100, UNNAMED)):
+        one = piece(f"{rank}.json", rank=rank, device=device, world_size=2)
+        saved = save_run(memory_store, record(device=device), [one.capture], formats=["torch_profiler"])
+    assert (saved.run_id, saved.created) == (2, True)
+    (note,) = saved.notes
+    assert note.startswith("run:1 has other ranks of this time, and the files of one of both do not name the chip")
+    assert "tracker runs delete 2 --purge" in note
+
+
 def test_device_of_the_user_holds_before_runs_are_formed(memory_store: Store, tmp_path: Path):
     paths = [write_trace(tmp_path / f"rank{rank}.json", rank=rank) for rank in (0, 1)]
     # another name of the same chip, as another driver writes it

@@ -288,7 +288,7 @@ def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int,
         if incoming.world_size is None:
             beside = run_beside(incoming, stored)
         run_id = _add_run(connection, incoming, where)
-        notes.append(configuration.note)
+        notes += [configuration.note, _note_on_device(connection, incoming, where, run_id)]
     else:
         _refuse_bare(connection, incoming, run_id)
         _join(connection, incoming, run_id)
@@ -298,6 +298,24 @@ def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int,
     fresh = [Placed(run_id, rank, capture) for rank, capture in zip(incoming.ranks, incoming.captures, strict=True)]
     how: Literal["created", "joined"] = "created" if found.run_id is None else "joined"
     return Home(run_id, how, beside, tuple(filter(None, notes)), tuple(fresh), replaced)
+
+
+def _note_on_device(connection: Connection, incoming: Incoming, where: Mapping[str, int], run_id: int) -> str:
+    """Return what to know of a new run that may lack its other ranks, since one of two runs names no chip; "" else."""
+    job_id = incoming.record.facts.get("job_id")
+    arriving = [here for here in map(_arriving, incoming.captures) if _is_timed(here)]
+    for device in connection.execute(statement("devices_alike"), {"device_id": where["device_id"]}).all():
+        for other_id, captures in _by_run(stored_alike(connection, {**where, "device_id": device.id}, job_id)):
+            if {one.rank for one in captures} & set(incoming.ranks) or captures[0].world_size != incoming.world_size:
+                continue
+            times = [one.traits for one in captures if _is_timed(one.traits)]
+            if any(ran_at_once(here, there) for here in arriving for there in times):
+                return (
+                    f"run:{other_id} has other ranks of this time, and the files of one of both do not name the chip: "
+                    f"where they are one job, tracker runs delete {run_id} --purge --reason joined, then ingest the "
+                    "files of both in one call, or these with --device"
+                )
+    return ""
 
 
 class _Found(Struct, frozen=True):
