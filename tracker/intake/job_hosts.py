@@ -33,7 +33,7 @@ class DeviceTimes:
         spans: dict[Hashable, list[tuple[int, int]]] = {}
         for file in files:
             traits = file[0].traits
-            if not traits.work.has_device or traits.started_at_ns is None or traits.ended_at_ns is None:
+            if not _has_device_work(file) or traits.started_at_ns is None or traits.ended_at_ns is None:
                 continue
             for key in product(*((value, ...) for value in _stated(file))):
                 spans.setdefault(key, []).append((traits.started_at_ns, traits.ended_at_ns))

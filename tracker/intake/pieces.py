@@ -189,7 +189,8 @@ def pieces_of(
                 place,
                 said,
                 fingerprint=fingerprint,
-                work=work_of(capture),
+                # as the source says it, before a sidecar names the device
+                work=work_of(built),
             )
         )
     return pieces

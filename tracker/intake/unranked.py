@@ -26,7 +26,7 @@ from tracker.profile.numbered_names import (
     skeleton_of,
     without_parallel_numbers,
 )
-from tracker.profile.same_job import WITHOUT_PROFILER, are_repeats, cycle_keys, ran_at_once
+from tracker.profile.same_job import PART, WITHOUT_PROFILER, are_repeats, cycle_keys, ran_at_once
 from tracker.profile.traits import Traits
 from tracker.units import counted, ranges
 
@@ -168,7 +168,7 @@ def _labels_of(piece: Piece) -> tuple[object, ...]:
     """Return what two captures of one job have in common, beside their device."""
     capture = piece.capture
     labels, configuration = tuple(sorted(capture.labels.items())), tuple(sorted(capture.configuration.items()))
-    return capture.facts.get("job_id"), labels, configuration, tuple(sorted(piece.told.configuration.items()))
+    return capture.facts.get("job_id"), labels, configuration, piece.told.configuration.get(PART)
 
 
 def _window(file: File) -> tuple[int, int]:
