@@ -190,6 +190,22 @@ def test_a_file_of_several_devices_that_names_no_rank_has_a_rank_for_each(tmp_pa
     assert [run.reason for run in examine([tmp_path / "before.sqlite"]).runs] == ["one file"]
 
 
+def test_parts_in_one_folder_are_a_failure_of_the_first(tmp_path):
+    """Each is a folder of many files: the error names the folder, which is none of the files."""
+    source = DATA / "ascend_text" / "worker-1_4711_20250109073443012_ascend_pt"
+    for number, (seconds, kernel_type) in enumerate((("1700000000", "MatMulV2"), ("1700000005", "Softmax"))):
+        folder = tmp_path / f"node-1_41_2025010907344301{number}_ascend_pt"
+        shutil.copytree(source, folder)
+        for path in folder.rglob("*.*"):
+            if path.is_file():
+                text = path.read_text().replace("1700000000", seconds).replace("MatMulV2", kernel_type)
+                path.write_text(text.replace("Cast", f"Cast{number}"))
+    examined = examine([tmp_path])
+    assert [run.ranks for run in examined.runs] == [(3,)]
+    (failure,) = examined.failures
+    assert "few kernels in common: they are parts of one job" in failure.problem
+
+
 def test_a_copy_of_a_profile_is_taken_once(tmp_path):
     first = rank(tmp_path, 0, name="a.pt.trace.json")
     copy = tmp_path / "copy.pt.trace.json"

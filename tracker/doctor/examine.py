@@ -201,4 +201,5 @@ def _grouped(book: _Notebook) -> list[list[Piece]]:
             return form_runs(book.pieces)
         except SourceError as error:
             book.fail(Path(error.path), (), error)
-            book.pieces = [piece for piece in book.pieces if error.path not in piece.paths]
+            # a capture of many files is named by its folder
+            book.pieces = [piece for piece in book.pieces if error.path not in (*piece.paths, piece.place)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +21,10 @@ _PARALLEL: Final = re.compile(
     r"(?<![A-Za-z0-9])(?P<kind>[tdpec]p|dcp)[-_]?(?P<number>\d{1,6})(?![A-Za-z0-9])", re.IGNORECASE
 )
 _CAPTURE_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)|PROF_\d+_\d+_\w+", re.IGNORECASE)
+_PROCESS: Final = re.compile(
+    r".+_(?P<process>\d+)(?:_\d{17}_ascend_(?:pt|ms)|\.\d+\.pt\.trace\.json(?:\.gz)?)", re.IGNORECASE
+)
+"""Names that torch_npu, MindSpore and the trace handler of PyTorch give: host, process, time."""
 _BETWEEN: Final = re.compile(r"[\W_]*$")
 
 
@@ -106,6 +111,7 @@ def names_but_for_one_number(name: str) -> list[str]:
     return names
 
 
+@lru_cache(maxsize=1 << 15)
 def place_of(path: str) -> str:
     """Return the folder of the capture that a file is a part of, else the file itself.
 
@@ -117,6 +123,19 @@ def place_of(path: str) -> str:
         if _CAPTURE_FOLDER.fullmatch(folder.name):
             return str(folder)
     return path
+
+
+@lru_cache(maxsize=1 << 15)
+def process_in_path(path: str) -> str:
+    """Return the number of the process that a profiler wrote into the name of a capture; "" for another name.
+
+    >>> process_in_path("job/node-7_4711_20260601093000123_ascend_pt"), process_in_path("node_41.1700.pt.trace.json")
+    ('4711', '41')
+    >>> process_in_path("job/rank_7/trace.json")
+    ''
+    """
+    found = _PROCESS.fullmatch(Path(place_of(path)).name)
+    return "" if found is None else found["process"]
 
 
 def rank_in_path(path: str) -> int | None:

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from tracker.profile.captures import CPU, UNKNOWN_DEVICE, Capture, Device
+from tracker.profile.numbered_names import process_in_path
 from tracker.profile.rows import Rows
 from tracker.profile.runtime_names import launches_work
 from tracker.profile.words import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING
@@ -92,7 +93,7 @@ def traits_of(capture: Capture, place: str, work: CaptureWork) -> Traits:
         device_ordinal=capture.device_ordinal,
         started_at_ns=capture.started_at_ns,
         ended_at_ns=capture.ended_at_ns,
-        process=capture.settings.get(PROCESS_SETTING, ""),
+        process=capture.settings.get(PROCESS_SETTING) or process_in_path(place),
         work=work,
         rank_by=rank_by,
         ranks=frozenset() if rank is None else frozenset({rank}),
@@ -128,12 +129,16 @@ def _launched(rows: Rows) -> bool:
 
 
 def _computing_kernels(rows: Rows) -> frozenset[str]:
-    """Return the names of the kernels of a rank, but for communication, copies and memsets, which all work has."""
-    table, names = rows.tables.get("kernel", {}), rows.tables.get("kernel_key", {}).get("canonical_name", ())
+    """Return the names of the kernels of a rank, but for communication, copies and memsets, which all work has.
+
+    On Ascend names may count the calls of a type: there it is the type.
+    """
+    table, keys = rows.tables.get("kernel", {}), rows.tables.get("kernel_key", {})
+    names, types = keys.get("canonical_name", ()), keys.get("type", ())
     kernels = set()
     for key, category in zip(table.get("kernel_key", ()), table.get("category", ()), strict=True):
         if category not in _IN_ALL_WORK:
-            kernels.add(str(names[int(key)]))
+            kernels.add(str(types[int(key)] or names[int(key)]))
     return frozenset(kernels)
 
 

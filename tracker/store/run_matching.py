@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING, Capture
-from tracker.profile.numbered_names import place_of
+from tracker.profile.numbered_names import place_of, process_in_path
 from tracker.profile.same_job import (
     CLOCKS_APART_NS,
     HOW_TO_NAME_PARTS,
@@ -85,7 +85,7 @@ def _traits_of_row(row: Any) -> Traits:
         device_ordinal=row.device_ordinal,
         started_at_ns=row.started_at_ns,
         ended_at_ns=row.ended_at_ns,
-        process=settings.get(PROCESS_SETTING, ""),
+        process=settings.get(PROCESS_SETTING) or process_in_path(row.path or ""),
         rank_by=rank_by,
     )
 
@@ -112,7 +112,7 @@ def part_of(connection: Connection, incoming: Incoming, stored: Sequence[Stored]
             if other.rank != rank_of(capture) or not may_be_parts(here, other.traits):
                 continue
             where = {"run_id": other.run_id, "rank": other.rank}
-            names = (row.canonical_name for row in connection.execute(statement("computing_kernels"), where))
+            names = (row.name for row in connection.execute(statement("computing_kernels"), where))
             if share_few_kernels(here, replace(other.traits, work=CaptureWork(kernels=frozenset(names)))):
                 return capture, other
     return None
