@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tests.real import data
-from tracker.intake import IngestOptions, form_runs
+from tracker.intake import IngestOptions, find_documents, form_runs
 from tracker.intake.at_once import read_all
 from tracker.units import ranges
 
@@ -27,7 +27,7 @@ RUNS = {
     "nsys/no_kernel_table": {"0": 2},
     "nsys/stats_text": {"0": 1},
     "nsys/wan_2gpu_before_after": {"0-1": 2},
-    "paddle/cpu_captures": {"0": 18},
+    "paddle/cpu_captures": {"0": 6},
     "paddle/logs": {"0": 90},
     "paddle/summary_text": {"0": 15},
     "pytorch/a100_vs_v100_nccl": {"1": 1, "3": 1},
@@ -60,5 +60,7 @@ RUNS = {
 @pytest.mark.parametrize("folder", RUNS)
 def test_folder_forms_the_runs_that_its_files_state(folder: str):
     pieces = read_all([data.path(folder)], IngestOptions(keep_going=True)).pieces
-    runs = (ranges([piece.capture.rank or 0 for piece in run]) for run in form_runs(pieces))
-    assert Counter(runs) == RUNS[folder]
+    formed = form_runs(pieces)
+    documents = find_documents(formed)
+    runs = [run for place, run in enumerate(formed) if place not in documents]
+    assert Counter(ranges([piece.capture.rank or 0 for piece in run]) for run in runs) == RUNS[folder]

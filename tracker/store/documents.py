@@ -10,8 +10,8 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
-from tracker.profile.same_job import ran_at_once
-from tracker.schema.series import SUMMARY, UNPROFILED, way_of
+from tracker.profile.documents import Execution, find_documents
+from tracker.schema.series import way_of
 from tracker.store.sql import statement
 
 _MARK: Final = text(
@@ -23,13 +23,17 @@ _MAINS: Final = text(
     "SELECT id, document_of FROM run WHERE id IN :run_ids AND document_of IS NOT NULL AND state = 'excluded'"
 )
 
+_ELSEWHERE: Final = -1
+"""In place of the place of a run that is not among those that are asked."""
+
 
 class _Stored(Struct):
     """What a run says of the job that it is of. `folders`: of its files; `way`: one of series.WAYS."""
 
     run_id: int
     document_of: int | None
-    version: tuple[int, int]
+    workload_id: int
+    version_id: int
     way: str
     job_id: str | None
     started_at_ns: int | None
@@ -68,31 +72,18 @@ def mains_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:
 def find_beside(connection: Connection, run_ids: Collection[int] | None = None) -> dict[int, int]:
     """Return stored runs that are documents of others and not marked as such, document -> run.
 
-    Their files lie in one folder, they are of one version, and nothing says that they are of two jobs; where a folder
-    holds two of a kind, nobody knows which is of which job. `run_ids`: only where one of these is one of the two, None:
-    all of them.
+    As `profile.documents` finds them, among those of one version. `run_ids`: only where one of these is one of the two,
+    None: all of them.
     """
-    by_folder: dict[tuple[str, tuple[int, int]], list[_Stored]] = {}
-    for run in _read(connection, run_ids):
-        if len(run.folders) == 1:
-            (folder,) = run.folders
-            by_folder.setdefault((folder, run.version), []).append(run)
+    stored = _read(connection, run_ids)
+    place_of = {run.run_id: place for place, run in enumerate(stored)}
+    executions = [_execution_of(run, place_of) for run in stored]
     found = {}
-    for runs in by_folder.values():
-        has_document = {run.document_of for run in runs}
-        free = [run for run in runs if run.document_of is None]
-        mains = [run for run in free if run.way == ""] or [run for run in free if run.way == SUMMARY]
-        if len(mains) != 1:
-            continue
-        (main,) = mains
-        taken = {run.way for run in runs if run.document_of == main.run_id} if main.run_id in has_document else set()
-        for way in (SUMMARY, UNPROFILED):
-            own = [run for run in free if run.way == way and run is not main]
-            if len(own) == 1 and way not in taken and not _contradict(main, own[0]):
-                found[own[0].run_id] = main.run_id
-    if run_ids is None:
-        return found
-    return {document: main for document, main in found.items() if document in run_ids or main in run_ids}
+    for document, main in find_documents(executions).items():
+        pair = stored[document].run_id, stored[main].run_id
+        if run_ids is None or not set(pair).isdisjoint(run_ids):
+            found[pair[0]] = pair[1]
+    return found
 
 
 def join_beside(connection: Connection) -> set[int]:
@@ -105,10 +96,15 @@ def join_beside(connection: Connection) -> set[int]:
     return grown
 
 
-def _contradict(main: _Stored, document: _Stored) -> bool:
-    if None not in (main.job_id, document.job_id) and main.job_id != document.job_id:
-        return True
-    return not ran_at_once(main, document)
+def _execution_of(run: _Stored, place_of: Mapping[int, int]) -> Execution:
+    """Return what a stored run says of its job. `place_of`: run -> its place among those that are asked."""
+    says = {"workload": str(run.workload_id), "version": str(run.version_id)}
+    if run.job_id is not None:
+        says["job_id"] = run.job_id
+    known = None if run.document_of is None else place_of.get(run.document_of, _ELSEWHERE)
+    # runs of one folder are many where it is that of all nights: only those of one version may be one
+    folders = frozenset(f"{folder}\n{run.version_id}" for folder in run.folders)
+    return Execution(folders, run.way, says, [run], known)
 
 
 def _read(connection: Connection, run_ids: Collection[int] | None) -> list[_Stored]:
@@ -119,7 +115,8 @@ def _read(connection: Connection, run_ids: Collection[int] | None) -> list[_Stor
         run = _Stored(
             row.run_id,
             row.document_of,
-            (row.workload_id, row.version_id),
+            row.workload_id,
+            row.version_id,
             way,
             row.job_id,
             row.started_at_ns,
