@@ -29,7 +29,7 @@ RUNS = {
     "nsys/wan_2gpu_before_after": {"0-1": 2},
     "paddle/cpu_captures": {"0": 6},
     "paddle/logs": {"0": 90},
-    "paddle/summary_text": {"0": 15},
+    "paddle/summary_text": {"0": 14},
     "pytorch/a100_vs_v100_nccl": {"1": 1, "3": 1},
     "pytorch/edge_cases": {"0": 3, "34": 1},
     "pytorch/format_drift": {"0": 2},
