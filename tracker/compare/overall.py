@@ -58,8 +58,8 @@ ROUNDING: Final = 1e-9
 _PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
 _NOTHING: Final = Sum(None)
 _TIMES: Final = (
-    Metric("step_ns", "Step time"),
     Metric(UNPROFILED_STEP, "Step time without a profiler (timer log)"),
+    Metric("step_ns", "Step time"),
     Metric("mean_step_ns", "Mean step", 1),
     Metric("marker_ns", "Marker of the step on the host", 1),
     Metric("slow_steps", "Slow steps (above 1.2 times the median)", 1, unit="count"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -13,6 +13,7 @@ from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
 from tracker.results.verdicts import INCOMPARABLE, GateResult, Judgement
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -379,6 +380,22 @@ class Diff(Result, frozen=True, eq=False):
     def headline(self) -> str:
         """The sentence that answers the question."""
         return self.explanation.headline
+
+    @property
+    def unprofiled_step(self) -> Mapping[str, Any] | None:
+        """The overall row of the step by a log without a profiler, of which the headline is; None without one."""
+        if self.is_refused:
+            return None
+        rows = self.tables["overall"].records()
+        return next((row for row in rows if row["metric"] == UNPROFILED_STEP), None)
+
+    @property
+    def verdict_of_parts(self) -> str | None:
+        """The verdict of the total that the parts add up to: that of the headline, unless that is of a log."""
+        if self.unprofiled_step is None:
+            return self.explanation.verdict
+        verdicts = dict(self.tables["overall"].rows("metric", "verdict"))
+        return verdicts.get(self.explanation.total_metric)
 
     def chosen_sections(self, only: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the sections to show, in reading order; see `choose_sections`. A diff that is refused has none."""

@@ -63,7 +63,8 @@ _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at th
 def document(diff: Diff, look: Look) -> Document:
     """Return the step, the causes and what else changed, or the tree that was chosen in place of these."""
     found = diff.explanation
-    total = found.delta_ns or 0.0
+    of_log = diff.unprofiled_step
+    total = (found.delta_ns if of_log is None else of_log["delta"]) or 0.0
     tone = cells.TONES.get(found.verdict or "", "") or ("" if found.verdict else "worse" if total > 0 else "better")
     before, after = diff.baseline, diff.candidate
 
@@ -195,7 +196,7 @@ def _step(diff: Diff) -> Table:
     names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
     total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
     whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
-    rows.append(whole | {"tone": "strong", "total": _verdict_of_total(diff, total), "verdict": None})
+    rows.append(whole | {"tone": "strong", "total": diff.verdict_of_parts or total.get("verdict"), "verdict": None})
     for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))
@@ -226,12 +227,6 @@ def _step(diff: Diff) -> Table:
         "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
         links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
     )  # fmt: skip
-
-
-def _verdict_of_total(diff: Diff, total: Row) -> str | None:
-    """Return the verdict of the step that the parts add up to: that of the headline, unless that is of another one."""
-    is_of_log = UNPROFILED_STEP in diff.tables["overall"].listed("metric")
-    return total.get("verdict") if is_of_log else diff.explanation.verdict or total.get("verdict")
 
 
 def _differs(mean: Row, median: Row) -> bool:

@@ -15,6 +15,7 @@ from tracker.reports.views import diff as diff_view
 from tracker.reports.views import show as show_view
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, field
 from tracker.results.run_summary import PARTS_OF_STEP
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -28,7 +29,11 @@ _PARTS: Final = "Parts of the step"
 _FIRST_TABLE: Final = "In short"
 _MOST_BARS: Final = 20
 """Bars of a chart: more have no room for their names."""
-_BESIDE_STEP: Final = {"data_loading_ns": "data loading", "peak_allocated_bytes": "peak memory"}
+_BESIDE_STEP: Final = {
+    UNPROFILED_STEP: "step without a profiler",
+    "data_loading_ns": "data loading",
+    "peak_allocated_bytes": "peak memory",
+}
 """Numbers of a step that are no part of its sum, in the rows below it."""
 _PER_CENT: Final = re.compile(r"[+-]?[\d,]+(\.\d+)? %")
 _COUNT: Final = re.compile(r"\d[\d,]*")
@@ -148,7 +153,7 @@ def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
         yield _with_diff(plain(part) | {"part": PARTS.get(part.name, part.title), "verdict": verdict})
     whole = {"baseline_ns": explanation.baseline_ns, "candidate_ns": explanation.candidate_ns}
     name = "step time" if explanation.total_metric == "step_ns" else "E2E"
-    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": explanation.verdict})
+    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": diff.verdict_of_parts})
     for metric, words in _BESIDE_STEP.items():
         row = of_step.get(metric)
         if row is None or not (row["baseline_value"] or row["candidate_value"]):
