@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,10 @@ from tracker.intake import IngestOptions, ingest
 from tracker.regressions.board import board
 from tracker.results import LogOptions
 from tracker.store import Store, open_store, queries
+from tracker.store.runs import delete_all, edit_all, exclude_all, restore_all
 
 TRACE = Path(__file__).parent / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
+SUMMARY = Path(__file__).parent / "data" / "paddle_summary" / "cpu.txt"
 LINE = "[Epoch 0, batch {}] loss: 1.0, reader_cost: 0.001 sec, batch_cost: {:.5f} sec, ips: 640.0 samples/sec"
 
 
@@ -82,6 +86,66 @@ def test_files_that_come_one_by_one_are_one_run_as_well(memory_store: Store, tmp
     (result,) = ingest(memory_store, [folder], version="v1", workload="toy")
     assert result.already
     assert queries.runs(memory_store, state="active").listed("step_ns") == [50_000_000]
+
+
+def test_files_are_one_run_in_whatever_order_they_come(tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    shutil.copy(SUMMARY, folder)
+    for order in permutations([TRACE.name, SUMMARY.name, "train.log"]):
+        with open_store("sqlite://") as store:
+            for name in order:
+                ingest(store, [folder / name], version="v1", workload="toy")
+            (run_id,) = queries.runs(store).listed("run_id")
+            document = f"a document of run:{run_id}"
+            assert states_of(store) == {TRACE.name: "active", SUMMARY.name: document, "train.log": document}
+            assert queries.runs(store).listed("step_ns") == [50_000_000]
+
+
+def test_logs_that_come_after_their_traces_were_judged_are_judged(memory_store: Store, tmp_path: Path):
+    folders = []
+    for number in range(6):
+        version, step_ms = ("v1", 50) if number < 3 else ("v2", 60)
+        folders.append((write_job(tmp_path / str(number), step_ms=step_ms, number=number), version))
+        ingest(memory_store, [folders[-1][0] / TRACE.name], version=version, workload="toy")
+    for folder, version in folders:
+        ingest(memory_store, [folder / "train.log"], version=version, workload="toy")
+    (line,) = board(memory_store).tables["lines"].records()
+    assert (line["step_ns"], line["step_verdict"]) == (60e6, "REGRESSED")
+
+
+def test_what_a_user_decides_of_a_document_holds(memory_store: Store, tmp_path: Path):
+    """Restored, it is a run of its own, and no later ingest makes a document of it again."""
+    folder = write_job(tmp_path / "job", step_ms=50)
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    trace_ns = 1_000_000
+    delete_all(memory_store, [2], "of another job")
+    assert queries.runs(memory_store).rows("run_id", "step_ns") != [(1, 50_000_000)]
+    restore_all(memory_store, [2])
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    assert sorted(queries.runs(memory_store).listed("run_id")) == [1, 2]
+    assert compare.show(memory_store, "run:1").run.get("unprofiled_step_ns") is None
+    assert compare.show(memory_store, "run:1").run["step_ns"] == trace_ns
+
+
+def test_documents_go_and_are_relabelled_with_their_run(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    edit_all(memory_store, [1], version="v2")
+    (result,) = ingest(memory_store, [folder], version="v2", workload="toy")
+    assert result.already
+    assert queries.versions(memory_store).listed("version") == ["v2"]
+    delete_all(memory_store, [1], "wrong", purge=True)
+    (result,) = ingest(memory_store, [folder], version="v3", workload="toy")
+    assert result.created
+    assert queries.runs(memory_store).listed("step_ns") == [50_000_000]
+
+
+def test_a_log_of_a_run_that_does_not_count_stays_a_run(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    ingest(memory_store, [folder / TRACE.name], version="v1", workload="toy")
+    exclude_all(memory_store, [1], "noisy")
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    assert states_of(memory_store) == {TRACE.name: "noisy", "train.log": "active"}
 
 
 def test_a_log_that_came_under_another_version_stays_a_run(memory_store: Store, tmp_path: Path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePath
 from typing import Final
@@ -16,13 +18,21 @@ from tracker.store.sql import statement
 
 _MARK: Final = text(
     "UPDATE run SET document_of = :main_id, state = 'excluded', state_reason = :reason WHERE id = :run_id "
-    "AND (document_of IS NULL OR document_of <> :main_id) AND state = 'active'"
+    "AND document_of IS NULL AND state = 'active' "
+    "AND EXISTS (SELECT 1 FROM run AS m WHERE m.id = :main_id AND m.state = 'active')"
 )
+_HAND_OVER: Final = text(
+    "UPDATE run SET document_of = :main_id, state_reason = :reason WHERE document_of = :run_id AND state = 'excluded' "
+    "AND id <> :run_id"
+)
+"""What was a document of a run that is one itself now is one of the same run."""
 _FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
 _MAINS: Final = text(
-    "SELECT id, document_of FROM run WHERE id IN :run_ids AND document_of IS NOT NULL AND state = 'excluded'"
+    "SELECT id, document_of FROM run WHERE id IN :run_ids AND document_of <> id AND state = 'excluded'"
 )
-
+_MAIN: Final = text("SELECT document_of FROM run WHERE id = :run_id AND document_of <> id")
+_PRUNED: Final = text("SELECT 1 FROM capture WHERE run_id = :run_id AND pruned_at_ns IS NOT NULL")
+_RELEASE: Final = text("UPDATE run SET document_of = id WHERE id = :run_id")
 _ELSEWHERE: Final = -1
 """In place of the place of a run that is not among those that are asked."""
 
@@ -44,14 +54,20 @@ class _Stored(Struct):
 def mark(connection: Connection, main_of: Mapping[int, int]) -> set[int]:
     """Make runs documents of others, document -> run; return the runs that got one more.
 
-    One that somebody has excluded or deleted stays as it is, as does one that is a document of another run already.
+    One that somebody has excluded, deleted or restored stays as it is, as does one of a run that does not count.
     """
     grown = set()
     for run_id, main_id in main_of.items():
         values = {"run_id": run_id, "main_id": main_id, "reason": f"a document of run:{main_id}"}
         if run_id != main_id and connection.execute(_MARK, values).rowcount:
+            connection.execute(_HAND_OVER, values)
             grown.add(main_id)
     return grown
+
+
+def release(connection: Connection, run_id: int) -> None:
+    """Make a document a run of its own for good: a user has decided what becomes of it."""
+    connection.execute(_RELEASE, {"run_id": run_id})
 
 
 def of_runs(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[int]]:
@@ -69,13 +85,26 @@ def mains_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, int]:
     return {row.id: row.document_of for row in rows}
 
 
+def main_of(connection: Connection, run_id: int) -> int | None:
+    """Return the run that this one is a document of, None where it is a run of its own."""
+    row = connection.execute(_MAIN, {"run_id": run_id}).one_or_none()
+    return None if row is None else row.document_of
+
+
+def has_lost_details(connection: Connection, run_id: int) -> bool:
+    """Return whether the samples of a run can no longer be made, since a rank was pruned."""
+    return connection.execute(_PRUNED, {"run_id": run_id}).first() is not None
+
+
 def find_beside(connection: Connection, run_ids: Collection[int] | None = None) -> dict[int, int]:
     """Return stored runs that are documents of others and not marked as such, document -> run.
 
     As `profile.documents` finds them, among those of one version. `run_ids`: only where one of these is one of the two,
     None: all of them.
     """
-    stored = _read(connection, run_ids)
+    stored: list[_Stored] = []
+    for pattern in ["%"] if run_ids is None else _patterns_of(connection, run_ids):
+        stored += _read(connection, run_ids, pattern)
     place_of = {run.run_id: place for place, run in enumerate(stored)}
     executions = [_execution_of(run, place_of) for run in stored]
     found = {}
@@ -84,6 +113,15 @@ def find_beside(connection: Connection, run_ids: Collection[int] | None = None) 
         if run_ids is None or not set(pair).isdisjoint(run_ids):
             found[pair[0]] = pair[1]
     return found
+
+
+def _patterns_of(connection: Connection, run_ids: Collection[int]) -> list[str]:
+    """Return the folders that hold all files of one of these runs, as patterns of their paths."""
+    folders: dict[int, set[str]] = {}
+    for row in connection.execute(statement("sources"), {"run_ids": sorted(run_ids) or [-1]}).all():
+        folders.setdefault(row.run_id, set()).add(str(PurePath(row.path).parent))
+    whole = {folder for own in folders.values() if len(own) == 1 for folder in own}
+    return [re.sub("([!%_])", r"!\1", folder) + "/%" for folder in sorted(whole)]
 
 
 def join_beside(connection: Connection) -> set[int]:
@@ -107,9 +145,12 @@ def _execution_of(run: _Stored, place_of: Mapping[int, int]) -> Execution:
     return Execution(folders, run.way, says, [run], known)
 
 
-def _read(connection: Connection, run_ids: Collection[int] | None) -> list[_Stored]:
-    asked = {"all_runs": int(run_ids is None), "run_ids": sorted(run_ids or ()) or [-1]}
+def _read(connection: Connection, run_ids: Collection[int] | None, pattern: str) -> list[_Stored]:
+    """Return the runs all of whose files have paths like `pattern`, of the versions of `run_ids`."""
+    asked = {"all_runs": int(run_ids is None), "run_ids": sorted(run_ids or ()) or [-1], "pattern": pattern}
     found: dict[int, _Stored] = {}
+    seen: Counter[int] = Counter()
+    files: dict[int, int] = {}
     for row in connection.execute(statement("runs_by_folder"), asked).all():
         way = way_of(json.loads(row.settings or "{}").get("profiler", ""))
         run = _Stored(
@@ -124,4 +165,6 @@ def _read(connection: Connection, run_ids: Collection[int] | None) -> list[_Stor
             set(),
         )
         found.setdefault(row.run_id, run).folders.add(str(PurePath(row.path).parent))
-    return list(found.values())
+        seen[row.run_id] += 1
+        files[row.run_id] = row.files
+    return [run for run in found.values() if seen[run.run_id] == files[run.run_id]]

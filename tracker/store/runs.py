@@ -10,11 +10,12 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
-from tracker.store import labels, samples
+from tracker.store import documents, labels, samples
 from tracker.store.bulk import clean
 from tracker.store.captures import DETAIL_TABLES
 from tracker.store.connect import Store
 from tracker.store.queries.resolve import find_run
+from tracker.store.tracks import judge_again
 
 _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
@@ -210,6 +211,18 @@ def _to_state(state: str, reason: str) -> Callable[[Connection, Any], None]:
 
 def _set_state(connection: Connection, run: Any, state: str, reason: str) -> None:
     connection.execute(_SET_STATE, {"id": run.run_id, "state": state, "reason": clean(reason)})
+    _release(connection, run)
+
+
+def _release(connection: Connection, run: Any) -> None:
+    """Take the step of a document out of the run that it is a source of: it is a run of its own from now on."""
+    main_id = documents.main_of(connection, run.run_id)
+    if main_id is None:
+        return
+    documents.release(connection, run.run_id)
+    if not documents.has_lost_details(connection, main_id):
+        samples.refresh(connection, [main_id])
+    judge_again(connection, main_id)
 
 
 def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
@@ -232,6 +245,8 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
     }
     connection.execute(_SET_LABELS, found)
     _move_marks(connection, run, found)
+    for document in documents.of_runs(connection, [run.run_id]).get(run.run_id, []):
+        _relabel(connection, find_run(connection, document, or_deleted=True), new)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
         samples.refresh(connection, [run.run_id])
 
@@ -269,6 +284,10 @@ def _move_marks(connection: Connection, run: Any, found: Mapping[str, int]) -> N
 
 
 def _purge(connection: Connection, run: Any) -> None:
+    _release(connection, run)
+    for document in documents.of_runs(connection, [run.run_id]).get(run.run_id, []):
+        # what is left of an execution that goes
+        _purge(connection, find_run(connection, document, or_deleted=True))
     for table in _TABLES_OF_A_RUN:
         # The names are those above.
         connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run.run_id})  # noqa: S608

@@ -19,16 +19,9 @@ from tracker.store.run_matching import Home, place_run
 from tracker.store.run_record import Incoming, RunRecord, incoming_of, without_known
 from tracker.store.samples import refresh
 from tracker.store.sql import statement
-from tracker.store.tracks import list_tracks
+from tracker.store.tracks import judge_again, list_tracks
 
 _NEW_RULES = text("UPDATE run SET rules_version = :rules_version WHERE id = :run_id")
-_JUDGE_AGAIN = text(
-    "UPDATE judged_version SET rests_on = :nothing, basis = '' WHERE (configuration_id, device_id, version_id) = "
-    "(SELECT configuration_id, device_id, version_id FROM run WHERE id = :run_id) OR workload_id IN "
-    "(SELECT w.id FROM workload AS w INNER JOIN run AS r ON w.main_id = r.workload_id WHERE r.id = :run_id)"
-)
-"""The version of a run, and those of all branches, which are judged against the runs of their main line."""
-
 _NEW_WINDOW = text(
     "UPDATE run SET started_at_ns = (SELECT MIN(c.started_at_ns) FROM capture AS c WHERE c.run_id = :run_id), "
     "ended_at_ns = (SELECT MAX(c.ended_at_ns) FROM capture AS c WHERE c.run_id = :run_id) WHERE id = :run_id"
@@ -128,12 +121,13 @@ def _save_all(
                 values = {"run_id": min(fresh.run_ids), "rules_version": incoming.record.rules_version}
                 connection.execute(_NEW_RULES, values)
                 # the same runs, recorded alike, and yet other numbers
-                connection.execute(_JUDGE_AGAIN, {"run_id": min(fresh.run_ids), "nothing": b""})
+                judge_again(connection, min(fresh.run_ids))
             continue
         home = place_run(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)
         _make_room(connection, home.replaced)
         to_load += (*home.fresh, *home.replaced)
+    is_again = any(incoming.again for incoming in runs)
     came: dict[int, set[int]] = {}
     for item in to_load:
         came.setdefault(item.run_id, set()).add(item.rank)
@@ -146,14 +140,29 @@ def _save_all(
     splitting.refresh(connection, came, regrouped=regrouped)
     # what became a document of a run gives that run a series more
     run_ids = {home.run_id for home in homes}
-    grown = documents.mark(connection, {homes[one].run_id: homes[main].run_id for one, main in document_of.items()})
-    if joins_documents:
-        grown |= documents.mark(connection, documents.find_beside(connection, run_ids))
+    grown = _mark_documents(connection, homes, document_of, joins_documents=joins_documents)
     main_of = documents.mains_of(connection, run_ids)
-    refresh(connection, came.keys() | grown | {main_of[run_id] for run_id in came.keys() & main_of.keys()}, to_load)
+    mains = grown | {main_of[run_id] for run_id in run_ids & main_of.keys() if run_id in came or is_again}
+    for run_id in sorted(mains):
+        # the same runs, recorded alike, and yet other numbers
+        judge_again(connection, run_id)
+    refresh(connection, came.keys() | mains, to_load)
     recordings.refresh_recordings(connection, came)
     _await_ranks(connection, runs, homes, settled_ns)
     return [_saved(connection, home, main_of.get(home.run_id), documented=home.run_id in grown) for home in homes]
+
+
+def _mark_documents(
+    connection: Connection, homes: Sequence[Home], document_of: Mapping[int, int], *, joins_documents: bool
+) -> set[int]:
+    """Mark the runs that are other sources of a run; return the runs that got one more, held to the end."""
+    main_of = {homes[document].run_id: homes[main].run_id for document, main in document_of.items()}
+    if joins_documents:
+        found = documents.find_beside(connection, {home.run_id for home in homes})
+        main_of = {**found, **main_of}
+    for main in sorted({*main_of.values()}):
+        labels.hold_run(connection, main)
+    return documents.mark(connection, main_of)
 
 
 def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int) -> None:

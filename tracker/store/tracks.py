@@ -32,6 +32,12 @@ _MAIN: Final = text(
     "ON m.fingerprint = own.fingerprint WHERE own.id = :configuration_id AND m.workload_id = w.main_id), "
     ":configuration_id) AS configuration_id FROM workload AS w WHERE w.id = :id AND w.main_id IS NOT NULL"
 )
+_JUDGE_AGAIN: Final = text(
+    "UPDATE judged_version SET rests_on = :nothing, basis = '' WHERE (configuration_id, device_id, version_id) = "
+    "(SELECT configuration_id, device_id, version_id FROM run WHERE id = :run_id) OR workload_id IN "
+    "(SELECT w.id FROM workload AS w INNER JOIN run AS r ON w.main_id = r.workload_id WHERE r.id = :run_id)"
+)
+"""The version of a run, and those of all branches, which are judged against the runs of their main line."""
 _COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE workload_id = :id")
 
 _LIMIT_KEY: Final = ("workload_id", "configuration_id", "device_id", "kind", "pattern", "name")
@@ -105,6 +111,11 @@ def commits_of_versions(connection: Connection, workload_id: int) -> dict[int, t
     """Version -> its commit, and of a branch those of the main line from the merge base back, the newest first."""
     rows = connection.execute(_COMMITS, {"id": workload_id})
     return {row.id: (row.commit_id, (row.main_commits or "").split()) for row in rows}
+
+
+def judge_again(connection: Connection, run_id: int) -> None:
+    """Have the version of a run judged anew: its runs are the same, recorded alike, and yet have other numbers."""
+    connection.execute(_JUDGE_AGAIN, {"run_id": run_id, "nothing": b""})
 
 
 def list_stale_runs(connection: Connection, track_key: TrackKey) -> list[int]:

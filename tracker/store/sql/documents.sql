@@ -5,5 +5,5 @@ SELECT
     r.id AS run_id,
     r.document_of
 FROM run AS r
-WHERE r.document_of IN :run_ids AND r.state = 'excluded'
+WHERE r.document_of IN :run_ids AND r.state = 'excluded' AND r.id <> r.document_of
 ORDER BY r.id
