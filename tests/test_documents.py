@@ -14,8 +14,10 @@ from tracker.compare.advised import advise
 from tracker.intake import IngestOptions, ingest
 from tracker.regressions.board import board
 from tracker.results import LogOptions
+from tracker.schema.series import STEP_WAYS
 from tracker.store import Store, open_store, queries
 from tracker.store.runs import delete_all, edit_all, exclude_all, restore_all
+from tracker.store.sql import statement
 
 TRACE = Path(__file__).parent / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
 SUMMARY = Path(__file__).parent / "data" / "paddle_summary" / "cpu.txt"
@@ -56,7 +58,7 @@ def test_the_step_is_that_of_the_log_and_the_trace_explains_it(memory_store: Sto
     found = compare.diff(memory_store, "v1", "v2")
     assert found.headline.startswith(
         "v2 is 20.0 % slower than v1: 50.00 -> 60.00 ms per step by the timer log, without a profiler (+10.00 ms), "
-        "under the profiler 0.0 % ("
+        "under the profiler E2E 0.0 % (1.00 -> 1.00 ms)"
     )
     assert found.explanation.verdict == "REGRESSED"
     overall = {row["metric"]: row for row in found.tables["overall"].records()}
@@ -189,3 +191,51 @@ def test_sides_of_which_one_has_no_trace_are_compared_by_their_logs(memory_store
     (step,) = [row for row in found.tables["overall"].records() if row["metric"] == "step_ns"]
     assert (step["baseline_value"], step["candidate_value"]) == (50e6, 60e6)
     assert found.explanation.parts == ()
+
+
+def test_runs_of_a_log_alone_are_in_no_step_under_the_profiler(memory_store: Store, tmp_path: Path):
+    """One run of each version has a trace, two have a log alone: all of them have a step without a profiler."""
+    for number in range(6):
+        version, step_ms = ("v1", 50) if number < 3 else ("v2", 60)
+        folder = write_job(tmp_path / str(number), step_ms=step_ms, number=number)
+        if number % 3:
+            (folder / TRACE.name).unlink()
+        options = IngestOptions(device="Intel Xeon", configuration={"world_size": "2"})
+        ingest(memory_store, [folder], version=version, workload="toy", options=options)
+    found = compare.diff(memory_store, "v1", "v2")
+    assert "50.00 -> 60.00 ms per step by the timer log" in found.headline
+    assert "under the profiler 0.0 % (1.00 -> 1.00 ms)" in found.headline
+
+
+def test_a_board_compares_no_step_of_a_log_with_one_of_a_trace(memory_store: Store, tmp_path: Path):
+    options = IngestOptions(device="Intel Xeon", configuration={"world_size": "2"})
+    for number, (version, left_out) in enumerate([("v1", TRACE.name), ("v2", "train.log")]):
+        folder = write_job(tmp_path / version, step_ms=50, number=number)
+        (folder / left_out).unlink()
+        ingest(memory_store, [folder], version=version, workload="toy", options=options)
+    (line,) = board(memory_store).tables["lines"].records()
+    assert (line["step_ns"], line["previous_change"]) == (1e6, None)
+
+
+def test_a_log_of_which_a_sidecar_says_another_version_is_a_run(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    for name, version in ((TRACE.name, "v1"), ("train.log", "v2")):
+        (folder / f"{name}.tracker.json").write_text(json.dumps({"version": version, "workload": "toy"}))
+    assert sorted(result.version for result in ingest(memory_store, [folder])) == ["v1", "v2"]
+
+
+def test_the_throughput_has_the_unit_of_its_source(memory_store: Store, tmp_path: Path):
+    folder = write_job(tmp_path / "job", step_ms=50)
+    log = folder / "train.log"
+    log.write_text(log.read_text().replace("samples/sec", "tokens/sec"))
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    found = compare.log(memory_store, options=LogOptions(workload="toy", metric="throughput"))
+    assert [row["unit"] for row in found.tables["columns"].records()] == ["tokens/s"]
+
+
+def test_sql_takes_the_step_in_the_order_of_the_ways():
+    """The order is declared in schema.series; SQL cannot read it there."""
+    assert STEP_WAYS == ("unprofiled", "", "summary")
+    for name in ("runs", "run_numbers"):
+        text = str(statement(name))
+        assert text.index("'unprofiled'") < text.index("= ''" if name == "runs" else "WHEN ''")

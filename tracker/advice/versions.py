@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isclose
 from statistics import median, median_low
 from typing import TYPE_CHECKING, Any, Final
 
@@ -43,7 +44,7 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     # the step of the version as a diff has it; of a run without one nothing is known
     steps = np.array([[run.step_ns for run in found]])
     step = float(over_runs(steps)[0]) if steps.all() else median(run.step_ns for run in found)
-    items = [_median(own, step, is_common=2 * len(own) >= len(found)) for own in groups.values()]
+    items = [_median(own, step, steps[0].tolist(), is_common=2 * len(own) >= len(found)) for own in groups.values()]
     items.sort(key=order_of_items)
     return replace(
         found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
@@ -52,14 +53,20 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     )  # fmt: skip
 
 
-def _median(items: Sequence[Advice], step_ns: float, *, is_common: bool) -> Advice:
-    """Return the piece of the run with the median gain: its numbers are those of one run, and agree with each other."""
+def _median(items: Sequence[Advice], step_ns: float, steps_ns: Sequence[float], *, is_common: bool) -> Advice:
+    """Return the piece of the run with the median gain: its numbers are those of one run, and agree with each other.
+
+    `step_ns`: of the version; `steps_ns`: of its runs.
+    """
     gains = [item.gain_ns for item in items if item.gain_ns is not None]
     if not gains or not step_ns:
         return replace(items[-1], runs=len(items), is_shown=is_common and items[-1].is_shown)
     gain_ns = median_low(gains)
     middle = next(item for item in items if item.gain_ns == gain_ns)
+    # a part of another step than that of the run, such as that of the log beside its trace, keeps its own share
     share = gain_ns / step_ns
+    if middle.gain_share and not any(isclose(gain_ns / middle.gain_share, own_ns) for own_ns in steps_ns):
+        share = middle.gain_share
     return replace(
         middle, gain_share=share, severity=severity(share), runs=len(items), is_shown=is_common and middle.is_shown
     )

@@ -28,11 +28,12 @@ from tracker.compare.headline import (
 )
 from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures
-from tracker.compare.overall import ROUNDING, numbers_of_rows, run_numbers, step_numbers, with_one_step
+from tracker.compare.overall import ROUNDING, has_trace, numbers_of_rows, run_numbers, step_numbers, with_one_step
 from tracker.compare.renames import find_renames
 from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.table import is_among, number_tables, rank_values
+from tracker.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence, Set
@@ -85,7 +86,7 @@ def explain(
     before = numbers_of_rows(baseline, None if own is None else own.side)
     after = step_numbers(candidate)
     measured_numbers = (before, after)
-    before, after = with_one_step(before, after)
+    before, after = with_one_step(sides, before, after)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
@@ -145,7 +146,7 @@ def explain(
         renames=renames,
         headline=headline.text,
         verdict=headline.verdict,
-        remarks=(*incomplete, *headline.remarks),
+        remarks=(*incomplete, *headline.remarks, *_remark_on_loading(total, before, after)),
         contributions=contributions,
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
@@ -162,11 +163,23 @@ def _make_total_without_profiler(
 ) -> Total:
     """Return the step that the user pays, of sides that both have a log of it; `traced` where that is all."""
     before, after = (one[UNPROFILED_STEP] for one in numbers)
-    has_trace = [one[UNPROFILED_STEP] != one.get("step_ns") for one in numbers]
-    if not any(has_trace):
+    is_traced = [has_trace(side) for side in sides]
+    if not any(is_traced):
         return traced
     ranges = (_find_range(sides[0], UNPROFILED_STEP), _find_range(sides[1], UNPROFILED_STEP))
-    return Total(UNPROFILED_STEP, before, after, ranges, under_profiler=traced if all(has_trace) else None)
+    return Total(UNPROFILED_STEP, before, after, ranges, under_profiler=traced if all(is_traced) else None)
+
+
+def _remark_on_loading(total: Total, before: Mapping[str, float], after: Mapping[str, float]) -> tuple[str, ...]:
+    """Return a sentence beside a step without a profiler: what is below is of another one, but for data loading."""
+    name = "data_loading_ns"
+    if total.under_profiler is None:
+        return ()
+    below = "Parts and causes below are those of the step under the profiler."
+    if name not in before or name not in after or before[name] == after[name]:
+        return (below,)
+    delta = after[name] - before[name]
+    return (f"Data loading took {format_ns(abs(delta))} {'more' if delta > 0 else 'less'}. {below}",)
 
 
 def keep_headline(explanation: Explanation) -> Explanation:

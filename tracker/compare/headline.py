@@ -398,7 +398,8 @@ def _describe_under_profiler(total: Total) -> str:
     before, after = total.before, total.after
     if not before or after is None:
         return ""
-    return f", under the profiler {format_diff(after / before - 1.0)} ({_format_times(before, after)})"
+    what = "" if total.is_step else "E2E "
+    return f", under the profiler {what}{format_diff(after / before - 1.0)} ({_format_times(before, after)})"
 
 
 def _format_delta(before: float, after: float) -> str:

@@ -284,7 +284,7 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
         scope = run.settings.get("throughput_scope", UNSAID) if _many(run) else ""
     return _Key(
         measure=measure.name,
-        unit=measure.unit or run.settings.get("throughput_unit", SAMPLES),
+        unit=measure.unit or run.row["throughput_unit"] or run.settings.get("throughput_unit", SAMPLES),
         scope=scope,
         profiler=_find_profiler(run, measure),
         device=device,

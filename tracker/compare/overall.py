@@ -231,7 +231,7 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     """
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
-    steps = with_one_step(numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
+    steps = with_one_step(sides, numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
     if "earlier_ns" in steps[0]:
         steps[1]["earlier_ns"] = 0.0
     numbers = [{**of_step, **of_side} for of_step, of_side in zip(steps, peaks, strict=True)]
@@ -291,17 +291,17 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
     return found
 
 
-def with_one_step(before: dict[str, float], after: dict[str, float]) -> tuple[dict[str, float], dict[str, float]]:
+def with_one_step(
+    sides: Sequence[LoadedSide], before: dict[str, float], after: dict[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the numbers of two sides; where one has a log alone and the other one a trace beside its log, the step of
     both is that of their logs: a step under a profiler is no measure of one without it.
     """
-    sides = (before, after)
-    has_log = [UNPROFILED_STEP in side for side in sides]
-    is_log_alone = [side.get("step_ns") == side.get(UNPROFILED_STEP) for side in sides]
-    if not all(has_log) or all(is_log_alone) or not any(is_log_alone):
+    traced = [has_trace(side) for side in sides]
+    if UNPROFILED_STEP not in before or UNPROFILED_STEP not in after or all(traced) or not any(traced):
         return before, after
     without = ("mean_step_ns", "slow_steps", "e2e_ns")
-    kept = [{name: number for name, number in side.items() if name not in without} for side in sides]
+    kept = [{name: number for name, number in own.items() if name not in without} for own in (before, after)]
     return kept[0] | {"step_ns": kept[0][UNPROFILED_STEP]}, kept[1] | {"step_ns": kept[1][UNPROFILED_STEP]}
 
 
@@ -407,6 +407,10 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
     numbers |= _peaks(side)
     if side.chosen_steps is None and side.ranks is None:
+        log_alone = np.array(_log_alone(side), dtype=bool)
+        if not log_alone.all():
+            # steps under a profiler and without one have no mean
+            numbers = {name: np.where(log_alone, np.nan, values) for name, values in numbers.items()}
         numbers[UNPROFILED_STEP] = _steps_without_profiler(side)
     if side.chosen_steps is None:
         outside = kernel_time_outside_steps(side)
@@ -414,15 +418,32 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     return numbers
 
 
-def _steps_without_profiler(side: LoadedSide) -> F64:
-    """Return the step of each run by a log that was made without a profiler, of which there are no rows; nan: none."""
-    wanted = key_of_run("step", way=UNPROFILED)
-    answer = side.query_with(queries.run_level)
-    found = np.full(len(side.run_ids), np.nan)
-    for run_id, name, part, per_step in answer.rows("run_id", "name", "part", "per_step"):
-        if (name, part) == (wanted.name, wanted.part):
-            found[side.run_ids.index(run_id)] = per_step
+def _ways_of_steps(side: LoadedSide) -> dict[int, dict[str, float]]:
+    """Return the step of each run by each of series.WAYS in which it was measured, in ns; of logs there are no rows."""
+    step = key_of_run("step")
+    found: dict[int, dict[str, float]] = {run_id: {} for run_id in side.run_ids}
+    for run_id, name, part, per_step in side.query_with(queries.run_level).rows("run_id", "name", "part", "per_step"):
+        if name in (step.name, key_of_run("e2e").name):
+            of_run = found[run_id]
+            of_run[part] = per_step if name == step.name else of_run.get(part, per_step)
     return found
+
+
+def _log_alone(side: LoadedSide) -> list[bool]:
+    """Return of each run whether a log without a profiler is all that it is known by."""
+    ways = _ways_of_steps(side)
+    return [set(ways[run_id]) == {UNPROFILED} for run_id in side.run_ids]
+
+
+def has_trace(side: LoadedSide) -> bool:
+    """Return whether some run of a side is known by more than a log without a profiler."""
+    return not all(_log_alone(side))
+
+
+def _steps_without_profiler(side: LoadedSide) -> F64:
+    """Return the step of each run by a log that was made without a profiler; nan: none."""
+    ways = _ways_of_steps(side)
+    return np.array([ways[run_id].get(UNPROFILED, np.nan) for run_id in side.run_ids])
 
 
 def _rates_of_captures(side: LoadedSide) -> F64:

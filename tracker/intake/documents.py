@@ -25,11 +25,12 @@ def leave_out_documents(runs: Sequence[Run]) -> list[Piece]:
 
 
 def _execution_of(run: Run) -> Execution:
-    first = run[0].capture
+    first, told = run[0].capture, run[0].told
     job = {name: value for name, value in first.facts.items() if name == "job_id"}
+    named = {name: value for name in ("version", "workload") if (value := getattr(told, name))}
     return Execution(
         folders=frozenset(str(Path(piece.place).parent) for piece in run),
         way=way_of(first.settings.get("profiler", "")),
-        says={**first.configuration, **first.labels, **job},
+        says={**first.configuration, **first.labels, **job, **told.configuration, **named},
         times=[piece.capture for piece in run],
     )

@@ -142,21 +142,27 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
         courses.setdefault(key, []).append(version)
     for key, course in courses.items():
-        ways = _find_ways(numbers[key])
+        way = _find_way(numbers[key])
         for at, version in enumerate(course):
+            version["way"] = way
             # of thousands of versions only these are shown, and the one before the newest is among them
             if at >= len(course) - last or version["pinned"]:
-                version["step_ns"] = number_of(numbers[key][at], _STEP, ways)
+                version["step_ns"] = number_of(numbers[key][at], _STEP, [way])
     return courses
 
 
-def _find_ways(numbers: Sequence[Sequence[tuple[str, str, float | None]]]) -> Sequence[str]:
-    """Return in which of STEP_WAYS the versions of a track are compared: the best that the newest two have, each of
-    which has `numbers`, else any.
+def _find_way(numbers: Sequence[Sequence[tuple[str, str, float | None]]]) -> str:
+    """Return in which of STEP_WAYS the versions of a track, each of which has `numbers`, are compared: the best that
+    the newest two have, else that of the newest: what was measured otherwise is no change of it.
     """
-    newest = [{part for name, part, _ in own if name in _STEP} for own in numbers[-2:]]
-    shared = [way for way in STEP_WAYS if all(way in own for own in newest)]
-    return shared[:1] or STEP_WAYS
+    newest: set[str] = set()
+    for name in _STEP:
+        of_two = [{part for own, part, _ in one if own == name} for one in numbers[-2:]]
+        newest = newest or of_two[-1]
+        shared = set.intersection(*of_two)
+        if shared:
+            return min(shared, key=STEP_WAYS.index)
+    return min(newest, key=STEP_WAYS.index, default="")
 
 
 def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], str]:
@@ -175,7 +181,10 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
     step = course[-1]["step_ns"] or standing["step_ns"] or standing["e2e_ns"]
     pinned = next((one for one in reversed(course) if one["pinned"]), None)
     states = [row["state"] for row in found]
-    of_step = [row for row in found if row["kind"] == "run" and row["name"] in _STEP]
+    # a finding of a step that was measured in another way says nothing of this one
+    of_step = [
+        row for row in found if row["kind"] == "run" and row["name"] in _STEP and row["part"] == course[-1]["way"]
+    ]
     oldest = min(of_step, key=lambda row: row["finding_id"] or math.inf, default=None)
     # in the order of the incidents
     worst = next((row["incident_id"] for row in found if row["incident_id"] is not None), None)

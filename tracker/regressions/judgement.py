@@ -43,6 +43,7 @@ from tracker.regressions.track import (
     unjudged_track,
 )
 from tracker.results.verdicts import NOT_CONFIRMED
+from tracker.schema.series import UNPROFILED
 from tracker.store import Store, awaited_ranks, bulk, labels, samples
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -396,7 +397,7 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
     finding; `other_operators`: what else those changed by; `earlier`: operators that changed, or had another level,
     are compared with their own runs (`detect.bases`), and would have changed by this much more against those of the
     step; `beside`: whatever is in the step and in no operator. NULL where a side has no step, and where neither has an
-    operator: a training log does not split its steps.
+    operator: a training log does not split its steps, nor does a trace that of the log beside it.
     """
     now, leaf = result.now, data.series.leaf
     row, base = step_reference(data, result)
@@ -406,7 +407,8 @@ def incidents_of(data: Track, state: TrackState, result: VersionResult, order: S
         shift = shift_between(now, base, now.since(first))
         before, after = (geometric_mean(data.values[leaf], side) for side in sides)
         old_step, new_step = (_step_of_runs(data, row, side) for side in sides)
-        is_split = bool(before.any() or after.any())
+        # operators under a profiler are no parts of a step without one
+        is_split = bool(before.any() or after.any()) and data.series.part[row] != UNPROFILED
         if old_step is None or new_step is None or not is_split:
             yield IncidentRow(order[first - 1], old_step, new_step)
             continue

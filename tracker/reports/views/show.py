@@ -208,13 +208,12 @@ def _origin(shown: Shown) -> str:
 def _headline(shown: Shown) -> str:
     """Say how long a step takes, of how long to how long; without step markers how long the device works."""
     run, ranks = shown.run, len(shown.tables["overall"])
-    step = run.get("step_ns")
+    step, of_log = run.get("step_ns"), run.get(UNPROFILED_STEP)
     if step is not None and run["measured_by"] == "step_ns":
         ends = list_step_ends(shown)
         is_spread = len(ends) > 2 and min(ends) != max(ends)
         spread = f" ({cells.times(min(ends), max(ends), to='to')})" if is_spread else ""
         unit = time_unit(step, *(end for end in ends if end < step * _FAR_AWAY))
-        of_log = run.get(UNPROFILED_STEP)
         if of_log is not None and of_log != step:
             # what the user pays; what follows explains the one that the profiler made longer
             traced = f"under the profiler {format_ns(step, time_unit(step, of_log))}{spread}"
@@ -225,8 +224,9 @@ def _headline(shown: Shown) -> str:
     if e2e is None:
         return "The source states neither a step time nor how long the capture is"
     mean = f" (mean of {counted(ranks, 'rank')})" if ranks > 1 else ""
+    log = f"{format_ns(of_log)} per step by the timer log, without a profiler; " if of_log is not None else ""
     whole = f"a capture of {format_ns(step)}" if step is not None and round(step) > round(e2e) else "the whole capture"
-    return f"E2E {cell(e2e, 'ns')}{mean} of {whole}{_without_device(shown)}"
+    return f"{log}E2E {cell(e2e, 'ns')}{mean} of {whole}{_without_device(shown)}"
 
 
 def _without_device(shown: Shown) -> str:

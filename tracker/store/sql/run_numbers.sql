@@ -4,7 +4,8 @@
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
 --   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
 --   profiler on one of its ranks, JSON; run_step_ns, run_e2e_ns, samples_per_second, run_peak_bytes: its samples,
---   NULL: not stated; step_way, throughput_way: how that was measured, a word of series.WAYS
+--   NULL: not stated; step_way, throughput_way: how that was measured, a word of series.WAYS;
+--   throughput_unit: "" where its source names none
 WITH picked AS (
     SELECT
         r.id,
@@ -34,6 +35,7 @@ ways AS (
         d.run_id,
         s.metric,
         s.part,
+        s.input_shapes,
         d.value,
         ROW_NUMBER() OVER (
             PARTITION BY d.run_id, s.metric
@@ -56,6 +58,7 @@ of_series AS (
         MAX(CASE WHEN y.metric = 'e2e_ns' THEN y.value END) AS run_e2e_ns,
         MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.value END) AS samples_per_second,
         MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.part END) AS throughput_way,
+        MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.input_shapes END) AS throughput_unit,
         MAX(CASE WHEN y.metric = 'peak_allocated_bytes' THEN y.value END) AS run_peak_bytes
     FROM ways AS y
     WHERE y.place = 1
@@ -92,6 +95,7 @@ SELECT
     s.run_e2e_ns,
     s.samples_per_second,
     s.throughput_way,
+    s.throughput_unit,
     s.run_peak_bytes
 FROM picked AS p
 INNER JOIN of_captures AS c ON p.id = c.run_id
