@@ -41,6 +41,9 @@ _OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", _THROUGHPUT})
 """Series that the whole capture may know where its steps do not."""
 
 
+_OF_DOCUMENT: Final = ("step", "mean step", "throughput")
+
+
 class Measured(Struct, frozen=True):
     """One row per series that the rank has. `numbers`: columns as in STATISTICS, per step, nan where unknown.
 
@@ -55,7 +58,7 @@ class Measured(Struct, frozen=True):
 
 def measure(rows: RankRows) -> Measured:
     """Return all series of a rank that are above 0 in any step; what lies outside all markers is left out."""
-    parts = [measure_run_level(rows)]
+    parts = [_measure_run_level(rows)]
     if rows.steps:
         for family in make_families(rows):
             parts += _measure_family(family, rows.steps)
@@ -65,7 +68,7 @@ def measure(rows: RankRows) -> Measured:
     return Measured(keys, numbers, intermittent, sum(row.steps for row in rows.steps))
 
 
-def measure_run_level(rows: RankRows) -> Measured:
+def _measure_run_level(rows: RankRows) -> Measured:
     """Return the series of the rank as a whole: step time, what it consists of, memory, throughput."""
     weights = np.array([row.steps for row in rows.steps] or [1], dtype=np.float64)
     table = np.full((len(RUN_LEVEL) + 1, len(weights)), np.nan)
@@ -94,6 +97,13 @@ def measure_run_level(rows: RankRows) -> Measured:
         unit = rows.unit if name == _THROUGHPUT else ""
         keys.append(key_of_run(name, unit=unit, way=rows.way))
     return _summarize(keys, table, {}, weights)
+
+
+def measure_document(rows: RankRows) -> Measured:
+    """Return what another source of a run says of its step and throughput; what is in a step its trace says."""
+    found = _measure_run_level(rows)
+    own = [place for place, key in enumerate(found.keys) if key.name in _OF_DOCUMENT]
+    return Measured([found.keys[place] for place in own], found.numbers[own], found.intermittent[own], found.steps)
 
 
 def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:

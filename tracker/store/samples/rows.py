@@ -26,7 +26,7 @@ from tracker.store.dimensions import Dimension, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
-from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_run_level
+from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_document
 from tracker.store.sql import statement
 
 
@@ -311,8 +311,7 @@ def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = 
     """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
     measured = [(rank.stage, measure(rank)) for rank in _ranks_of(connection, run_id, at_hand)]
     for document in documents.of_runs(connection, [run_id]).get(run_id, []):
-        # of another source of the run only the numbers of the whole: what is in its step the trace says
-        measured += [(rank.stage, measure_run_level(rank)) for rank in _ranks_of(connection, document, at_hand)]
+        measured += [(rank.stage, measure_document(rank)) for rank in _ranks_of(connection, document, at_hand)]
     return combine(measured)
 
 
