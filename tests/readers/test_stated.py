@@ -120,6 +120,7 @@ def test_a_log_says_its_configuration_and_what_contradicts(tmp_path: Path):
     profile = profile_of(path)
     assert profile.captures[0].configuration == {"batch_size": "2", "precision": "fp16", "devices": "1"}
     assert profile.warnings == (
+        "of 3 intervals the median leaves out 1 of warm-up",
         "batch_size is 4 by the path's name, 2 by the text, which counts; --config batch_size=N decides",
         "batch_size is 2 and 3 by the text; the first counts, --config batch_size=N decides",
     )
