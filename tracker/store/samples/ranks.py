@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, StepRow, known_medians
-from tracker.schema.series import RUN, RUN_LEVEL, SeriesKey, key_of_run
+from tracker.schema.series import RUN, RUN_LEVEL, UNPROFILED, SeriesKey, key_of_run
 from tracker.store.samples.families import Family, RankRows, make_families
 from tracker.store.samples.statistics import (
     SparseSteps,
@@ -41,6 +41,8 @@ _OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", _THROUGHPUT})
 """Series that the whole capture may know where its steps do not."""
 
 
+LEAST_INTERVALS: Final = 5
+"""Of a training log, behind its warm-up: with fewer its mean step is no series, and so it is not judged."""
 _OF_DOCUMENT: Final = ("step", "mean step", "throughput")
 
 
@@ -88,7 +90,11 @@ def _measure_run_level(rows: RankRows) -> Measured:
     # the last row is the mean step, one number
     table[-1, 0] = times[0]
     in_order = sorted(range(len(rows.steps)), key=lambda place: rows.steps[place].start_ns)
-    if in_order:
+    # of a log that ended after a few lines one slow interval is the mean
+    is_short_log = rows.way == UNPROFILED and len(in_order) < LEAST_INTERVALS
+    if is_short_log:
+        table[-1, 0] = np.nan
+    elif in_order:
         markers = np.array([rows.steps[place].marker_ns for place in in_order], dtype=np.float64)
         filled = without_filling(times[in_order], markers)
         table[-1, 0] = mean_over_steps(filled[None, :], weights[in_order])[0]
