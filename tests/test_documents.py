@@ -239,3 +239,22 @@ def test_sql_takes_the_step_in_the_order_of_the_ways():
     for name in ("runs", "run_numbers"):
         text = str(statement(name))
         assert text.index("'unprofiled'") < text.index("= ''" if name == "runs" else "WHEN ''")
+
+
+@pytest.mark.parametrize(("step_ms", "is_said"), [(15, False), (25, True)])
+def test_a_log_whose_step_is_twice_that_of_the_trace_may_be_of_another_job(
+    memory_store: Store, tmp_path: Path, step_ms: int, is_said: bool
+):
+    """The summary beside the log has steps of 10 ms."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    shutil.copy(SUMMARY, folder)
+    lines = [LINE.format(10 * at, step_ms / 1e3) for at in range(12)]
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    ingest(memory_store, [folder], version="v1", workload="toy")
+    sentences = (
+        *compare.show(memory_store, "v1").notes,
+        *compare.diff(memory_store, "run:1", "run:1").explanation.remarks,
+    )
+    found = [sentence for sentence in sentences if "whether both are of one job is not known" in sentence]
+    assert len(found) == 2 * is_said

@@ -6,15 +6,20 @@ from collections.abc import Iterator
 from math import isnan
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from tracker.compare.overall import step_numbers
+from tracker.compare.overall import has_trace, step_numbers
 from tracker.profile import SUMMARY_STEP, TIMER_BATCH, TIMER_READER, CounterName
+from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import documents, queries
 from tracker.units import NS_PER_MS, format_diff, format_ns
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
+
+
+_OTHER_JOB: Final = 2.0
+"""From this ratio of the two steps on a reader is asked: a profiler seldom costs as much as the step."""
 
 
 def counted(side: LoadedSide, counter: CounterName) -> float | None:
@@ -27,6 +32,21 @@ def counted(side: LoadedSide, counter: CounterName) -> float | None:
         if tuple(name) == counter and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(values) for values in found.values()])) if found else None
+
+
+def remark_on_log(side: LoadedSide) -> Iterator[str]:
+    """Yield that a log may be of another job than the trace beside it, where their steps differ by far."""
+    numbers = step_numbers(side)
+    of_log, traced = numbers.get(UNPROFILED_STEP), numbers.get("step_ns")
+    if not side.has_markers or not has_trace(side) or not of_log or not traced:
+        return
+    ratio = max(of_log, traced) / min(of_log, traced)
+    if ratio >= _OTHER_JOB:
+        size = "longer" if of_log > traced else "shorter"
+        yield (
+            f"The step of the log ({format_ns(of_log)}) is {ratio:.1f} times {size} than that of the trace "
+            f"({format_ns(traced)}): whether both are of one job is not known. If not: tracker runs restore the log."
+        )
 
 
 def note_on_documents(side: LoadedSide) -> Iterator[str]:

@@ -141,7 +141,7 @@ def note_on_idle_rules(sides: Iterable[LoadedSide]) -> tuple[str, ...]:
 
 
 def note_on_earlier_idle_rules(side: LoadedSide) -> tuple[str, ...]:
-    """Return a sentence where an earlier tracker told why the device idles: it blamed waits for what follows them."""
+    """Return a sentence where an earlier tracker named why the device idles: it blamed waits for what follows them."""
     if EARLIER_IDLE_RULES not in find_idle_rules([side]) or side.is_empty(queries.idle):
         return ()
     return (

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import match
+from tracker.compare.beside import remark_on_log
 from tracker.compare.contributions import list_contributions
 from tracker.compare.headline import (
     Range,
@@ -129,6 +130,7 @@ def explain(
         forced=options.force,
     )
     headline = add_missing_devices(headline, sides)
+    on_logs = dict.fromkeys(remark for side in sides for remark in remark_on_log(side))
     headline = add_regressed(headline, list_regressed(findings, renames, excused_names))
     return Explanation(
         total_metric=metric,
@@ -146,7 +148,7 @@ def explain(
         renames=renames,
         headline=headline.text,
         verdict=headline.verdict,
-        remarks=(*incomplete, *headline.remarks, *_remark_on_loading(total, before, after)),
+        remarks=(*incomplete, *headline.remarks, *_remark_on_loading(total, before, after), *on_logs),
         contributions=contributions,
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],

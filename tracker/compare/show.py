@@ -15,7 +15,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import collectives, counters, summaries, tree_tables
-from tracker.compare.beside import note_on_documents, notes_on_files_beside
+from tracker.compare.beside import note_on_documents, notes_on_files_beside, remark_on_log
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.collectives import notes_of_groups
 from tracker.compare.coverage import note_on_earlier_idle_rules, note_on_older_steps
@@ -136,6 +136,7 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
     """Return what limits the numbers of the run, the most important first."""
     is_stored = store is not None and side.store is store
     beside = (*note_on_documents(side), *notes_on_files_beside(side)) if is_stored else ()
+    beside = (*remark_on_log(side), *beside)
     return [
         *_note_on_ranks(side),
         *notes_on_waiting_runs((side,)),

@@ -159,9 +159,21 @@ def _with_documents_behind(
     formed: Sequence[tuple[list[Piece], _Asked]], options: IngestOptions
 ) -> tuple[list[tuple[list[Piece], _Asked]], dict[int, int]]:
     """Return the runs with the documents of each right behind it, and the place of each document's run."""
-    found = {} if options.as_run else find_documents([group for group, _ in formed])
-    order = sorted(range(len(formed)), key=lambda place: (found.get(place, place), place in found, place))
-    return [formed[place] for place in order], {order.index(one): order.index(main) for one, main in found.items()}
+    main_of = {} if options.as_run else find_documents([group for group, _ in formed])
+    documents_of: dict[int, list[int]] = {}
+    for document in sorted(main_of):
+        documents_of.setdefault(main_of[document], []).append(document)
+    in_order: list[tuple[list[Piece], _Asked]] = []
+    document_of: dict[int, int] = {}
+    for place in range(len(formed)):
+        if place in main_of:
+            continue
+        new_place = len(in_order)
+        in_order.append(formed[place])
+        for document in documents_of.get(place, []):
+            document_of[len(in_order)] = new_place
+            in_order.append(formed[document])
+    return in_order, document_of
 
 
 def _make_records(
