@@ -127,11 +127,7 @@ def group_by_pairs(files: Sequence[Traits]) -> list[list[int]]:
     """Group files as `group_files` does, by comparing each file with all before it."""
     groups: list[list[int]] = []
     for place, file in enumerate(files):
-        homes = []
-        for group in groups:
-            reasons = [why_apart(files[member], file) for member in group]
-            if None in reasons and set(reasons) <= {None, "not at the same time"}:
-                homes.append(group)
+        homes = [group for group in groups if why_apart([files[member] for member in group], [file]) is None]
         if homes:
             max(homes, key=lambda group: sum(at_once(files[member], file) for member in group)).append(place)
         else:
@@ -141,7 +137,7 @@ def group_by_pairs(files: Sequence[Traits]) -> list[list[int]]:
 
 def at_once(one: Traits, other: Traits) -> bool:
     """Whether two files ran at the same time, by one clock."""
-    return why_apart(alone(one, rank=0), alone(other, rank=1)) is None
+    return why_apart([alone(one, rank=0)], [alone(other, rank=1)]) is None
 
 
 def alone(file: Traits, *, rank: int) -> Traits:

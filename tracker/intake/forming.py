@@ -71,7 +71,7 @@ def _traits_of(file: Sequence[Piece]) -> Traits:
 
 def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
     """Return why the captures of two files are not ranks of one run, in a few words; None where they are."""
-    return same_job.why_apart(_traits_of(one), _traits_of(other))
+    return same_job.why_apart([_traits_of(one)], [_traits_of(other)])
 
 
 def _with_clocks(group: Sequence[Piece]) -> list[Piece]:

@@ -1,7 +1,7 @@
 """Files that are the ranks of one run, found by what they state: no file is compared with all others.
 
-`why_apart` of `same_job` says of two files whether they are ranks of one run; here the same is asked of a file and a
-group, of which only what its files have in common is kept.
+`why_apart` of `same_job` says of two lists of files whether they are ranks of one run; here the same is asked of a file
+and a group, of which only what its files have in common is kept.
 """
 
 from __future__ import annotations

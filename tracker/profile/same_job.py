@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -51,12 +51,19 @@ class Timed(Protocol):
         ...
 
 
-def why_apart(one: Traits, other: Traits) -> str | None:
-    """Return why two files are not ranks of one run, in a few words; None where they are."""
-    never = _why_never_one_run(one, other)
-    if never is None and not ran_at_once(one, other) and not are_on_other_clocks(one, other):
-        return "not at the same time"
-    return never
+def why_apart(files: Sequence[Traits], others: Sequence[Traits]) -> str | None:
+    """Return why two lists of captures are not ranks of one run, in a few words; None where they are.
+
+    They are where none contradicts one of the other list, and two of them ran at the same time. This is asked of the
+    files of a call and of what is stored.
+    """
+    pairs = [(one, other) for one in files for other in others]
+    never = next(filter(None, (_why_never_one_run(one, other) for one, other in pairs)), None)
+    if never is not None:
+        return never
+    if any(ran_at_once(one, other) or are_on_other_clocks(one, other) for one, other in pairs):
+        return None
+    return "not at the same time"
 
 
 def _why_never_one_run(one: Traits, other: Traits) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
-from tracker.profile import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING, Capture
+from tracker.profile import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, Capture
 from tracker.profile.numbered_names import place_of, process_in_path
 from tracker.profile.same_job import (
     CLOCKS_APART_NS,
     HOW_TO_NAME_PARTS,
     WITHOUT_PROFILER,
-    are_on_other_clocks,
     are_repeats,
     is_later_cycle,
     may_be_cycles,
@@ -26,6 +25,7 @@ from tracker.profile.same_job import (
     may_be_parts,
     ran_at_once,
     share_few_kernels,
+    why_apart,
 )
 from tracker.profile.traits import CaptureWork, Traits, traits_of, work_of
 from tracker.store import labels
@@ -54,7 +54,6 @@ class Stored(Struct, frozen=True):
 
     run_id: int
     rank: int
-    world_size: int | None
     ranks_expected: int | None
     traits: Traits
 
@@ -71,22 +70,38 @@ def stored_alike(connection: Connection, where: Mapping[str, int], job_id: str |
     """Return the captures of all runs of one identity, `where`."""
     found = []
     for row in connection.execute(statement("captures_alike"), {**where, "job_id": job_id}):
-        found.append(Stored(row.run_id, row.rank, row.world_size, row.ranks_expected, _traits_of_row(row)))
+        found.append(Stored(row.run_id, row.rank, row.ranks_expected, _traits_of_row(row)))
+    return found
+
+
+def _placed_alike(connection: Connection, where: Mapping[str, int], placed: Sequence[Placed]) -> list[Stored]:
+    """Return those of the captures whose rows are not in yet that are of runs of one identity, `where`."""
+    run_ids = sorted({item.run_id for item in placed}) or [-1]
+    runs = {row.id: row for row in connection.execute(statement("runs_alike"), {**where, "run_ids": run_ids})}
+    found = []
+    for item in placed:
+        if item.run_id in runs:
+            run = runs[item.run_id]
+            traits = _traits_but_for_identity(item.capture, run.world_size)
+            found.append(Stored(item.run_id, item.rank, run.ranks_expected, traits))
     return found
 
 
 def _traits_of_row(row: Any) -> Traits:
     settings = json.loads(row.settings or "{}")
     rank_by = settings.get(RANK_SETTING, "")
+    rank = None if rank_by == RANK_BY_ORDER else row.rank
     return Traits(
         place=row.path or "",
-        rank=None if rank_by == RANK_BY_ORDER else row.rank,
+        rank=rank,
         host=row.host,
         device_ordinal=row.device_ordinal,
         started_at_ns=row.started_at_ns,
         ended_at_ns=row.ended_at_ns,
         process=settings.get(PROCESS_SETTING) or process_in_path(row.path or ""),
         rank_by=rank_by,
+        ranks=frozenset() if rank is None else frozenset({rank}),
+        world_size=row.world_size,
     )
 
 
@@ -96,8 +111,16 @@ def _arriving(capture: Capture) -> Traits:
     return traits_of(capture, place, work_of(capture))
 
 
+def _traits_but_for_identity(capture: Capture, world_size: int | None) -> Traits:
+    """Return the traits of a capture, to be asked of others of the same identity."""
+    identity: dict[str, Any] = {"labels": {}, "configuration": {}, "device": UNKNOWN_DEVICE, "job_id": None}
+    return replace(_arriving(capture), world_size=world_size, **identity)
+
+
 def with_events(connection: Connection, stored: Stored) -> Traits:
-    """Return the traits of a stored capture with its steps and collectives."""
+    """Return the traits of a stored capture with its steps and collectives; what is not in yet has them."""
+    if stored.traits.work != CaptureWork():
+        return stored.traits
     where = {"run_id": stored.run_id, "rank": stored.rank}
     steps = tuple(row.step for row in connection.execute(statement("step_numbers"), where))
     exchanged = tuple((row.kind, row.calls) for row in connection.execute(statement("exchanged"), where))
@@ -135,41 +158,46 @@ def find_cycles(connection: Connection, incoming: Incoming, stored: Sequence[Sto
     return found
 
 
-def runs_on_other_clocks(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> list[int]:
-    """Return the runs that lack the ranks that come in, and are of the same job by what they counted and exchanged.
-
-    Their hosts have other clocks, so that they seem to have run at another time.
+class Match(Struct, frozen=True):
+    """A stored run that captures which come in are ranks of. `common_ns`: the longest time for which one of them and
+    one of these ran at once; None where they seem to follow each other only since the clocks of their hosts differ.
     """
+
+    run_id: int
+    common_ns: int | None
+
+
+def find_matches(connection: Connection, incoming: Incoming, stored: Mapping[int, Sequence[Stored]]) -> list[Match]:
+    """Return the runs that are of the same job as the captures that come in, run by run; `stored`: their captures.
+
+    That is what `same_job.why_apart` says of the files of one call, too. Only here a clock that is not absolute proves
+    nothing: files that come in one by one need not be of one job.
+    """
+    arriving = [_traits_but_for_identity(capture, incoming.world_size) for capture in incoming.captures]
+    if not all(_is_timed(here) for here in arriving):
+        return []
     found = []
-    arriving = [_arriving(capture) for capture in incoming.captures]
-    for run_id, captures in _by_run(stored):
-        if {one.rank for one in captures} & set(incoming.ranks) or captures[0].world_size != incoming.world_size:
+    for run_id, captures in stored.items():
+        if not all(_is_timed(one.traits) for one in captures):
             continue
-        near = [one for one in captures if any(ran_at_once(one.traits, here, CLOCKS_APART_NS) for here in arriving)]
-        others = (with_events(connection, one) for one in near)
-        if any(are_on_other_clocks(here, there) for there in others for here in arriving):
-            found.append(run_id)
+        common_ns = max(_common_ns(one.traits, here) for one in captures for here in arriving)
+        there = [one.traits for one in captures]
+        if common_ns < 0:
+            there = [_look_up_near(connection, one, arriving) for one in captures]
+        if why_apart(arriving, there) is None:
+            found.append(Match(run_id, common_ns if common_ns >= 0 else None))
     return found
 
 
-def runs_at_once(incoming: Incoming, stored: Sequence[Stored]) -> list[int]:
-    """Return the runs whose sources state other ranks, no world size, and ran at the same time; the longest first.
+def _lacks_ranks(captures: Sequence[Stored], incoming: Incoming) -> bool:
+    """Return whether a stored run has none of the ranks that come in."""
+    return {one.rank for one in captures}.isdisjoint(incoming.ranks)
 
-    All captures that come in state their ranks. A clock that is not absolute says nothing here.
-    """
-    arriving = [_arriving(capture) for capture in incoming.captures]
-    if any(here.rank is None or not _is_timed(here) for here in arriving):
-        return []
-    ratings = []
-    for run_id, captures in _by_run(stored):
-        if captures[0].world_size is not None or any(one.traits.rank is None for one in captures):
-            continue
-        if {one.rank for one in captures} & set(incoming.ranks) or not _has_room(captures, incoming):
-            continue
-        common = [_common_ns(one.traits, here) for one in captures if _is_timed(one.traits) for here in arriving]
-        if max(common, default=-1) >= 0:
-            ratings.append((-max(common), run_id))
-    return [run_id for _, run_id in sorted(ratings)]
+
+def _look_up_near(connection: Connection, stored: Stored, arriving: Sequence[Traits]) -> Traits:
+    """Return the traits of a stored capture, with what its rows say where only the clocks may set it apart."""
+    is_near = any(ran_at_once(stored.traits, here, CLOCKS_APART_NS) for here in arriving)
+    return with_events(connection, stored) if is_near else stored.traits
 
 
 def sibling_of(incoming: Incoming, stored: Sequence[Stored]) -> tuple[Capture, Stored] | None:
@@ -188,7 +216,7 @@ def run_beside(incoming: Incoming, stored: Sequence[Stored]) -> int | None:
     That is one that has other ranks, or of which neither source states a rank.
     """
     arriving = [_arriving(capture) for capture in incoming.captures]
-    for run_id, captures in _by_run(stored):
+    for run_id, captures in _by_run(stored).items():
         times = [one.traits for one in captures if _is_timed(one.traits)]
         if not any(_is_timed(here) and ran_at_once(here, there) for here in arriving for there in times):
             continue
@@ -208,11 +236,11 @@ def _may_be_unranked(incoming: Incoming, captures: Sequence[Stored]) -> bool:
     return not are_repeats(here.place, there.place)
 
 
-def _by_run(stored: Sequence[Stored]) -> Iterator[tuple[int, list[Stored]]]:
+def _by_run(stored: Sequence[Stored]) -> dict[int, list[Stored]]:
     runs: dict[int, list[Stored]] = {}
     for one in stored:
         runs.setdefault(one.run_id, []).append(one)
-    yield from runs.items()
+    return runs
 
 
 def _is_timed(traits: Traits) -> bool:
@@ -248,10 +276,10 @@ class Home(Struct, frozen=True):
     replaced: tuple[Placed, ...] = ()
 
 
-def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int]]) -> Home:
+def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Placed]) -> Home:
     """Return the run for the captures, with all that hangs on it except its details.
 
-    placed: (run, rank) of the captures before these in the same call, whose rows are not in yet.
+    placed: the captures before these in the same call, whose rows are not in yet.
     """
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
@@ -281,7 +309,7 @@ def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int,
     notes = [_note_on_cycle(one) for one in cycles]
     if not incoming.captures:
         return Home(cycles[0].stored.run_id, "joined" if replaced else "already", notes=tuple(notes), replaced=replaced)
-    found = _run_to_join(connection, incoming, _joinable(connection, incoming, where, placed), stored)
+    found = _run_to_join(connection, incoming, [*stored, *_placed_alike(connection, where, placed)])
     run_id, beside = found.run_id, None
     if run_id is None:
         _refuse_siblings(incoming, stored)
@@ -303,17 +331,14 @@ def place_run(connection: Connection, incoming: Incoming, placed: Set[tuple[int,
 def _note_on_device(connection: Connection, incoming: Incoming, where: Mapping[str, int], run_id: int) -> str:
     """Return what to know of a new run that may lack its other ranks, since one of two runs names no chip; "" else."""
     job_id = incoming.record.facts.get("job_id")
-    arriving = [here for here in map(_arriving, incoming.captures) if _is_timed(here)]
     for device in connection.execute(statement("devices_alike"), {"device_id": where["device_id"]}).all():
-        for other_id, captures in _by_run(stored_alike(connection, {**where, "device_id": device.id}, job_id)):
-            if {one.rank for one in captures} & set(incoming.ranks) or captures[0].world_size != incoming.world_size:
-                continue
-            times = [one.traits for one in captures if _is_timed(one.traits)]
-            if any(ran_at_once(here, there) for here in arriving for there in times):
+        alike = stored_alike(connection, {**where, "device_id": device.id}, job_id)
+        for match in find_matches(connection, incoming, _by_run(alike)):
+            if match.common_ns is not None:
                 return (
-                    f"run:{other_id} has other ranks of this time, and the files of one of both do not name the chip: "
-                    f"where they are one job, tracker runs delete {run_id} --purge --reason joined, then ingest the "
-                    "files of both in one call, or these with --device"
+                    f"run:{match.run_id} has other ranks of this time, and the files of one of both do not name the "
+                    f"chip: where they are one job, tracker runs delete {run_id} --purge --reason joined, then ingest "
+                    "the files of both in one call, or these with --device"
                 )
     return ""
 
@@ -384,74 +409,36 @@ def _are_logs(incoming: Incoming) -> bool:
     return any(capture.settings.get("profiler") in WITHOUT_PROFILER for capture in incoming.captures)
 
 
-def _joinable(
-    connection: Connection, incoming: Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
-) -> list[Any]:
-    """Return the runs that lack these ranks, as joinable_runs.sql has them.
-
-    Two jobs that run at the same time, each with ranks of its own profiled, are told apart by their job ids.
-    """
-    job_id = incoming.record.facts.get("job_id")
-    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks, "job_id": job_id}).all()
-    return [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
-
-
-def _run_to_join(
-    connection: Connection, incoming: Incoming, candidates: Sequence[Any], stored: Sequence[Stored]
-) -> _Found:
+def _run_to_join(connection: Connection, incoming: Incoming, stored: Sequence[Stored]) -> _Found:
     """Return the run that has other captures of the same group, or else one of the same job.
 
-    That is the one of a job as large whose window overlaps most, also on another clock. Where the files do not say how
-    large the job is, it is the one that has other ranks and ran at the same time.
+    That is the one that ran at the same time for longest, else the only one on another clock. Where the files do not
+    say how large the job is, it has room for these ranks, and its clock is the same.
     """
-    same_group = [row.id for row in candidates if row.id in incoming.run_ids]
-    if same_group:
-        return _Found(int(same_group[0]))
+    runs = {run_id: captures for run_id, captures in _by_run(stored).items() if _lacks_ranks(captures, incoming)}
+    same_group = min(runs.keys() & incoming.run_ids, default=None)
+    if same_group is not None:
+        return _Found(same_group)
+    matches = find_matches(connection, incoming, runs)
     if incoming.world_size is None:
-        at_once = runs_at_once(incoming, stored)
-        if at_once:
-            return _Found(at_once[0])
-        expecting = [row for row in candidates if _expects_these(row, incoming)]
-        return _Found(_overlapping(incoming, expecting))
-    run_id = _overlapping(incoming, [row for row in candidates if row.world_size == incoming.world_size])
-    if run_id is not None:
-        return _Found(run_id)
-    on_other_clocks = runs_on_other_clocks(connection, incoming, stored)
-    if not on_other_clocks:
-        return _Found()
-    names = " and ".join(f"run:{found}" for found in on_other_clocks)
-    if len(on_other_clocks) > 1:
+        matches = [one for one in matches if one.common_ns is not None and _has_room(runs[one.run_id], incoming)]
+    at_once = [one for one in matches if one.common_ns is not None]
+    if at_once:
+        return _Found(max(at_once, key=lambda one: one.common_ns or 0).run_id)
+    names = " and ".join(f"run:{one.run_id}" for one in matches)
+    if len(matches) > 1:
         return _Found(
             None,
             f"{names} may have other ranks of this job, on hosts with other clocks: ingest the profiles of all of them "
             "in one call, with --as-run",
         )
+    if not matches:
+        return _Found()
     return _Found(
-        on_other_clocks[0],
+        matches[0].run_id,
         f"the clocks of the hosts differ: the ranks are of {names}, since they count the same steps and exchanged the "
         "same",
     )
-
-
-def _expects_these(row: Any, incoming: Incoming) -> bool:
-    """Return whether the user expects as many ranks of a run as of what comes in, and not all of them are in."""
-    if row.world_size is not None or incoming.expected is None or row.ranks_expected != incoming.expected:
-        return False
-    return bool(row.ranks + len(incoming.ranks) <= row.ranks_expected)
-
-
-def _overlapping(incoming: Incoming, candidates: Sequence[Any]) -> int | None:
-    """Return the run whose window overlaps most."""
-    if incoming.window is None:
-        return None
-    start, end = incoming.window
-    overlaps = [
-        (min(end, row.ended_at_ns) - max(start, row.started_at_ns), -row.id)
-        for row in candidates
-        if None not in (row.started_at_ns, row.ended_at_ns)
-    ]
-    longest, number = max(overlaps, default=(-1, 0))
-    return -number if longest >= 0 else None
 
 
 def _refuse_bare(connection: Connection, incoming: Incoming, run_id: int) -> None:

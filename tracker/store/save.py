@@ -123,7 +123,7 @@ def _save_all(
                 # the same runs, recorded alike, and yet other numbers
                 judge_again(connection, min(fresh.run_ids))
             continue
-        home = place_run(connection, fresh, {(item.run_id, item.rank) for item in to_load})
+        home = place_run(connection, fresh, to_load)
         homes.append(home)
         _make_room(connection, home.replaced)
         to_load += (*home.fresh, *home.replaced)
