@@ -15,7 +15,7 @@ from tracker.intake import IngestOptions, ingest
 from tracker.regressions.board import board
 from tracker.results import LogOptions
 from tracker.schema.series import STEP_WAYS
-from tracker.store import Store, open_store, queries
+from tracker.store import Store, documents, open_store, queries
 from tracker.store.runs import delete_all, edit_all, exclude_all, restore_all
 from tracker.store.sql import statement
 
@@ -160,12 +160,28 @@ def test_a_log_that_came_under_another_version_stays_a_run(memory_store: Store, 
 def test_of_two_logs_nobody_knows_which_is_of_the_trace(memory_store: Store, tmp_path: Path):
     folder = write_job(tmp_path / "job", step_ms=50, names=("a.log", "b.log"))
     assert len(ingest(memory_store, [folder], version="v1", workload="toy")) == 3
+    shown = compare.show(None, str(folder))
+    assert "2 runs of training_log left out" in shown.notes[0]
+    with memory_store.connect() as connection:
+        (apart,) = documents.find_apart(connection)
+    assert (apart.folder, sorted(apart.ways), apart.why) == (str(folder), ["log", "log", "trace"], "2 logs")
+    exclude_all(memory_store, [1], reason="another job")
+    with memory_store.connect() as connection:
+        (apart,) = documents.find_apart(connection)
+    assert (apart.run_ids, apart.why) == ((2, 3), "an ingest of this folder joins them")
+
+
+def test_files_of_a_folder_and_of_one_in_it_are_joined_in_each(memory_store: Store, tmp_path: Path):
+    outer = write_job(tmp_path / "job", step_ms=50)
+    inner = write_job(outer / "eval", step_ms=70, number=1)
+    for name in ("train.log", TRACE.name):
+        ingest(memory_store, [outer / name, inner / name], version="v1", workload="toy")
+    steps = queries.runs(memory_store, state="active").rows("step_ns")
+    assert sorted(steps) == [(50_000_000,), (70_000_000,)]
 
 
 def test_runs_that_an_earlier_program_stored_are_joined_by_the_upgrade(tmp_path: Path):
     """Where the folder says so; a log of another folder stays what it was."""
-    from tracker.store import documents
-
     store = open_store(f"sqlite:///{tmp_path / 'old.db'}")
     folder = write_job(tmp_path / "job", step_ms=50)
     other = write_job(tmp_path / "other", step_ms=70, number=1)

@@ -13,6 +13,7 @@ from tests.readers.nsys_databases import kernel as gpu_kernel
 from tests.readers.nsys_databases import one_step, span
 from tests.readers.nsys_databases import write as write_export
 from tests.readers.traces import kernel, launch, op, step, write
+from tests.test_documents import write_job
 from tracker.doctor import examine
 from tracker.doctor.rules import RULES
 from tracker.intake import ingest
@@ -394,3 +395,14 @@ def test_kernels_that_a_summary_does_not_print_are_no_sign_of_a_run_on_the_cpu(t
     (lack,) = [lack for lack in capture.lacks if lack.what == "kernels"]
     assert lack.why == "the text holds no table of them"
     assert "Profiler.summary()" in lack.remedy
+
+
+def test_without_a_path_it_names_stored_runs_that_may_be_of_one_job(tracker, tmp_path):
+    write_job(tmp_path / "job", step_ms=50, names=("a.log", "b.log"))
+    tracker("ingest", tmp_path / "job", "--version", "v1", "--workload", "toy")
+    out = tracker("doctor").out
+    assert f"  {tmp_path / 'job'}: run:1 (log), run:2 (log), run:3 (trace): 2 logs\n" in out
+    (apart,) = json.loads(tracker("doctor", "--format", "json").out)["runs_apart"]
+    assert apart["run_ids"] == [1, 2, 3]
+    tracker("runs", "exclude", "1", "2", "--reason", "of another job")
+    assert tracker("doctor").out.endswith("no stored runs of one folder may be of one job and count apart\n")

@@ -74,7 +74,7 @@ SUBCOMMANDS: Final = {
     "thresholds": ("set", "try", "unset"),
     "db": ("info", "check", "upgrade", "copy"),
 }
-WITHOUT_DATABASE: Final = ("init", "demo", "doctor", "pack", "db", "db copy")
+WITHOUT_DATABASE: Final = ("init", "demo", "pack", "db", "db copy")
 """Commands that have no --db."""
 _MODULES: Final = {
     "init": "start", "demo": "start", "doctor": "start",

@@ -17,10 +17,11 @@ from tracker import api, compare, config, intake, reports
 from tracker.api.arguments import opened
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
-from tracker.cli.options import Color, JsonFormat
+from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, next_lines, note, progress, screen
 from tracker.errors import SourceError, UsageError
 from tracker.results.options import OUTPUT, Option, Reading, check_path
+from tracker.units import counted
 
 _TEMPLATE: Final = """\
 # Settings of tracker; all are optional. docs/operate.md lists every entry.
@@ -204,24 +205,35 @@ def _program() -> str:
 
 
 def doctor(
-    paths: Annotated[
-        list[Path], Option("Profiles, or folders with profiles at any depth.", "PATH...", positional=True)
-    ],
     reading: Reading,
+    paths: Annotated[
+        list[Path] | None,
+        Option(
+            "Profiles, or folders with profiles at any depth. Default: what the database holds.",
+            "PATH...",
+            positional=True,
+        ),
+    ] = None,
     format: JsonFormat = "text",
     details: Annotated[bool, Option("All captures, runs and gaps. Default: a first screen.", group=OUTPUT)] = False,
     color: Color = "auto",
+    db: Database = None,
 ) -> None:
     """Check what files or folders hold before an ingest: formats, runs, missing data, unreadable files.
 
     Profiles are read as in an ingest; nothing is written, and no database is needed. The last line is the next command,
-    with VERSION and WORKLOAD to fill in. Exit code 2 where nothing can be read.
+    with VERSION and WORKLOAD to fill in. Exit code 2 where nothing can be read. Without PATH: the stored runs of one
+    folder that may be of one job and count apart, such as a trace beside two logs.
 
     \b
     Example:
       tracker doctor ./profiles
       tracker doctor trace.json.gz logs/ --format json
+      tracker doctor
     """
+    if not paths:
+        _tell_stored(db, format)
+        return
     from tracker.readers import not_recognised_line
 
     with progress() as report:
@@ -233,3 +245,23 @@ def doctor(
         note(not_recognised_line(findings.not_recognised))
     if not findings.captures:
         raise SourceError(", ".join(findings.paths), "", "nothing here can be read", remedy="see the findings above")
+
+
+def _tell_stored(db: str | None, format: str) -> None:
+    """Print the stored runs that may be of one job and count apart."""
+    from tracker.store import documents
+
+    with opened(config.load(db), read_only=True) as store, store.connect() as connection:
+        name, found = store.url, documents.find_apart(connection)
+    if format == "json":
+        emit(json.dumps({"runs_apart": [asdict(one) for one in found]}, indent=2))
+        return
+    if not found:
+        emit(f"{name}: no stored runs of one folder may be of one job and count apart")
+        return
+    lines = [f"{name}: {counted(len(found), 'folder')} with runs that may be of one job and count apart"]
+    for one in found:
+        runs = ", ".join(f"run:{run_id} ({way})" for run_id, way in zip(one.run_ids, one.ways, strict=True))
+        lines.append(f"  {one.folder}: {runs}: {one.why}")
+    lines.append("Where a log or summary is of the job of a trace, take it out: tracker runs exclude RUN --reason TEXT")
+    emit("\n".join(lines))

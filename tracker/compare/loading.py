@@ -24,7 +24,7 @@ from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
-from tracker.units import format_numbers, steps_words
+from tracker.units import counted, format_numbers, steps_words
 
 if TYPE_CHECKING:
     from tracker.intake import IngestOptions
@@ -86,16 +86,19 @@ def load(
 
 
 def _of_one_format(formats: Mapping[int, str]) -> tuple[tuple[int, ...], str]:
-    """Of the runs of a path, each with its format, those of the format that says most, and a sentence on the others: a
-    log and a summary beside a trace are of the same job, and no repeats of it.
+    """Of the runs of a path, each with its format, those of the format that says most, and a sentence on the others: of
+    a log or a summary beside a trace, which is no document of it, it is not known whether it is of the same job.
     """
     best = min(formats.values(), key=lambda name: _SAY_LESS.index(name) if name in _SAY_LESS else -1, default="")
     others = sorted({name for name in formats.values() if name in _SAY_LESS and name != best})
     kept = tuple(sorted(run_id for run_id, name in formats.items() if name not in others))
-    names = " and ".join(others)
+    if not others:
+        return kept, ""
+    left = counted(len(formats) - len(kept), "run")
     return (
         kept,
-        f"{names} beside {best} stand for the same job and are left out: --input-format chooses" if others else "",
+        f"{left} of {' and '.join(others)} left out: whether they are of the job of {best} beside them is not known; "
+        "--input-format chooses",
     )
 
 

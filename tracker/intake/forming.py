@@ -169,5 +169,5 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
     most = max(names, key=lambda name: (name != _LOG, name))
     return (
         f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} {BESIDE}, each becomes a run "
-        f"of its own, and one job may count {len(names)} times: --input-format {most} chooses one of them"
+        f"of its own, and one job may count several times: --input-format {most} chooses one of them"
     )

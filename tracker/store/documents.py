@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
-from tracker.profile.documents import Execution, find_documents
+from tracker.profile.documents import Execution, LeftApart, find_documents, find_left_apart, name_way
 from tracker.schema.series import way_of
 from tracker.store.sql import statement
 
@@ -48,6 +48,7 @@ class _Stored(Struct):
     job_id: str | None
     started_at_ns: int | None
     ended_at_ns: int | None
+    is_pruned: bool
     folders: set[str]
 
 
@@ -102,17 +103,49 @@ def find_beside(connection: Connection, run_ids: Collection[int] | None = None) 
     As `profile.documents` finds them, among those of one version. `run_ids`: only where one of these is one of the two,
     None: all of them.
     """
-    stored: list[_Stored] = []
+    by_id: dict[int, _Stored] = {}
+    # the files of a run in a folder below another one are found by the patterns of both
     for pattern in ["%"] if run_ids is None else _patterns_of(connection, run_ids):
-        stored += _read(connection, run_ids, pattern)
-    place_of = {run.run_id: place for place, run in enumerate(stored)}
-    executions = [_execution_of(run, place_of) for run in stored]
+        by_id |= {run.run_id: run for run in _read(connection, run_ids, pattern)}
+    stored = [by_id[run_id] for run_id in sorted(by_id)]
     found = {}
-    for document, main in find_documents(executions).items():
+    for document, main in find_documents(_executions_of(stored)).items():
         pair = stored[document].run_id, stored[main].run_id
         if run_ids is None or not set(pair).isdisjoint(run_ids):
             found[pair[0]] = pair[1]
     return found
+
+
+class RunsApart(Struct, frozen=True):
+    """Active runs of one folder and version that may be of one job, and why they count apart. `ways`: what the files of
+    each are: a trace, a log, a summary.
+    """
+
+    folder: str
+    run_ids: tuple[int, ...]
+    ways: tuple[str, ...]
+    why: str
+
+
+def find_apart(connection: Connection) -> list[RunsApart]:
+    """Return the stored runs that may be documents of others, and that no upgrade has joined; by folder.
+
+    Those that a user restored are runs of their own, and no part of this.
+    """
+    stored = _read(connection, None, "%", with_pruned=True)
+    executions = _executions_of(stored)
+    apart = find_left_apart(executions)
+    for document, main in find_documents(executions).items():
+        is_pruned = stored[document].is_pruned or stored[main].is_pruned
+        why = "tracker prune dropped the details of one of them" if is_pruned else "an ingest of this folder joins them"
+        apart.append(LeftApart((main, document), why))
+    found = []
+    for group in apart:
+        runs = sorted((stored[place] for place in group.places), key=lambda run: run.run_id)
+        (folder,) = runs[0].folders
+        names = tuple(name_way(run.way) for run in runs)
+        found.append(RunsApart(folder, tuple(run.run_id for run in runs), names, group.why))
+    return sorted(found, key=lambda one: (one.folder, one.run_ids))
 
 
 def _patterns_of(connection: Connection, run_ids: Collection[int]) -> list[str]:
@@ -134,6 +167,12 @@ def join_beside(connection: Connection) -> set[int]:
     return grown
 
 
+def _executions_of(stored: Sequence[_Stored]) -> list[Execution]:
+    """Return what stored runs say of their jobs."""
+    place_of = {run.run_id: place for place, run in enumerate(stored)}
+    return [_execution_of(run, place_of) for run in stored]
+
+
 def _execution_of(run: _Stored, place_of: Mapping[int, int]) -> Execution:
     """Return what a stored run says of its job. `place_of`: run -> its place among those that are asked."""
     says = {"workload": str(run.workload_id), "version": str(run.version_id)}
@@ -145,9 +184,18 @@ def _execution_of(run: _Stored, place_of: Mapping[int, int]) -> Execution:
     return Execution(folders, run.way, says, [run], known)
 
 
-def _read(connection: Connection, run_ids: Collection[int] | None, pattern: str) -> list[_Stored]:
-    """Return the runs all of whose files have paths like `pattern`, of the versions of `run_ids`."""
-    asked = {"all_runs": int(run_ids is None), "run_ids": sorted(run_ids or ()) or [-1], "pattern": pattern}
+def _read(
+    connection: Connection, run_ids: Collection[int] | None, pattern: str, *, with_pruned: bool = False
+) -> list[_Stored]:
+    """Return the runs all of whose files have paths like `pattern`, of the versions of `run_ids`; in order.
+
+    Those that lost their details are left out unless `with_pruned`: their samples are never made again.
+    """
+    asked = {
+        "all_runs": int(run_ids is None),
+        "run_ids": sorted(run_ids or ()) or [-1],
+        "pattern": pattern,
+    }
     found: dict[int, _Stored] = {}
     seen: Counter[int] = Counter()
     files: dict[int, int] = {}
@@ -162,9 +210,12 @@ def _read(connection: Connection, run_ids: Collection[int] | None, pattern: str)
             row.job_id,
             row.started_at_ns,
             row.ended_at_ns,
+            bool(row.is_pruned),
             set(),
         )
         found.setdefault(row.run_id, run).folders.add(str(PurePath(row.path).parent))
         seen[row.run_id] += 1
         files[row.run_id] = row.files
-    return [run for run in found.values() if seen[run.run_id] == files[run.run_id]]
+    whole = [run for run in found.values() if seen[run.run_id] == files[run.run_id]]
+    # a document that is pruned is still what a run has
+    return [run for run in whole if with_pruned or not run.is_pruned or run.document_of is not None]

@@ -1,10 +1,11 @@
--- Where do the files of runs lie, and how was each measured? One row per run and file, of active runs with details, and
--- of documents of others.
+-- Where do the files of runs lie, and how was each measured? One row per run and file, of active runs and of documents
+-- of others.
 -- Parameters: all_runs (1: yes), run_ids (list: only runs of their versions, read when all_runs = 0); pattern of LIKE
 --   (paths of files, ! escapes)
 -- Columns: run_id; workload_id, version_id; document_of: the run that it is another source of, NULL: none;
 --   started_at_ns, ended_at_ns: UTC, NULL: unknown; settings: of the profiler on one of its ranks, JSON; job_id (NULL:
---   not known); path: of the file; files: of the run, whatever their paths
+--   not known); path: of the file; files: of the run, whatever their paths;
+--   is_pruned: 1 where the details of a rank were dropped, else 0
 SELECT
     r.id AS run_id,
     r.workload_id,
@@ -27,20 +28,18 @@ SELECT
         SELECT COUNT(*)
         FROM source AS n
         WHERE n.run_id = r.id
-    ) AS files
+    ) AS files,
+    (
+        SELECT COUNT(*)
+        FROM capture AS p
+        WHERE p.run_id = r.id AND p.pruned_at_ns IS NOT NULL
+    ) > 0 AS is_pruned
 FROM run AS r
 INNER JOIN source AS o ON r.id = o.run_id
 WHERE
     (
         (r.state = 'excluded' AND r.document_of IS NOT NULL)
-        OR (
-            r.state = 'active'
-            -- without its details no samples are made again
-            AND NOT EXISTS (
-                SELECT 1 FROM capture AS p
-                WHERE p.run_id = r.id AND p.pruned_at_ns IS NOT NULL
-            )
-        )
+        OR r.state = 'active'
     )
     AND o.path LIKE :pattern ESCAPE '!'
     AND (:all_runs = 1 OR r.version_id IN (
