@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.factories import EPOCH_NS, save
 from tests.regressions.made import runs
 from tracker.compare import diffs
+from tracker.profile import NO_OP
 from tracker.regressions.inbox import findings, found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import FindingsOptions
@@ -80,3 +82,31 @@ def test_replacement_that_is_no_loss_is_no_regression(memory_store):
     found = findings(memory_store, options=FindingsOptions(every=True))
     assert "memory" in found.tables["findings"].listed("kind")
     assert found.tables["incidents"].listed("direction") == ["improvement"]
+
+
+def of_graph(store, version, start, *kernels):
+    """Three runs of a graph of 20 launches of each kernel (name, ns a step), beside attention of 5 ms."""
+    for number in range(start, start + 3):
+        rows = [(name, ns + number, {"op": NO_OP, "calls": 20}) for name, ns in kernels]
+        rows.append(("attention", 5_000_000, {"op": NO_OP, "calls": 20, "category": "attention"}))
+        total = sum(row[1] for row in rows)
+        save(
+            store, version, ops=[(NO_OP, total)], kernels=rows, steps=3, step_ns=total, e2e_ns=total,
+            started_at_ns=EPOCH_NS + number * 10**12,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("after_ns", "is_renamed"), [(1_240_000, False), (1_050_000, False), (1_010_000, True)])
+def test_replaced_graph_kernel_is_one_finding(memory_store, after_ns, is_renamed):
+    """Its names are alike, and it is renamed only where it takes as long; of the graph itself nothing is listed."""
+    of_graph(memory_store, "v1", 0, ("gemm_sm100", 1_000_000))
+    of_graph(memory_store, "v2", 3, ("gemm_sm120", after_ns))
+    update(memory_store, tracks_of(memory_store))
+    rows = [row for row in found_rows(memory_store) if row["kind"] == "kernel"]
+    assert {row["state"] for row in rows} == {"renamed" if is_renamed else "new"}
+    if not is_renamed:
+        found = findings(memory_store).tables["findings"]
+        names = [name for kind, name in found.rows("kind", "name") if kind != "run"]
+        assert names == ["gemm_sm100 -> gemm_sm120"]
+        (incident,) = findings(memory_store).tables["incidents"].listed("operators_ns")
+        assert incident == pytest.approx(after_ns - 1_000_000, abs=10)

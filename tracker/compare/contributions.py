@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
+from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
 from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
-from tracker.compare.renames import Change, list_changes
+from tracker.compare.renames import Change, list_changes, make_contribution
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
-from tracker.regressions.causes import cause_words
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
 from tracker.results.verdicts import CHANGED
@@ -23,7 +23,7 @@ from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from tracker.compare.side import LoadedSide, OwnRows
     from tracker.compare.verdicts import Judged
@@ -33,8 +33,6 @@ _MOST_CAUSES: Final = 8
 """Causes that are named, each on a line of a first screen."""
 _LEAST_SHARE: Final = 0.02
 """Part of the change below which a cause is only named where it is a finding."""
-_BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
-"""Categories of device work that have a part of the step of their own."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns", "earlier_ns")
 """Parts that operators explain, or that are computed once more from all rows."""
@@ -69,7 +67,7 @@ def list_contributions(
     much the step changed.
 
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
-    kernels where no operators are known; kinds of work where the devices differ.
+    kernels that no operator launched; kinds of work where the devices differ.
 
     `tables`: overall, kernels and idle of the Diff, and all of its operators: ops (by shapes) and names.
     `parts`: of the step; `delta_ns`: by how much it changed. `own`: where rows are of other runs than the step; by how
@@ -78,7 +76,7 @@ def list_contributions(
     finding_of_name = {finding.name: finding for finding in findings}
     causes = []
     own_sides = sides if own is None else (own.side, sides[1])
-    for cause in _list_causes(own_sides, tables, renames, finding_of_name):
+    for cause in _list_causes(own_sides, tables, renames, finding_of_name, judged):
         if cause.delta_ns:
             causes.append(_add_share(cause, delta_ns))
     causes.sort(key=_by_size)
@@ -86,13 +84,13 @@ def list_contributions(
     rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_verdict_and_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
-        what = _PLURALS.get(others[0].kind, "operators")
+        what = _name_kinds({cause.kind for cause in others})
         # a replacement counts as all of its operators
         rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
     if delta_ns is None:
         return tuple(rows)
     if own is not None:
-        rows += _list_earlier(sides, own, parts, tables)
+        rows += _list_earlier(sides, own, parts, tables, judged)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     if abs(rest) >= 1:
         rows.append(Contribution("rest", "", rest))
@@ -100,15 +98,15 @@ def list_contributions(
 
 
 def _list_earlier(
-    sides: Sides, own: OwnRows, parts: Sequence[Part], tables: Mapping[str, Columns]
+    sides: Sides, own: OwnRows, parts: Sequence[Part], tables: Mapping[str, Columns], judged: Judged
 ) -> list[Contribution]:
     """Return by how much more the rows would have changed in the runs of the step than in those of their own level. Of
     less than 0.1 % of the step there is no row: it is a part of the rest.
     """
     numbers = step_numbers(sides[0])
     # both without findings: a shape and the others of its name are no sum of medians
-    in_step = _list_causes(sides, own.in_step, (), {})
-    in_own_runs = _list_causes((own.side, sides[1]), tables, (), {})
+    in_step = _list_causes(sides, own.in_step, (), {}, judged)
+    in_own_runs = _list_causes((own.side, sides[1]), tables, (), {}, judged)
     of_parts = []
     for part in parts:
         if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
@@ -128,6 +126,13 @@ def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], l
     named = [cause for cause in causes if cause in chosen]
     others = [cause for cause in causes if cause not in chosen]
     return named, others
+
+
+def _name_kinds(kinds: Set[str]) -> str:
+    """Return what causes of these kinds are called together."""
+    if "kernel" in kinds and "operator" in kinds:
+        return "operators and kernels"
+    return next((words for kind, words in _PLURALS.items() if kind in kinds), "operators")
 
 
 def _by_size(row: Contribution) -> tuple[float, str]:
@@ -209,17 +214,21 @@ def _list_causes(
     tables: Mapping[str, Columns],
     renames: Sequence[Rename],
     finding_of_name: Mapping[str, Cause],
+    judged: Judged,
 ) -> list[Contribution]:
     if sides[0].side.device != sides[1].side.device:
         categories = _list_categories(tables["overall"])
         if categories:
             return categories
+    by_kernel = split_stand_ins(sides, tables["names"], judged)
     ops = tables["ops"]
     is_real = ~is_among(ops["name"], _STAND_INS)
     moved = np.abs(np.nan_to_num(ops["delta_ns"]))
-    if moved[is_real].sum() < moved[~is_real].sum() and len(tables["kernels"]):
+    are_unknown = moved[is_real].sum() < moved[~is_real].sum()
+    if not by_kernel.names and are_unknown and len(tables["kernels"]):
         return _list_kernels(tables["kernels"])
-    return _list_operators(sides, tables, renames, finding_of_name)
+    of_operators = _list_operators(sides, tables, renames, finding_of_name)
+    return [*(cause for cause in of_operators if cause.name not in by_kernel.names), *by_kernel.causes]
 
 
 def _list_categories(overall: Columns) -> list[Contribution]:
@@ -237,8 +246,8 @@ def _list_categories(overall: Columns) -> list[Contribution]:
 
 
 def _list_kernels(kernels: Columns) -> list[Contribution]:
-    compute = kernels.taken(~is_among(kernels["category"], _BESIDE_COMPUTE))
-    return [_make_contribution("kernel", change) for change in list_changes(compute)]
+    compute = kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
+    return [make_contribution("kernel", change) for change in list_changes(compute)]
 
 
 def _list_operators(
@@ -260,7 +269,7 @@ def _list_operators(
         compute = change._replace(
             before_ns=max(change.before_ns - beside_before, 0.0), after_ns=max(change.after_ns - beside_after, 0.0)
         )
-        operators[change.name] = _make_contribution("operator", compute)
+        operators[change.name] = make_contribution("operator", compute)
     main_shapes = _find_main_shapes(ops, operators)
     others_of = _find_other_shapes(ops, finding_of_name)
     contributions = []
@@ -307,11 +316,11 @@ def _split_shape_from_others(operator: Contribution, finding: Cause, others: Cha
         finding.baseline_calls or 0.0,
         finding.candidate_calls or 0.0,
     )
-    contribution = _make_contribution(operator.kind, shape)
+    contribution = make_contribution(operator.kind, shape)
     contributions = [replace(contribution, input_shapes=finding.input_shapes, verdict=finding.verdict)]
     # less than a nanosecond is what the sums were rounded by
     if abs(others.before_ns) >= 1 or abs(others.after_ns) >= 1:
-        contributions.append(replace(_make_contribution(operator.kind, others), input_shapes=OTHER_SHAPES))
+        contributions.append(replace(make_contribution(operator.kind, others), input_shapes=OTHER_SHAPES))
     return contributions
 
 
@@ -355,28 +364,10 @@ def _make_replacement(
     )
 
 
-def _make_contribution(kind: str, change: Change) -> Contribution:
-    before, after = change.before_ns, change.after_ns
-    if change.status == BOTH:
-        why = cause_words(before, after, change.calls_before, change.calls_after)[0]
-    else:
-        why = {ADDED: "new", REMOVED: "gone"}.get(change.status, "on one side only")
-    return Contribution(
-        kind,
-        change.name,
-        after - before,
-        why=why,
-        baseline_ns=before,
-        candidate_ns=after,
-        baseline_calls=change.calls_before,
-        candidate_calls=change.calls_after,
-    )
-
-
 def _sum_beside_compute(side: LoadedSide) -> dict[str, float]:
     """Return name of an operator -> its time in collectives and copies."""
     kernels = side.query(queries.kernels)
-    kernels = kernels.taken(is_among(kernels["category"], _BESIDE_COMPUTE))
+    kernels = kernels.taken(is_among(kernels["category"], BESIDE_COMPUTE))
     kernels = side.keep_own(
         "ops", kernels.having(name=kernels["op"], input_shapes=kernels["op_input_shapes"]), by_name=True
     )

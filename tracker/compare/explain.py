@@ -131,7 +131,7 @@ def explain(
     )
     headline = add_missing_devices(headline, sides)
     on_logs = dict.fromkeys(remark for side in sides for remark in remark_on_log(side))
-    headline = add_regressed(headline, list_regressed(findings, renames, excused_names))
+    headline = add_regressed(headline, list_regressed(findings, renames, excused_names, contributions))
     return Explanation(
         total_metric=metric,
         baseline_ns=total_before,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
-    from tracker.results import Cause, Part, Rename
+    from tracker.results import Cause, Contribution, Part, Rename
 
 _SMALL_CHANGE: Final = 0.005
 _LEAST_MOVE_OF_PART: Final = 0.02
@@ -64,17 +64,22 @@ _RAN: Final = "ran"
 
 
 class Regressed(Struct, frozen=True):
-    """An operator, or what replaced operators, that became slower: ns per step before and after."""
+    """An operator or kernel, or what replaced some, that became slower: ns per step before and after."""
 
     name: str
     before_ns: float
     after_ns: float
+    what: str = "operator"
 
 
 def list_regressed(
-    findings: Sequence[Cause], renames: Sequence[Rename], excused: Collection[str]
+    findings: Sequence[Cause],
+    renames: Sequence[Rename],
+    excused: Collection[str],
+    causes: Sequence[Contribution] = (),
 ) -> tuple[Regressed, ...]:
     """Return the operators that regressed, the largest contribution first; what was replaced counts as one, by its net.
+    Behind them stand the kernels among `causes`, for which no operator stands.
 
     `findings`: operators with a verdict; `excused`: names that users expect, or marked as false positives.
     """
@@ -82,7 +87,8 @@ def list_regressed(
     regressed: dict[str, Regressed] = {}
     for finding in findings:
         rename = rename_of_name.get(finding.name)
-        if finding.name in excused or finding.verdict not in ("REGRESSED", ADDED):
+        is_worse = finding.verdict in ("REGRESSED", ADDED)
+        if finding.name in excused or finding.name in _STAND_INS or not is_worse:
             continue
         if rename is not None and rename.is_worse:
             sides = [main_names(side.split(" + ")) for side in (rename.removed, rename.added)]
@@ -90,7 +96,11 @@ def list_regressed(
             regressed[name] = Regressed(name, rename.removed_ns, rename.added_ns)
         elif rename is None and finding.verdict == "REGRESSED":
             regressed[finding.name] = Regressed(finding.name, finding.baseline_ns or 0.0, finding.candidate_ns or 0.0)
-    return tuple(regressed.values())
+    kernels = []
+    for cause in causes:
+        if cause.kind == "kernel" and cause.verdict == "REGRESSED" and cause.name not in excused:
+            kernels.append(Regressed(cause.name, cause.baseline_ns or 0.0, cause.candidate_ns or 0.0, "kernel"))
+    return (*regressed.values(), *kernels)
 
 
 class Headline(Struct, frozen=True):
@@ -332,12 +342,15 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
     >>> _describe_regressed([Regressed("aten::mm", 100.0, 159.0), Regressed("aten::add", 10.0, 12.0)])
     '2 operators REGRESSED: aten::mm +59.0 %, aten::add +20.0 %'
     """
-    words = []
+    words_of_kind: dict[str, list[str]] = {}
     for one in regressed:
         is_measured = 0 < one.before_ns < one.after_ns
         change = f" {format_diff(one.after_ns / one.before_ns - 1.0)}" if is_measured else ""
-        words.append(f"{one.name}{change}")
-    return f"{counted(len(regressed), 'operator')} REGRESSED: {some_of(words, most=_MOST_REGRESSED)}"
+        words_of_kind.setdefault(one.what, []).append(f"{one.name}{change}")
+    phrases = []
+    for what, words in words_of_kind.items():
+        phrases.append(f"{counted(len(words), what)} REGRESSED: {some_of(words, most=_MOST_REGRESSED)}")
+    return "; ".join(phrases)
 
 
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import match
+from tracker.regressions.causes import cause_words
 from tracker.regressions.replacements import CallingContexts, OperatorChange, Replacement, find_replacements
-from tracker.results import ADDED, BOTH, REMOVED, Rename
+from tracker.results import ADDED, BOTH, REMOVED, Contribution, Rename
 from tracker.store import queries
 from tracker.table import number_distinct_rows
 
@@ -54,13 +55,32 @@ def list_changes(rows: Columns) -> Iterator[Change]:
         yield Change(name, statuses[name], *numbers)
 
 
+def make_contribution(kind: str, change: Change) -> Contribution:
+    """Return a change as a cause: slower or more often, new or gone."""
+    before, after = change.before_ns, change.after_ns
+    if change.status == BOTH:
+        why = cause_words(before, after, change.calls_before, change.calls_after)[0]
+    else:
+        why = {ADDED: "new", REMOVED: "gone"}.get(change.status, "on one side only")
+    return Contribution(
+        kind,
+        change.name,
+        after - before,
+        why=why,
+        baseline_ns=before,
+        candidate_ns=after,
+        baseline_calls=change.calls_before,
+        candidate_calls=change.calls_after,
+    )
+
+
 def find_renames(baseline: LoadedSide, candidate: LoadedSide, names: Columns, ops: Columns) -> tuple[Rename, ...]:
     """Return what replaced what, both of at least 0.1 % of all op time, with its net. Largest first.
 
     `names`: a row per name of an op; `ops`: a row per name and shapes. An op of which only one side can have recorded
     anything neither went nor came.
     """
-    changed = _find_changed_names(names)
+    changed = find_changed_names(names)
     if not changed:
         return ()
     shapes = _list_shapes(ops, changed)
@@ -82,8 +102,8 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, names: Columns, op
     return tuple(sorted(renames, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
 
 
-def _find_changed_names(names: Columns) -> dict[str, Change]:
-    """Return the operators that came, went, or are called more or less often."""
+def find_changed_names(names: Columns) -> dict[str, Change]:
+    """Return the operators or kernels that came, went, or are called more or less often."""
     changed = {}
     for change in list_changes(names):
         # a source that counts no calls: one that came or went was called at least once

@@ -19,6 +19,7 @@ from tracker.compare.notes import sentences_of_judgement
 from tracker.compare.operators import own_time
 from tracker.compare.own_runs import list_keys
 from tracker.detect import Verdict, traits_of
+from tracker.detect.series import NO_OPERATORS
 from tracker.regressions.bases import Bases
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
 from tracker.results import DiffOptions, Judgement
@@ -289,10 +290,10 @@ def _find_partial_tables(options: DiffOptions, has_op_series: bool) -> frozenset
 
 
 def _count_verdicts(verdicts: SideVerdicts, metric: str, kind: str) -> dict[str, int]:
-    """Return verdict -> how many series of `kind` have it, changes first."""
+    """Return verdict -> how many series of `kind` have it, changes first; what no operator launched is none."""
     counts: Counter[str] = Counter()
     for key, row in verdicts.by_series.items():
-        if key.kind == kind and key.metric == metric:
+        if key.kind == kind and key.metric == metric and key.name not in NO_OPERATORS:
             counts[row["verdict"]] += 1
     others = [verdict.name for verdict in Verdict if verdict.name not in CHANGED]
     return {word: counts[word] for word in (*CHANGED, *others) if word in counts}

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, Final
 
+from tracker.columns import Columns
 from tracker.detect import DEFAULTS
+from tracker.detect.series import NO_OPERATORS
 from tracker.profile import OF_A_RUN, OF_THE_CODE
-from tracker.regressions.replacements import CallingContexts, OperatorChange, Replacement, find_replacements, main_names
+from tracker.regressions.replacements import (
+    CallingContexts,
+    OperatorChange,
+    Replacement,
+    find_replacements,
+    main_names,
+    name_likeness,
+    pair_kernels,
+)
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.schema.series import IDLE_SERIES, KINDS
@@ -22,14 +30,9 @@ Row = dict[str, Any]
 _SAME_TIME: Final = 0.10
 """By how much what came may differ from what went, to be called the same work under another name."""
 
-_ALIKE: Final = 0.6
-"""How alike two names must be, 0 to 1, to be one operator renamed."""
-
 _NEW_SHAPES: Final = 0.5
 """Part of the change of an operator that new shapes of it must make to be its cause."""
 
-_NAMESPACE: Final = re.compile(r"\b\w+::")
-_BACKWARD: Final = re.compile(r"_?[Bb]ackwards?\d*$")
 _COUNTED: Final = frozenset(kind.word for kind in KINDS if kind.is_called)
 _OF_RUN: Final = {
     "data loading": "data loading", "peak memory": "memory", "idle time": "idle time",
@@ -104,7 +107,8 @@ def find_renamed(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
 
 
 def mark_renamed(rows: Sequence[Row], pairs: Iterable[tuple[Row, Row]]) -> None:
-    """Mark the `pairs` of `find_renamed`, but for those that are a part of what replaced what, with others.
+    """Mark the `pairs` of `find_renamed`, but for those that are a part of what replaced what, with others, or that
+    replaced each other and take longer or shorter.
 
     Their state is `renamed` where a name alone changed. Where all that is left of a kind sums up to the same time, it
     was renamed or fused.
@@ -112,10 +116,11 @@ def mark_renamed(rows: Sequence[Row], pairs: Iterable[tuple[Row, Row]]) -> None:
     members = Counter(row["replaced"]["head"] for row in rows if row["replaced"])
     for came, went in pairs:
         heads = {row["replaced"]["head"] for row in (came, went) if row["replaced"]}
-        if any(members[head] > len((came, went)) for head in heads):
+        is_as_long = _is_as_long(came["delta"], -went["delta"])
+        if any(members[head] > len((came, went)) for head in heads) or (heads and not is_as_long):
             continue
         came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
-        if _is_as_long(came["delta"], -went["delta"]):
+        if is_as_long:
             # nothing got slower or faster: an incident would be noise
             for row in (came, went):
                 if row["state"] in CONFIRMED_STATES:
@@ -157,30 +162,11 @@ def mark_new_shapes(rows: Sequence[Row]) -> None:
 
 
 def _likeness(came: Row, went: Row) -> float:
-    """Return how alike two operators are in name, 0 where they do not look like one that was renamed.
-
-    A namespace and the word backward say nothing of what an operator computes: many share them.
-    """
-    (new_name, is_new_backward), (old_name, is_old_backward) = _core_name(came["name"]), _core_name(went["name"])
+    """Return how alike two operators are in name, 0 where they are not called as often, or not about as long."""
     calls = came["candidate_calls"] or 0.0, went["baseline_calls"] or 0.0
-    if is_new_backward != is_old_backward or not _equal(*calls) or not _equal(came["delta"], -went["delta"]):
+    if not _equal(*calls) or not _equal(came["delta"], -went["delta"]):
         return 0.0
-    short, long = sorted((new_name, old_name), key=len)
-    alike = SequenceMatcher(None, new_name, old_name).ratio()
-    return alike if short in long or alike >= _ALIKE else 0.0
-
-
-def _core_name(name: str) -> tuple[str, bool]:
-    """Return the name of an operator or kernel without its namespaces, and whether it belongs to a backward pass.
-
-    >>> _core_name("aten::gelu_backward"), _core_name("autograd::engine::evaluate_function: MulBackward0")
-    (('gelu', True), ('Mul', True))
-    >>> _core_name("void at::native::fill<at::half>(float*)")
-    ('void fill<half>(float*)', False)
-    """
-    plain = _NAMESPACE.sub("", name).rpartition(": ")[2]
-    core = _BACKWARD.sub("", plain)
-    return core, core != plain
+    return name_likeness(came["name"], went["name"])
 
 
 def _is_as_long(one: float, other: float) -> bool:
@@ -201,7 +187,7 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int],
     """
     groups: dict[int, dict[str, Row]] = {}
     for row in rows:
-        row["replaced"] = None
+        row |= {"replaced": None, "is_of_no_operator": False}
         counts = with_invalid or row["state"] != "invalid"
         if counts and row["incident_id"] in incidents and row["kind"] == "op_name" and _change_of(row).has_moved:
             groups.setdefault(row["incident_id"], {})[row["name"]] = row
@@ -209,13 +195,49 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int],
         changes = [_change_of(row) for row in moved.values()]
         if len({change.calls_after > change.calls_before for change in changes}) < 2:
             continue
-        first = next(iter(moved.values()))
-        run_ids = [int(first[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if first[side]]
+        run_ids = _list_last_runs(next(iter(moved.values())))
         if len(run_ids) < 2:
             continue
         contexts = [CallingContexts(queries.op_tree(store, [run]), queries.ops(store, [run])) for run in run_ids]
         for replacement in find_replacements(changes, *contexts):
             _mark_replacement(replacement, moved)
+    _mark_replaced_kernels(store, [row for row in rows if row["incident_id"] in incidents], with_invalid=with_invalid)
+
+
+def _mark_replaced_kernels(store: Store, rows: Sequence[Row], *, with_invalid: bool) -> None:
+    """Note which findings are of kernels that no operator launched (`is_of_no_operator`), and give those what replaced
+    what, too, as a diff groups them.
+    """
+    groups: dict[int, dict[str, Row]] = {}
+    for row in rows:
+        counts = with_invalid or row["state"] != "invalid"
+        if counts and row["kind"] == "kernel" and not row["input_shapes"]:
+            groups.setdefault(row["incident_id"], {})[row["name"]] = row
+    for found in groups.values():
+        run_ids = _list_last_runs(next(iter(found.values())))
+        kinds = _find_kinds_of_work(queries.kernels(store, run_ids))
+        changes = []
+        for name, row in found.items():
+            if name in kinds:
+                row["is_of_no_operator"] = True
+                changes.append(_change_of(row)._replace(shapes=kinds[name]))
+        for replacement in pair_kernels(changes):
+            _mark_replacement(replacement, found)
+
+
+def _find_kinds_of_work(kernels: Columns) -> dict[str, str]:
+    """Return kernel -> its category, of those that no operator launched."""
+    kinds, of_operators = dict[str, str](), set[str]()
+    for name, op, category in kernels.rows("canonical_name", "op", "category"):
+        kinds[name] = category
+        if op not in NO_OPERATORS:
+            of_operators.add(name)
+    return {name: category for name, category in kinds.items() if name not in of_operators}
+
+
+def _list_last_runs(row: Row) -> list[int]:
+    """Return the newest run of each side of a finding."""
+    return [int(row[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if row[side]]
 
 
 def _mark_replacement(replacement: Replacement, moved: Mapping[str, Row]) -> None:

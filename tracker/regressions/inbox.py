@@ -12,6 +12,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from tracker.columns import Columns
+from tracker.detect.series import NO_OPERATORS
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
@@ -393,6 +394,7 @@ def roll_up(rows: Sequence[Row]) -> None:
         found = (above.get(place(row, kind, name)) for kind in _ABOVE.get(row["kind"], ()))
         whole = next(filter(None, found), None)
         row["under"] = whole and (whole["finding_id"] or -1)
+    _roll_up_kernels(rows)
     heads = {row["finding_id"] for row in rows if row["replaced"] is not None}
     for row in rows:
         of = row["replaced"]
@@ -401,6 +403,19 @@ def roll_up(rows: Sequence[Row]) -> None:
     covers = Counter(row["under"] for row in rows)
     for row in rows:
         row["covers"] = covers[row["finding_id"]] if row["finding_id"] is not None else 0
+
+
+def _roll_up_kernels(rows: Sequence[Row]) -> None:
+    """Put what stands for all work without an operator under the largest of its kernels that moved the same way."""
+    largest: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        place = row["incident_id"], row["direction"]
+        if row["is_of_no_operator"] and (place not in largest or rank_of(row) < rank_of(largest[place])):
+            largest[place] = row
+    for row in rows:
+        kernel = largest.get((row["incident_id"], row["direction"]))
+        if kernel is not None and row["name"] in NO_OPERATORS and row["kind"] in ("op", "op_name"):
+            row["under"] = kernel["finding_id"] or -1
 
 
 def uncovered(rows: Sequence[Row]) -> list[Row]:
@@ -452,7 +467,10 @@ def _listed(own: Sequence[Row]) -> dict[str, float]:
     metrics = {row["metric"] for row in own if row["is_leaf"]} or {own_time}
     for row in own:
         is_operator = row["kind"] in ("op_name", "op", "kernel") and row["metric"] in metrics
-        if is_operator and (row["under"] is None or (row["replaced"] and row["kind"] == "op_name")):
+        is_part = bool(row["replaced"]) and row["kind"] in ("op_name", "kernel")
+        # what is under its kernels, is counted by its own time
+        is_sum = row["name"] in NO_OPERATORS and row["kind"] == "op_name"
+        if is_operator and (row["under"] is None or is_part or is_sum):
             is_both = row["change"] != "presence" or row["replaced"]
             name = "operators_ns" if is_both else "new_ns" if row["direction"] == "regression" else "gone_ns"
             found[name] += row["delta"]

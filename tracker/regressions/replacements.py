@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from statistics import median
 from typing import Final, NamedTuple
 
@@ -28,6 +29,10 @@ compute, and take the place of none.
 """
 _NODE: Final = re.compile(r"backwards?\d*$")
 _AUTOGRAD_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
+_NAMESPACE: Final = re.compile(r"\b\w+::")
+_BACKWARD: Final = re.compile(r"_?[Bb]ackwards?\d*$")
+_ALIKE: Final = 0.6
+"""How alike two names must be, 0 to 1, to be one operator renamed."""
 MOVED: Final = 0.02
 """Calls that changed by less are no more and no fewer calls: a capture may cut a step."""
 
@@ -121,6 +126,45 @@ def find_replacements(
         sides = [tuple(sorted(side, key=lambda one: (-abs(one.delta_ns), one.name))) for side in (gone, come)]
         found.append(Replacement(sides[0], sides[1], TOP_LEVEL if place.startswith(TOP_LEVEL) else place))
     return found
+
+
+def pair_kernels(changes: Iterable[OperatorChange]) -> list[Replacement]:
+    """Return which kernels took the place of which, of kernels that no operator launched: nothing says from where a
+    graph calls them, so that they are of one kind of work, and as often launched as those that went were.
+
+    `changes`: with the kind of work as `shapes`.
+    """
+    found = []
+    for gone, come in pair_changes([change for change in changes if change.has_moved]):
+        sides = [tuple(sorted(side, key=lambda one: (-abs(one.delta_ns), one.name))) for side in (gone, come)]
+        found.append(Replacement(sides[0], sides[1], TOP_LEVEL))
+    return found
+
+
+def name_likeness(new_name: str, old_name: str) -> float:
+    """Return how alike the names of two operators or kernels are, 0 where they do not look like one that was renamed.
+
+    A namespace and the word backward say nothing of what an operator computes: many share them.
+    """
+    (new_core, is_new_backward), (old_core, is_old_backward) = core_name(new_name), core_name(old_name)
+    if is_new_backward != is_old_backward:
+        return 0.0
+    short, long = sorted((new_core, old_core), key=len)
+    alike = SequenceMatcher(None, new_core, old_core).ratio()
+    return alike if short in long or alike >= _ALIKE else 0.0
+
+
+def core_name(name: str) -> tuple[str, bool]:
+    """Return the name of an operator or kernel without its namespaces, and whether it belongs to a backward pass.
+
+    >>> core_name("aten::gelu_backward"), core_name("autograd::engine::evaluate_function: MulBackward0")
+    (('gelu', True), ('Mul', True))
+    >>> core_name("void at::native::fill<at::half>(float*)")
+    ('void fill<half>(float*)', False)
+    """
+    plain = _NAMESPACE.sub("", name).rpartition(": ")[2]
+    core = _BACKWARD.sub("", plain)
+    return core, core != plain
 
 
 def name_replacement(gone: Sequence[str], come: Sequence[str]) -> str:

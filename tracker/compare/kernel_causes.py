@@ -1,0 +1,157 @@
+"""Causes by kernel: device work that was launched outside of all operators, as CUDA graphs launch it.
+
+One row of the operators stands for all of it. Where its kernels are known, they are what changed: slower, more calls,
+new, gone, or replaced, in the words of operators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.columns import Columns
+from tracker.compare import coverage, match
+from tracker.compare.kernels import with_canonical_names
+from tracker.compare.renames import find_changed_names, list_changes, make_contribution
+from tracker.detect import DEFAULTS
+from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.regressions.replacements import (
+    OperatorChange,
+    Replacement,
+    name_likeness,
+    name_replacement,
+    pair_kernels,
+)
+from tracker.results import Contribution
+from tracker.results.verdicts import CHANGED
+from tracker.schema.series import KERNEL_TIME, SeriesKey
+from tracker.store import queries
+from tracker.table import is_among
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tracker.compare.side import LoadedSide
+    from tracker.compare.verdicts import Judged
+
+STAND_INS: Final = (UNLINKED_OP, NO_OP)
+"""Names of the operators that stand for device work without an operator."""
+BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
+"""Categories of device work that have a part of the step of their own."""
+_SAME_WORK: Final = 1.1
+"""How much longer the kernels may take than the row that stands for them: medians do not add up. Some sources count
+the work of their operators among the unlinked kernels once more.
+"""
+_LEAST_OF_REPLACEMENT: Final = 0.001
+"""Part of all kernels without an operator that both sides of a replacement have at least."""
+
+Sides = tuple["LoadedSide", "LoadedSide"]
+
+
+class KernelCauses(Struct, frozen=True):
+    """Causes by kernel, and the operators that they stand in the place of. `names`: of these operators."""
+
+    names: frozenset[str] = frozenset()
+    causes: tuple[Contribution, ...] = ()
+
+
+def split_stand_ins(sides: Sides, names: Columns, judged: Judged) -> KernelCauses:
+    """Return the changes of the kernels that no operator launched, where both sides report kernels.
+
+    `names`: a row per name of an operator. Nothing where the kernels are more than the rows that stand for them.
+    """
+    stand_ins = names.taken(is_among(names["name"], STAND_INS))
+    if not len(stand_ins):
+        return KernelCauses()
+    tables = [_query_kernels(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS)]
+    chosen = [_take_compute(table.taken(is_among(table["op"], STAND_INS))) for table in tables]
+    matched = match.match_sums(sides, chosen, ["name"], ["ns", "calls"])
+    if not len(matched):
+        return KernelCauses()
+    for side in ("baseline", "candidate"):
+        if np.nansum(matched[f"{side}_ns"]) > _SAME_WORK * np.nansum(stand_ins[f"{side}_ns"]):
+            return KernelCauses()
+    marked = judged.recorded.marked("kernels", matched)
+    causes = _list_causes(marked, _find_kinds_of_work(chosen), _find_verdicts(tables, judged))
+    return KernelCauses(frozenset(STAND_INS), tuple(causes))
+
+
+def _query_kernels(side: LoadedSide) -> Columns:
+    named = with_canonical_names(side.query(queries.kernels))
+    return side.keep_own("kernels", named)
+
+
+def _take_compute(kernels: Columns) -> Columns:
+    return kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
+
+
+def _find_kinds_of_work(tables: Sequence[Columns]) -> dict[str, str]:
+    """Return kernel -> its category."""
+    kinds: dict[str, str] = {}
+    for table in tables:
+        kinds.update(table.rows("name", "category"))
+    return kinds
+
+
+def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
+    """Return kernel -> its finding or suspect, of kernels that only stand-ins launch: the series of a kernel holds all
+    of its calls.
+    """
+    if judged.verdicts is None:
+        return {}
+    ops_of_kernel: dict[str, set[str]] = {}
+    keys: dict[str, set[SeriesKey]] = {}
+    for table in tables:
+        for name, shapes, op in table.rows("name", "input_shapes", "op"):
+            ops_of_kernel.setdefault(name, set()).add(op)
+            keys.setdefault(name, set()).add(SeriesKey("kernel", KERNEL_TIME.name, name, shapes or ""))
+    verdicts = {}
+    for name, own in keys.items():
+        if len(own) > 1 or not ops_of_kernel[name] <= set(STAND_INS):
+            continue
+        row = judged.verdicts.by_series.get(next(iter(own)))
+        if row is not None and row["verdict"] in CHANGED:
+            verdicts[name] = str(row["verdict"])
+    return verdicts
+
+
+def _list_causes(matched: Columns, kinds: Mapping[str, str], verdicts: Mapping[str, str]) -> list[Contribution]:
+    moved = []
+    for change in find_changed_names(matched).values():
+        numbers = (change.before_ns, change.after_ns, change.calls_before, change.calls_after)
+        moved.append(OperatorChange(change.name, *numbers, shapes=kinds[change.name]))
+    least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched["baseline_ns"]))
+    causes, replaced = [], set[str]()
+    for replacement in pair_kernels(moved):
+        if min(replacement.removed_ns, replacement.added_ns) >= least:
+            causes.append(_make_replacement(replacement, verdicts))
+            replaced.update(one.name for one in replacement.members)
+    for change in list_changes(matched):
+        if change.name not in replaced:
+            causes.append(replace(make_contribution("kernel", change), verdict=verdicts.get(change.name)))
+    return causes
+
+
+def _make_replacement(replacement: Replacement, verdicts: Mapping[str, str]) -> Contribution:
+    """Return kernels that went and those that came in their place as one cause, by its net."""
+    before, after = replacement.removed_ns, replacement.added_ns
+    delta = after - before
+    is_as_long = abs(delta) < DEFAULTS.ratio * max(before, after)
+    verdict = None
+    if not is_as_long and any(one.name in verdicts for one in replacement.members):
+        verdict = "REGRESSED" if delta > 0 else "IMPROVED"
+    gone, come = ([one.name for one in side] for side in (replacement.gone, replacement.come))
+    is_renamed = is_as_long and len(gone) == len(come) == 1 and name_likeness(come[0], gone[0]) > 0
+    return Contribution(
+        "replacement",
+        name_replacement(gone, come),
+        delta,
+        why="renamed" if is_renamed else "replaced",
+        baseline_ns=before,
+        candidate_ns=after,
+        verdict=verdict,
+        count=len(replacement.members),
+    )
