@@ -431,3 +431,15 @@ def test_repair_judges_runs_that_waited_long_enough(tracker, tmp_path):
     done = tracker("db", "check", "--repair", "--db", db)
     assert done.out.splitlines()[0] == "1 version judged: no more ranks of their runs are waited for"
     assert "of 2 ranks" not in tracker("board", "--db", db).out
+
+
+def test_version_of_longer_inputs_did_other_work(memory_store):
+    """mm has 80 of 120 ms; with sequences of 3072 instead of 2048 it takes 120 of 160, and nothing else changed."""
+    results = []
+    for version, size, ns, start in (("v1", 2048, 80_000_000, 0), ("v2", 3072, 120_000_000, 3)):
+        mm = ("aten::mm", ns, {"input_shapes": f"[[{size},64],[64,64]]"})
+        results = [new_run(run, version, "gpt") for run in made.runs(memory_store, version, start=start, more_ops=[mm])]
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    text = meaning(memory_store, results)
+    said = "v2 (3 runs) did other work than v1: 2048 -> 3072 in 1 operator, 1.5 x the elements."
+    assert text.splitlines()[0] == f"{said} Its step is not compared."

@@ -61,7 +61,7 @@ def test_what_lies_outside_the_steps_does_not_count_per_step(store: Store):
 
 
 def test_an_op_with_other_shapes_is_matched_by_name_on_request(store: Store):
-    save(store, "v1", ops=[("mm", 100, {"input_shapes": "[[2,2]]"})])
+    save(store, "v1", ops=[("mm", 100, {"input_shapes": "[[2,3]]"})])
     save(store, "v2", ops=[("mm", 150, {"input_shapes": "[[4,4]]"})])
     assert set(diff(store, "v1", "v2").ops["status"]) == {"ADDED", "REMOVED"}
     by_name = diff(store, "v1", "v2", options=DiffOptions(match="name")).ops

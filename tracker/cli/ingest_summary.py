@@ -155,7 +155,7 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
 
     `where`: the configuration, where it says which track of the workload this is.
     """
-    from tracker.regressions.track import lost_records
+    from tracker.regressions.track import find_other_version, lost_records
     from tracker.reports.cells import deciding_runs
     from tracker.results.verdicts import GLOSSES
 
@@ -176,6 +176,11 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
     if base is None:
         return made("without a version before", f" is the first version of {track.names['workload']}.")
     if not (first and last):
+        with store.connect() as connection:
+            other = find_other_version(connection, track, version)
+        if other is not None:
+            inputs = other.inputs.words
+            return made("not judged", f" did other work than {other.than}: {inputs}. Its step is not compared.")
         why = f"too few runs{needed and '; '}{needed}"
         if not needed and lost_records(store, track.runs_of(version)):
             why = "records of its runs are lost or cannot be"

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.operators import Operators, own_time
+from tracker.compare.other_work import OtherWork, find_other_work
 from tracker.compare.references import FILES, needs_store
 from tracker.compare.sections import MATCHED_TABLES
 from tracker.detect import DEFAULTS
@@ -79,6 +80,7 @@ class Recorded(Struct, frozen=True):
 
     `timeline`: on which the candidate was timed. `is_subject`: the sides ran on other devices, so that what exists on
     one of them only is what the comparison is about. `cut`: per side the tables of which its source lists only a part.
+    `other_work`: where the inputs of one side have another size.
     """
 
     found: tuple[Difference, ...]
@@ -87,6 +89,7 @@ class Recorded(Struct, frozen=True):
     is_subject: bool
     labels: tuple[str, str]
     cut: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
+    other_work: OtherWork | None = None
 
     def of(self, kind: str, metric: str) -> tuple[Difference, ...]:
         """Return the differences that make a series of this kind incomparable."""
@@ -187,6 +190,7 @@ def compare_recordings(
         baseline.side.device != candidate.side.device,
         (baseline.side.label, candidate.side.label),
         (_cut(baseline), _cut(candidate)),
+        None if lacks_shapes else find_other_work(baseline, candidate),
     )
     return recorded, replace(options, match="name") if by_name else options
 

@@ -18,7 +18,7 @@ from tracker.compare.renames import Change, list_changes, make_contribution
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, OTHER_WORK
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
 
@@ -220,6 +220,8 @@ def _list_causes(
         categories = _list_categories(tables["overall"])
         if categories:
             return categories
+    work = judged.recorded.other_work
+    scaled = frozenset() if work is None else work.inputs.list_scaled()[0]
     by_kernel = split_stand_ins(sides, tables["names"], judged)
     ops = tables["ops"]
     is_real = ~is_among(ops["name"], _STAND_INS)
@@ -228,7 +230,10 @@ def _list_causes(
     if not by_kernel.names and are_unknown and len(tables["kernels"]):
         return _list_kernels(tables["kernels"])
     of_operators = _list_operators(sides, tables, renames, finding_of_name)
-    return [*(cause for cause in of_operators if cause.name not in by_kernel.names), *by_kernel.causes]
+    kept = [cause for cause in of_operators if cause.name not in by_kernel.names]
+    # inputs of another size are neither slower nor faster
+    kept = [replace(cause, why=OTHER_WORK) if cause.name in scaled else cause for cause in kept]
+    return [*kept, *by_kernel.causes]
 
 
 def _list_categories(overall: Columns) -> list[Contribution]:

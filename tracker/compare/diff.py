@@ -92,6 +92,8 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         every_run = left, right
         left, right = left.leave_out_partial(), right.leave_out_partial()
         recorded, options = compare_recordings(left, right, options)
+        if recorded.other_work is not None:
+            left = left.reshape(recorded.other_work.inputs.shapes)
         found = recorded.operators(operators.compare(left, right, options))
         judged = verdicts.judge(*every_run, options, recorded, found, bases=pair.bases)
         own = _find_own_rows(left, right, options, judged, found)

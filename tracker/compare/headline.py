@@ -109,11 +109,13 @@ class Headline(Struct, frozen=True):
     `text`: the sentence, without a full stop.
     `verdict`: of the total, None where it was not judged.
     `remarks`: sentences that limit it.
+    `is_other_work`: the total is of inputs of another size.
     """
 
     text: str
     verdict: str | None = None
     remarks: tuple[str, ...] = ()
+    is_other_work: bool = False
 
 
 Range = tuple[float, float]
@@ -246,6 +248,11 @@ def make_headline(
     if incomparable:
         return Headline(in_numbers, remarks=(f"{refusal}; shown all the same, not judged.",))
     other = other_track(baseline, candidate)
+    if recorded.other_work is not None:
+        work = recorded.other_work
+        text = f"{b} against {a}: other work: {work.inputs.words}; {size} ({format_diff(change)}, {delta})"
+        remarks = (*([other] if other else []), *work.remarks)
+        return Headline(text, remarks=(*remarks, *sentences_on_findings(judged.verdicts)), is_other_work=True)
     if other:
         return Headline(in_numbers, remarks=(other, *_remarks_on_noise(baseline, candidate, change, total.ranges)))
     # whatever the headline says, no exit code comes unannounced
@@ -318,8 +325,9 @@ def _describe_facts(facts: Facts, verdict: str | None, runs: tuple[int, int]) ->
 
 
 def add_regressed(headline: Headline, regressed: Sequence[Regressed]) -> Headline:
-    """Return a headline that also names the operators that regressed, where the step was judged and did not."""
-    if not regressed or headline.verdict in (None, "REGRESSED"):
+    """Return a headline that also names the operators that regressed, where the step did not, or did other work."""
+    is_judged = headline.verdict is not None or headline.is_other_work
+    if not regressed or not is_judged or headline.verdict == "REGRESSED":
         return headline
     return replace(headline, text=f"{headline.text}{FACTS}{_describe_regressed(regressed)}")
 

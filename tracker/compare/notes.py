@@ -288,11 +288,12 @@ def sentences_of_judgement(
     partial_tables: Set[str],
     *,
     why_step_is_not: str,
+    other_work: str = "",
 ) -> tuple[str, ...]:
     """Return what was judged against what, what was removed from the verdicts, and which rows have none.
 
     `counts`: verdict -> how many operators have it; `partial_tables`: tables whose rows are not what was judged;
-    `why_step_is_not`: why the step has no verdict, "" where it has.
+    `why_step_is_not`: why the step has no verdict, "" where it has; `other_work`: what of the inputs has another size.
     """
     sentences = [_sentence_on_runs(verdicts, *sides)]
     if counts:
@@ -301,6 +302,8 @@ def sentences_of_judgement(
         sentences.append(f"Operators by {key}: {listed}.")
     if why_step_is_not:
         sentences.append(f"The step and all that the host timed are not judged: {why_step_is_not}.")
+    if other_work:
+        sentences.append(f"Judged are operators with the same inputs alone; other work: {other_work}.")
     if verdicts.shift is None:
         sentences.append("Too few operators are in all runs to estimate machine-wide drift.")
     else:

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracker.columns import Columns, Flags
+from tracker.columns import Columns, Flags, objects
 from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
 from tracker.results.partial import Partial, find_partial, keep_whole
@@ -95,7 +95,8 @@ class LoadedSide(Struct, frozen=True, eq=False):
     readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `shared`:
     answers about all sides that are compared. `cache`: answers about this side, and what was made from them.
     `own_runs`: which of its runs each row is of, None: of all. `left_out`: sentences on runs that were left out of the
-    side, since they lost records that the others have.
+    side, since they lost records that the others have. `reshaped`: operator and shapes -> the shapes under which it
+    stands beside those of another side, whose inputs have another size.
     """
 
     side: Side
@@ -113,6 +114,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     cache: dict[Hashable, Any] = field(default_factory=dict)
     own_runs: OwnRuns | None = None
     left_out: tuple[str, ...] = ()
+    reshaped: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def run_ids(self) -> tuple[int, ...]:
@@ -141,7 +143,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
             run_ids = self._runs_with_rows(question, self.run_ids)
             return self._select_ranks(question(self.store, run_ids, **chosen))
 
-        return self.remember((question, tuple(by), in_steps), ask)
+        return self.remember((question, tuple(by), in_steps), lambda: self._with_other_shapes(ask()))
 
     def query_with(self, question: queries.Question, **chosen: Any) -> Columns:
         """Return the answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters.
@@ -165,7 +167,8 @@ class LoadedSide(Struct, frozen=True, eq=False):
     def query_op_tree(self, *, by_step: bool = False) -> Columns:
         """Return the calling contexts of this side, inside its steps; see `queries.op_tree`."""
         chosen = {"ranks": self.ranks, "steps": self.chosen_steps}
-        return self._select_ranks(self.query_with(queries.op_tree, **chosen, in_steps=True, by_step=by_step))
+        tree = self.query_with(queries.op_tree, **chosen, in_steps=True, by_step=by_step)
+        return self._with_other_shapes(self._select_ranks(tree))
 
     def query_kernel_metrics(self) -> Columns:
         """Return what was measured in kernels, of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
@@ -192,6 +195,20 @@ class LoadedSide(Struct, frozen=True, eq=False):
         parts = {name: _rows_of_runs(getattr(self, name), kept) for name in ("runs", "captures", "steps")}
         own = replace(self.side, run_ids=kept, runs=len(kept))
         return replace(self, side=own, own_runs=None, cache={}, **parts)
+
+    def reshape(self, shapes: Mapping[tuple[str, str], str]) -> LoadedSide:
+        """Return this side with the inputs of its operators under other shapes."""
+        return replace(self, reshaped=shapes, cache={})
+
+    def _with_other_shapes(self, table: Columns) -> Columns:
+        if not self.reshaped:
+            return table
+        for name, shapes in (("op", "op_input_shapes"), ("name", "input_shapes")):
+            # a kernel has a name and shapes of its own
+            if name in table and shapes in table:
+                texts = [self.reshaped.get((own, text), text) for own, text in table.rows(name, shapes)]
+                return table.having(**{shapes: objects(texts)})
+        return table
 
     def leave_out_partial(self) -> LoadedSide:
         """Return this side without runs of which steps are not judged, where others are whole: a number rests on the

@@ -259,6 +259,7 @@ def judge(
             options,
             partial_tables,
             why_step_is_not=recorded.why_not(STEP_KEY.kind, STEP_KEY.metric),
+            other_work="" if recorded.other_work is None else recorded.other_work.inputs.words,
         )
         is_stored = verdicts.base_runs is not None
         judgement = Judgement(True, sentences, verdicts.shift, tuple(counts.items()), stored=is_stored)

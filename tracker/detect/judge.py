@@ -89,6 +89,8 @@ class Reason(IntEnum):
     """Of the step that is a change: it is one without the common-mode shift, which hid a part of it."""
     OPERATORS = 13
     """Of the step that is a change: one run decides, since new and gone operators make up half of it."""
+    OTHER_WORK = 14
+    """The runs before had inputs of another size."""
 
 
 class JudgedSeries(Struct, frozen=True):

@@ -28,14 +28,15 @@ class Track:
     runs): the numbers of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; nan where a run lacks them. `versions` (runs,):
     the place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
     runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
-    does what is `incomplete` (series, runs), since it rests on records that were lost. `ids`, `keys`: of the series,
-    where they are of a database.
+    does what is `incomplete` (series, runs), since it rests on records that were lost, and what is of `other_work`
+    (series, runs), since the inputs had another size. `ids`, `keys`: of the series, where they are of a database.
     """
 
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
         ids: I64 | None = None, keys: Sequence[SeriesKey] = (), by_calls: F64 | None = None,
+        other_work: Flags | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -45,7 +46,8 @@ class Track:
         self.there = np.asarray(~np.isnan(values).all(axis=1))
         self.alike = np.ones(values.shape, dtype=bool) if alike is None else alike
         self.incomplete = np.zeros(values.shape, dtype=bool) if incomplete is None else incomplete
-        self.alike = self.alike & ~self.incomplete
+        self.other_work = np.zeros(values.shape, dtype=bool) if other_work is None else other_work
+        self.alike = self.alike & ~self.incomplete & ~self.other_work
         self.values = np.where(self.alike, values, np.nan)
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)

@@ -27,6 +27,7 @@ WHY: Final = {
     "version before again",
     "runs": "the step has no verdict: too few runs before or in it",
     "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
+    "other work": "the step has no verdict: the inputs have another size, which is other work",
     "slow host": "{host}",
 }
 """What gave an exit code -> why, in words."""

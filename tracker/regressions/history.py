@@ -22,6 +22,7 @@ from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import (
     BEGINNING,
     TrackRuns,
+    find_other_version,
     geometric_mean,
     places,
     read_track,
@@ -30,6 +31,7 @@ from tracker.regressions.track import (
     waiting_runs,
 )
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
+from tracker.results.verdicts import OTHER_WORK_REASON
 from tracker.schema.series import RUN, SeriesKey
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
@@ -155,7 +157,9 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     own = f"Judged by thresholds of your own: {words_of_limits(track.limits)}." if track.limits else ""
     late = ", ".join(track.labels[version] for version in track.late)
     left_out = f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
-    return [note for note in (own, left_out if late else "", settings_note(connection, track)) if note]
+    other = find_other_version(connection, track, track.order[-1])
+    notes = (own, left_out if late else "", settings_note(connection, track), f"{other.sentence}." if other else "")
+    return [note for note in notes if note]
 
 
 def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numbers: Columns) -> Columns:
@@ -234,6 +238,9 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
                 "reason": stated["reason"], "change": stated["raw_change"],
                 **{name: stated[name] for name in ("judged_change", "q", "contribution")},
             }  # fmt: skip
+            if stated["reason"] == OTHER_WORK_REASON:
+                # too few runs of the same work, which no further run would change
+                row["verdict"] = None
             if decided is not None and cell.get("settled", version) != version:
                 row["decided_by"] = label.get(cell["settled"], "")
             # single runs that were decided together tell of one change

@@ -19,7 +19,14 @@ from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.lifecycle import MACHINE
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, settings_note, waiting_runs
+from tracker.regressions.track import (
+    TrackRuns,
+    find_other_version,
+    named_tracks,
+    read_tracks,
+    settings_note,
+    waiting_runs,
+)
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
@@ -95,6 +102,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         with store.connect() as connection:
             gates = newest_gates(connection, track)
             notes.append(settings_note(connection, track))
+            other = find_other_version(connection, track, track.order[-1])
+        if other is not None:
+            notes.append(f"{other.sentence}. Its step is not judged, and neither are these operators.")
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
         lines.append(standing(store, track, gates) | {"slow_host": host})

@@ -478,6 +478,9 @@ def judged_row(data: Track, state: TrackState, result: VersionResult, version: i
         if now.is_single and word == Verdict.SUSPECT.name:
             # it may be the run that decides those before it
             word = decided_word(state, now.version, row) or word
+    if len(kind) > 0 and data.other_work[row].any() and not result.judged.base_runs[row]:
+        # no number of runs would decide it
+        word = None
     return JudgedRow(
         version_id=version,
         rests_on=rests_on,
@@ -527,9 +530,13 @@ def stated(data: Track, own: JudgedSeries, runs: Flags | None = None) -> tuple[F
     compared = np.ones(len(data.versions), dtype=bool) if runs is None else runs
     said = ~np.isnan(own.p) | np.isin(own.verdict, CHANGES) | (own.suspect != 0)
     said |= data.series.of_step & (own.verdict != Verdict.ABSENT)
-    settings = (own.base_runs == 0) & (own.new_runs > 0) & ~data.alike[:, compared].all(axis=1)
+    without_base = (own.base_runs == 0) & (own.new_runs > 0)
+    settings = without_base & ~data.alike[:, compared].all(axis=1)
     said |= settings & data.series.leaf
     reasons = np.where(settings & (own.reason == Reason.FEW_BASE), Reason.SETTINGS, own.reason)
+    is_other = without_base & data.other_work[:, compared].any(axis=1)
+    said |= is_other & (data.series.kind == KindCode.NAME)
+    reasons = np.where(is_other & (reasons == Reason.SETTINGS), Reason.OTHER_WORK, reasons)
     # a side without any run, where one of its runs lost what the series rests on
     lacks_side = (own.base_runs == 0) != (own.new_runs == 0)
     lost = lacks_side & data.incomplete[:, compared].any(axis=1)

@@ -33,10 +33,11 @@ from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
+from tracker.regressions.scaled_inputs import find_other_runs
 from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track, unjudged_track
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, GateResult
+from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, GateResult
 from tracker.schema.series import STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
@@ -49,6 +50,8 @@ from tracker.units import format_diff, level_words
 
 NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
+_NO_VERDICT: Final = (Reason.SETTINGS, Reason.INCOMPLETE, Reason.OTHER_WORK)
+"""Reasons why two sides cannot be compared: they stand without a verdict."""
 _BASELINE: Final = 1
 _CANDIDATE: Final = 2
 """The sides as versions of a track."""
@@ -66,14 +69,15 @@ without the common-mode shift.
 def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     limits: Thresholds, *, signs: Sequence[int] = (), mean_signs: Sequence[int] = (), net: float = 0.0,
     peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_decided: bool = False,
-    is_incomplete: bool = False,
+    is_incomplete: bool = False, is_other_work: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
 
     `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
     by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the
     step may be slower; `is_machine`: all operators became slower together, and stay so; `is_decided`: the step has a
-    verdict; `is_incomplete`: it has none, since records were lost.
+    verdict; `is_incomplete`: it has none, since records were lost; `is_other_work`: it has none, since the inputs have
+    another size.
     """
     rules = (
         (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
@@ -83,6 +87,7 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
         (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
         (is_machine, "machine", EXIT_TOO_LITTLE_DATA),
         (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
+        (is_other_work, "other work", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
         (True, "", EXIT_OK),
     )
@@ -558,8 +563,11 @@ def _judge_runs(
     last = len(every) - 1
     same, lost = alike(keys, recordings, last), incomplete_cells(keys, recordings, last)
     versions = np.repeat([0, _BASELINE, _CANDIDATE], [older, *counts])
+    repeats = np.array([*(-place for place in past[:older]), *versions[older:]], dtype=np.int64)
+    other = find_other_runs(keys, values, calls, repeats)
     track = Track(
-        values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys
+        values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys,
+        other_work=None if other is None else other.cells,
     )  # fmt: skip
     base, new = versions == _BASELINE, versions == _CANDIDATE
     nearest = newest(base[None, :], limits.window)[0]
@@ -612,8 +620,7 @@ def _list_verdicts(
         verdict: dict[str, Any] = {"verdict": None, "reason": None, **dict.fromkeys(NUMBERS, np.nan)}
         if is_stated[row]:
             verdict["reason"] = Reason(int(reasons[row])).name
-        # the reason why two recordings cannot be compared stands without a verdict
-        if is_stated[row] and reasons[row] not in (Reason.SETTINGS, Reason.INCOMPLETE):
+        if is_stated[row] and reasons[row] not in _NO_VERDICT:
             verdict["verdict"] = Verdict(int(judged.verdict[row])).name
             verdict |= {name: numbers[name].item(row) for name in NUMBERS}
         verdicts[key] = verdict
@@ -643,6 +650,7 @@ def _gate(
         is_machine=is_machine,
         is_decided=is_decided,
         is_incomplete=not is_decided and "INCOMPLETE" in reasons,
+        is_other_work=not is_decided and OTHER_WORK_REASON in reasons,
     )
 
 

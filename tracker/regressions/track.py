@@ -26,6 +26,7 @@ from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase, find_merge_base
+from tracker.regressions.scaled_inputs import ScaledInputs, find_other_runs
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
@@ -43,7 +44,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 15
+RULE_VERSION: Final = 16
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -415,10 +416,12 @@ def read_track(
     recordings = recordings_of(series.keys, values, [*stated.values()])
     same = alike(series.keys, recordings, like) if runs else None
     lost = incomplete_cells(series.keys, recordings, like) if runs else None
+    versions = np.array([of.place[run.version_id] for run in runs], dtype=np.int64)
+    other = find_other_runs(series.keys, values, calls, versions, like)
     return Track(
-        values, np.array([of.place[run.version_id] for run in runs], dtype=np.int64), known.traits[device_timed],
-        calls=calls, run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
-        ids=series.ids, keys=series.keys, by_calls=by_calls,
+        values, versions, known.traits[device_timed], calls=calls,
+        run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
+        ids=series.ids, keys=series.keys, by_calls=by_calls, other_work=None if other is None else other.cells,
     )  # fmt: skip
 
 
@@ -458,6 +461,41 @@ def lost_records(store: Store, runs: Sequence[TrackRun]) -> bool:
     with store.connect() as connection:
         stated = recorded_runs(connection, runs)
     return all(run.recording.lacks(STEP_KEY) for run in stated)
+
+
+class OtherVersion(Struct, frozen=True):
+    """A version that did other work than another one. `than`: the label of the other; `inputs`: how theirs differ."""
+
+    version: str
+    than: str
+    inputs: ScaledInputs
+
+    @property
+    def sentence(self) -> str:
+        """The whole of it."""
+        return f"{self.version} did other work than {self.than}: {self.inputs.words}"
+
+
+def find_other_version(connection: Connection, track: TrackRuns, version_id: int) -> OtherVersion | None:
+    """Return the version before one whose inputs had another size, where its step has no verdict for that; else None.
+
+    Of a judged version alone: to read the samples of all runs before it takes longer than the rest.
+    """
+    row = track.judged.get(version_id)
+    if row is None or row.step_verdict is not None:
+        return None
+    runs = [*track.runs_before(version_id)[-track.thresholds.look_back :], *track.runs_of(version_id)]
+    known = ReadBefore() if track.main is None else read_beside_main(connection, track)
+    series = known.series_of(connection, track.key)
+    values, calls, _ = stored_tracks.read_values(connection, [run.run_id for run in runs], series, known.arrays)
+    numbers = {run.version_id: number for number, run in enumerate(runs)}
+    versions = np.array([numbers[run.version_id] for run in runs], dtype=np.int64)
+    found = find_other_runs(series.keys, values, calls, versions)
+    if found is None:
+        return None
+    newest = max(found.inputs)
+    labels = {numbers[run.version_id]: run.version for run in runs}
+    return OtherVersion(labels[numbers[version_id]], labels[newest], found.inputs[newest])
 
 
 def settings_note(connection: Connection, track: TrackRuns) -> str:

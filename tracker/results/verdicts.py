@@ -34,6 +34,7 @@ REASONS: Final[Mapping[str, str]] = {
     "EQUAL_MACHINE": "on an equally fast machine: that of these runs hid a part of it",
     "OPERATORS": "of one run: operators that are certainly new or gone make up half of it",
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
+    "OTHER_WORK": "other work: the inputs have another size",
 }
 """Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one."""
 
@@ -53,6 +54,11 @@ VERDICTS: Final[Mapping[str, str]] = {
 
 NOT_CONFIRMED: Final = "NOT_CONFIRMED"
 """The verdict of a suspect that later runs did not confirm: one run of another speed is no change of the version."""
+
+OTHER_WORK: Final = "other work"
+"""What a change is called that comes from inputs of another size."""
+OTHER_WORK_REASON: Final = "OTHER_WORK"
+"""Its code in REASONS: such a row has no verdict."""
 
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""

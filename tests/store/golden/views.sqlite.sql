@@ -670,7 +670,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
-    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE') THEN COALESCE(d.decided, d.verdict) END AS verdict,
+    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change AS change_ratio,
     d.judged_change AS judged_change_ratio,

@@ -33,7 +33,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.reports.view import View
 from tracker.results import History
-from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED
+from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED, OTHER_WORK, OTHER_WORK_REASON
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
 
 if TYPE_CHECKING:
@@ -160,8 +160,9 @@ def _headline(series: Row, points: Sequence[Row]) -> str:
     elif newest["change"] is not None:
         start += f": {format_diff(newest['change'])} against the runs before it"
     elif newest["vs_previous"] is not None:
-        start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, not judged"
-    if not any(point["verdict"] for point in points):
+        why_not = OTHER_WORK if newest["reason"] == OTHER_WORK_REASON else "not judged"
+        start += f": {format_diff(newest['vs_previous'])} against {newest['previous']}, {why_not}"
+    if newest["reason"] == OTHER_WORK_REASON or not any(point["verdict"] for point in points):
         return start
     lasting = [point["version"] for point in points if is_lasting(point)]
     if len(lasting) > _NAMED:
@@ -267,6 +268,8 @@ def _change(point: Row, name: str) -> str:
 
 
 def _word(point: Row) -> str:
+    if point["reason"] == OTHER_WORK_REASON:
+        return OTHER_WORK
     return cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
 
 

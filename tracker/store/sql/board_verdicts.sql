@@ -1,7 +1,7 @@
 -- How was the step of each version judged? One row per track, version and way to measure it that has a verdict.
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: the track; version_id; name: step or e2e; part: how it was
---   measured; verdict: what later runs made of it where they did
+--   measured; verdict: what later runs made of it where they did, none of other work
 SELECT
     s.workload_id,
     s.configuration_id,
@@ -24,5 +24,6 @@ WHERE
     AND s.device_id = j.device_id
     AND j.version_id = d.version_id
     AND s.id = d.series_id
+    AND d.reason <> 'OTHER_WORK'
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
 ORDER BY s.workload_id, s.configuration_id, s.device_id, d.version_id, s.name, s.part DESC

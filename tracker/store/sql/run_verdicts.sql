@@ -1,7 +1,7 @@
 -- How were the whole-run numbers of a workload judged? One row per run-level series and version that was judged.
 -- Parameters: workload (name)
 -- Columns: series_id, version_id; configuration_id, device_id, metric, part: of the series; version: its label;
---   verdict: what later runs made of it where they did; raw_change: see the table verdict
+--   verdict: what later runs made of it where they did, none of other work; raw_change: see the table verdict
 SELECT
     d.series_id,
     d.version_id,
@@ -27,5 +27,6 @@ WHERE
     AND s.device_id = j.device_id
     AND j.version_id = d.version_id
     AND s.id = d.series_id
+    AND d.reason <> 'OTHER_WORK'
     AND d.version_id = v.id
 ORDER BY d.series_id, d.version_id

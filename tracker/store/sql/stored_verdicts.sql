@@ -10,7 +10,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
-    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE') THEN COALESCE(d.decided, d.verdict) END AS verdict,
+    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change,
     d.judged_change,

@@ -34,7 +34,8 @@ VERDICT_VIEW: Final = View(
         *_OF_VERSION, *_SERIES,
         word(
             "verdict",
-            "CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE') THEN COALESCE(d.decided, d.verdict) END",
+            "CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') "
+            "THEN COALESCE(d.decided, d.verdict) END",
             "REGRESSED, IMPROVED, SUSPECT, ...: what later runs made of it, else its own; NULL: settings forbid one",
         ),
         word("reason", "d.reason", "the condition that kept it from being a change; NONE: it is one"),
