@@ -148,3 +148,25 @@ def test_step_behind_a_prefilled_queue_begins_when_the_queue_is_done(place):
     found = show(None, str(data.path(PAIRS["two vendors"][place])))
     assert found.run["step_ns"] == pytest.approx((35.18e6, 33.76e6)[place], abs=1e4)
     assert found.bottleneck.device_utilisation == pytest.approx((0.907, 0.881)[place], abs=0.001)
+
+
+H100 = "pytorch/h100_vs_mi300/h100/{}.pt.trace.json.gz"
+MI300 = "pytorch/h100_vs_mi300/mi300/{}.pt.trace.json.gz"
+QWEN, OWL, BERT = "Qwen_Qwen1.5-0.5B-Chat", "google_owlv2-large-patch14-ensemble", "gaunernst_bert-small-uncased"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", [H100, MI300])
+@pytest.mark.parametrize("models", [(QWEN, OWL), (OWL, QWEN), (BERT, OWL), (QWEN, BERT)])
+def test_two_models_on_one_device_are_not_comparable(folder, models):
+    one, other = (data.path(folder.format(model)) for model in models)
+    assert "not comparable: only" in compared(one, other).explanation.headline
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "pair", [*PAIRS.values(), *((H100.format(model), MI300.format(model)) for model in (QWEN, OWL, BERT))]
+)
+def test_captures_of_one_model_are_comparable(pair):
+    one, other = map(data.path, pair)
+    assert "not comparable" not in compared(one, other).explanation.headline

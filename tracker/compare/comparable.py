@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
+from tracker.compare.models import describe_other_model
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.other_work import OtherWork, find_other_work
 from tracker.compare.references import FILES, needs_store
@@ -318,10 +319,18 @@ def _other_work(baseline: LoadedSide, candidate: LoadedSide, operators: Operator
     other = _different(baseline, candidate, "workload")
     if not other and all(models) and not models[0] & models[1]:
         other = f"different model ({' | '.join(sorted(models[0]))} and {' | '.join(sorted(models[1]))})"
-    if not other and operators is not None and (shares := _in_common(operators)):
-        names, time = (f"{100 * share:.0f} %" for share in shares)
-        other = f"only {names} of the operators are on both sides, by their names, with {time} of the time of one"
+    shares = None if other or operators is None else _in_common(operators)
+    if shares is not None:
+        other = _describe_few_names(baseline, candidate, shares)
     return f"Not comparable: {other}." if other else ""
+
+
+def _describe_few_names(baseline: LoadedSide, candidate: LoadedSide, shares: tuple[float, float]) -> str:
+    """Return what shows that the operators are those of other work, or of another model; "" where nothing does."""
+    if max(shares) < _IN_COMMON:
+        names, time = (f"{100 * share:.0f} %" for share in shares)
+        return f"only {names} of the operators are on both sides, by their names, with {time} of the time of one"
+    return describe_other_model(baseline, candidate, shares[0])
 
 
 def _several_jobs(side: LoadedSide, rows: Columns | None) -> str:
@@ -347,7 +356,7 @@ def _common_share(side: LoadedSide, rows: Columns) -> float:
 
 def _in_common(operators: Operators) -> tuple[float, float] | None:
     """Return the shares of the names of the operators, and of the time of that side which has less of it in common,
-    that both sides have; None where they have enough to do the same work, or too few operators for anybody to say.
+    that both sides have; None where they have too few operators to say which work it is.
     """
     ops = operators.everything
     number, first = number_distinct_rows([ops["name"]])
@@ -359,7 +368,7 @@ def _in_common(operators: Operators) -> tuple[float, float] | None:
     both = there[0] & there[1]
     names = float(both.sum() / (there[0] | there[1]).sum())
     time = min(float(own[both].sum() / own.sum()) for own in times)
-    return (names, time) if max(names, time) < _IN_COMMON else None
+    return names, time
 
 
 def _models(side: LoadedSide) -> set[str]:
