@@ -89,3 +89,34 @@ def test_inputs_that_differ_a_little_are_the_same_work(memory_store, sizes):
         version(memory_store, f"v{number}", 3 * number, size=size, ns=80_000_000)
     judge(memory_store)
     assert not any("other work" in note for note in findings(memory_store).notes)
+
+
+def verdict_of(store, label):
+    points = history(store, options=HistoryOptions(key="step")).tables["points"].rows("version", "verdict")
+    return dict(points)[label]
+
+
+def test_other_work_neither_confirms_nor_clears_a_suspect(memory_store):
+    """One run of v2 is slower; the longer sequences of v3 say nothing of it, and two runs of v4 confirm it."""
+    version(memory_store, "v1", 0)
+    version(memory_store, "v2", 3, ns=100_000_000, count=1)
+    version(memory_store, "v3", 4, size=3072, ns=120_000_000, count=1)
+    judge(memory_store)
+    assert verdict_of(memory_store, "v2") == "SUSPECT"
+    version(memory_store, "v4", 5, ns=100_000_000, count=2)
+    judge(memory_store)
+    assert [verdict_of(memory_store, label) for label in ("v2", "v3", "v4")] == ["REGRESSED", None, "REGRESSED"]
+
+
+def test_single_runs_confirm_over_a_version_of_other_work(memory_store):
+    """v2, v4 and v5 have one run each and are as slow; v3 between them did other work. A third one decides."""
+    version(memory_store, "v1", 0)
+    version(memory_store, "v2", 3, ns=100_000_000, count=1)
+    version(memory_store, "v3", 4, size=3072, ns=120_000_000, count=1)
+    for number, label in enumerate(("v4", "v5"), 5):
+        version(memory_store, label, number, ns=100_000_000, count=1)
+    judge(memory_store)
+    assert verdict_of(memory_store, "v5") == "SUSPECT"
+    version(memory_store, "v6", 7, ns=100_000_000, count=1)
+    judge(memory_store)
+    assert [verdict_of(memory_store, label) for label in ("v2", "v6")] == ["REGRESSED", "REGRESSED"]

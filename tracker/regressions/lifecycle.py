@@ -75,7 +75,8 @@ class TrackState(Struct):
     """All that is kept from one version to the next; rows by version, one element per series.
 
     `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
-    `waits`: the sign of what an undecided version may be (0: it was decided at once), times 2 where the machine moved.
+    `waits`: the sign of what an undecided version may be (0: it was decided at once, or says nothing of what waits),
+    times 2 where the machine moved.
     """
 
     series: int
@@ -294,7 +295,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
         level[row] = own[0].reference_level
         for at in versions[len(versions) - count[row] :]:
             state.settle([at], row, level[row] if at >= own[0].ended_version else now.current[row], now.version)
-    free = waits == 0
+    silent = (count > 0) & says_nothing(now, judged)
+    silent[list(returned)] = False
+    free = (waits == 0) & ~silent
     free[list(returned)] = False
     pending = pending_by_code(state, now, judged, returned)
     decided = list(decide_suspects(state, now, judged, pending, free, waits))
@@ -324,8 +327,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
         found.append(state.begin(change))
     settled &= level == now.current
     found += [state.begin(change) for change in late_changes(state, now, judged, settled)]
-    state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
-    state.settled[now.version] = np.where(waits != 0, 0, now.version)
+    is_open = (waits != 0) | silent
+    state.levels[now.version] = np.where(is_open, UNDECIDED, level)
+    state.settled[now.version] = np.where(is_open, 0, now.version)
     state.waits[now.version] = waits
     # whether the version of an improvement was faster on the whole: its step, or the net of its operators
     by_code = [one for one in found if one.how != MACHINE]
@@ -334,6 +338,16 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)
     return found
+
+
+def says_nothing(now: VersionRuns, judged: JudgedSeries) -> Flags:
+    """Return which series cannot be compared with their level: they did other work, were recorded otherwise, or lost
+    records. Such a version neither confirms nor clears what waits.
+    """
+    unrecorded = ~now.window.recorded
+    without_base = (judged.base_runs == 0) & (now.level(now.current) & unrecorded).any(axis=1)
+    without_new = (judged.new_runs == 0) & (unrecorded & now.new).any(axis=1)
+    return np.asarray(without_base | without_new)
 
 
 def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSeries, of: int | None = None) -> Finding:
@@ -476,6 +490,9 @@ def decide_suspects(
     together = judged
     if now.is_single:
         enough = still & (alike + 1 >= needed)
+        for at in versions[-now.limits.confirm :]:
+            # a version that says nothing confirms nothing
+            enough &= state.waits[at] != 0
         waits[still & ~enough] = sign[still & ~enough]
         again = waiting & ~still
         waits[again] = judged.suspect[again]
