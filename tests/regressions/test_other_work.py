@@ -79,8 +79,11 @@ def test_finding_stays_open_where_later_inputs_say_nothing(memory_store):
     version(memory_store, "v2", 3, ns=100_000_000)
     version(memory_store, "v3", 6, size=3072, ns=120_000_000)
     judge(memory_store)
-    open_ones = findings(memory_store).tables["findings"].rows("name", "version", "state")
-    assert ("step", "v2", "persisting") in set(open_ones)
+    open_ones = findings(memory_store).tables["findings"].rows("name", "version", "state", "current_ratio")
+    assert ("step", "v2", "persisting", None) in set(open_ones), "and its number of v3 is no number of it"
+    (against_v2,) = diffs(memory_store, ["v2", "v3"])
+    reasons = dict(against_v2.tables["overall"].rows("metric", "reason"))
+    assert reasons["step_ns"] == "still open (I-1, open since v2)"
 
 
 @pytest.mark.parametrize("sizes", [(2048, 2100), (2048, 2100, 1990)])

@@ -71,6 +71,9 @@ def test_operator_is_renamed_by_more_than_letters(memory_store, before, after, i
     judged(memory_store, of_mlp(before, module=""), of_mlp(after, module=""))
     states = {state for state, _ in causes(memory_store).values()}
     assert states == ({"renamed"} if is_renamed else {"new"})
+    (found,) = diffs(memory_store, ["v2"])
+    words = {row.why for row in found.explanation.contributions if row.kind == "replacement"}
+    assert words <= {"renamed" if is_renamed else "replaced"}, "a diff has the word of findings"
 
 
 def test_replacement_that_is_no_loss_is_no_regression(memory_store):

@@ -361,7 +361,7 @@ def _make_replacement(
         "replacement",
         name_replacement(rename.removed.split(" + "), rename.added.split(" + ")),
         delta,
-        why="replaced" if rename.is_worse or delta < 0 else "renamed or fused",
+        why=rename.word,
         baseline_ns=fsum(max(-operator.delta_ns, 0.0) for operator in operators),
         candidate_ns=fsum(max(operator.delta_ns, 0.0) for operator in operators),
         verdict=verdict,

@@ -21,7 +21,6 @@ from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.regressions.replacements import (
     OperatorChange,
     Replacement,
-    name_likeness,
     name_replacement,
     pair_kernels,
 )
@@ -144,12 +143,11 @@ def _make_replacement(replacement: Replacement, verdicts: Mapping[str, str]) -> 
     if not is_as_long and any(one.name in verdicts for one in replacement.members):
         verdict = "REGRESSED" if delta > 0 else "IMPROVED"
     gone, come = ([one.name for one in side] for side in (replacement.gone, replacement.come))
-    is_renamed = is_as_long and len(gone) == len(come) == 1 and name_likeness(come[0], gone[0]) > 0
     return Contribution(
         "replacement",
         name_replacement(gone, come),
         delta,
-        why="renamed" if is_renamed else "replaced",
+        why="renamed" if replacement.is_renamed else "replaced",
         baseline_ns=before,
         candidate_ns=after,
         verdict=verdict,

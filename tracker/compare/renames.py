@@ -138,6 +138,7 @@ def _make_rename(replacement: Replacement) -> Rename:
         removed_ns=removed_ns,
         added_ns=added_ns,
         is_worse=added_ns - removed_ns > _WORSE * removed_ns,
+        is_renamed=replacement.is_renamed,
     )
 
 

@@ -18,6 +18,7 @@ from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.lifecycle import MACHINE
+from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import (
     TrackRuns,
@@ -30,7 +31,7 @@ from tracker.regressions.track import (
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
-from tracker.schema.series import KIND, RUN_SERIES, STEP_WAYS
+from tracker.schema.series import KIND, RUN_SERIES, STEP_WAYS, SeriesKey
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -237,7 +238,13 @@ def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) 
         series = sorted({row["series_id"] for row in own})
         with store.connect() as connection:
             values = stored_tracks.read_values_of_series(connection, [run.run_id for run in track.newest], series)
+            other = find_other_version(connection, track, track.order[-1])
         newest = dict(zip(series, over_runs(values).tolist(), strict=True))
+        if other is not None:
+            # the numbers of inputs of another size say nothing of what is open
+            keys = [SeriesKey(*(row[name] for name in SeriesKey._fields)) for row in own]
+            concerned = find_concerned(other.inputs, keys).tolist()
+            own = [row for row, is_other in zip(own, concerned, strict=True) if not is_other]
         for row in own:
             now, before = newest[row["series_id"]], row["baseline_value"]
             if now > 0:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from tracker.columns import Columns
+from tracker.detect import DEFAULTS
 from tracker.results import REPLACED_BY, TOP_LEVEL
 
 _SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
@@ -99,6 +100,17 @@ class Replacement(Struct, frozen=True):
     def added_ns(self) -> float:
         """What its operators take now, and did not take before."""
         return sum(max(one.after_ns - one.before_ns, 0.0) for one in self.members)
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether only the name of one operator or kernel changed: called as often and as long, under a like name."""
+        if len(self.gone) != 1 or len(self.come) != 1:
+            return False
+        went, came = self.members
+        is_swap = not went.calls_after and not came.calls_before
+        is_as_often = _are_equal(went.calls_before, came.calls_after)
+        is_as_long = abs(self.added_ns - self.removed_ns) < DEFAULTS.ratio * max(self.added_ns, self.removed_ns)
+        return is_swap and is_as_often and is_as_long and name_likeness(came.name, went.name) > 0
 
 
 def find_replacements(
@@ -252,6 +264,10 @@ def pair_changes(changes: Sequence[OperatorChange]) -> list[tuple[list[OperatorC
         if all(any(not _is_mover(one.name) for one in side) for side in (gone, come)):
             found.append((gone, come))
     return found
+
+
+def _are_equal(one: float, other: float) -> bool:
+    return abs(one - other) <= MOVED * max(one, other)
 
 
 def _are_multiples(one: float, other: float) -> bool:

@@ -260,7 +260,7 @@ def find_other_runs(
         return None
     cells = np.zeros(values.shape, dtype=bool)
     for version, scaled in inputs.items():
-        cells |= _concern(scaled, keys)[:, None] & (versions == version)
+        cells |= find_concerned(scaled, keys)[:, None] & (versions == version)
         # of operators with the inputs of these runs the new ones say nothing
         is_old = [key.kind == "op" and (key.name, key.input_shapes) in scaled.shapes for key in keys]
         old = np.array(is_old, dtype=bool)
@@ -296,7 +296,7 @@ def _find_between(sides: Sequence[_SideOfRuns], is_other: Flags, keys: Sequence[
     return find_scaled_inputs(works[0], works[1], (totals[0], totals[1]))
 
 
-def _concern(scaled: ScaledInputs, keys: Sequence[SeriesKey]) -> Flags:
+def find_concerned(scaled: ScaledInputs, keys: Sequence[SeriesKey]) -> Flags:
     """Return which series say something of work that is other work; operators with the same inputs do not."""
     names, shaped = scaled.list_scaled()
     found = []

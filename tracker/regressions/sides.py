@@ -33,8 +33,15 @@ from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import MACHINE
-from tracker.regressions.scaled_inputs import find_other_runs
-from tracker.regressions.track import BEGINNING, TrackRuns, recordings_of, runs_of_track, unjudged_track
+from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
+from tracker.regressions.track import (
+    BEGINNING,
+    TrackRuns,
+    find_other_version,
+    recordings_of,
+    runs_of_track,
+    unjudged_track,
+)
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, GateResult
@@ -702,9 +709,14 @@ def _words_of_older(
     series = sorted({finding.series_id for finding in findings})
     values = stored_tracks.read_values_of_series(connection, run_ids, series)
     value_now = dict(zip(series, over_runs(values).tolist(), strict=True))
+    unknown = _list_other_work(connection, track, findings, run_ids)
     words: dict[SeriesKey, str] = {}
     for finding in findings:
         since = f"I-{finding.incident_id}, open since {finding.version}"
+        if _key_of(finding) in unknown:
+            # its number is that of inputs of another size
+            words[_key_of(finding)] = f"still open ({since})"
+            continue
         before = [label[run] for run in map(int, finding.baseline_runs.split()) if run in label]
         # an operator that was added has no number before
         size = np.nan
@@ -717,3 +729,15 @@ def _words_of_older(
             level = level_words(before)
             words[_key_of(finding)] = f"still {format_diff(abs(size)).lstrip('+')} {where} {level} ({since})"
     return words
+
+
+def _list_other_work(
+    connection: Connection, track: TrackRuns, findings: Sequence[Any], run_ids: Sequence[int]
+) -> set[SeriesKey]:
+    """Return the series of findings of which a version says nothing, since its inputs have another size."""
+    version = next((run.version_id for run in track.runs if run.run_id in {*run_ids}), None)
+    other = None if version is None else find_other_version(connection, track, version)
+    if other is None:
+        return set()
+    keys = [_key_of(finding) for finding in findings]
+    return {key for key, is_one in zip(keys, find_concerned(other.inputs, keys).tolist(), strict=True) if is_one}

@@ -142,7 +142,7 @@ class Contribution(Struct, frozen=True):
     more they would have changed in the runs of the step), rest (medians do not add up; on a device several kernels at
     the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding (`other shapes`:
     the others of its operator), or of what carries most of the change. `why`: slower per call, faster per call, more
-    calls, fewer calls, new, gone, replaced, renamed, renamed or fused, other work (its inputs have another size), ...;
+    calls, fewer calls, new, gone, replaced, renamed, other work (its inputs have another size), ...;
     of a part what it means: no operator runs, waits for data, ...; "" for others and rest.
     """
 
@@ -176,7 +176,8 @@ class Rename(Struct, frozen=True):
     " + ", those that changed most first.
 
     `removed_ns`: what the first took more than now, per step; `added_ns`: what the others take more than before.
-    `is_worse`: it is a loss, and no other name for the same work.
+    `is_worse`: it is a loss, and no other name for the same work. `is_renamed`: only the name of one of them changed:
+    it is alike, without its namespace, and called as often and as long as before.
     """
 
     removed: str
@@ -185,6 +186,12 @@ class Rename(Struct, frozen=True):
     removed_ns: float
     added_ns: float
     is_worse: bool = False
+    is_renamed: bool = False
+
+    @property
+    def word(self) -> str:
+        """What became of the first: `renamed` or `replaced`."""
+        return "renamed" if self.is_renamed else "replaced"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -388,8 +388,7 @@ def _replaced(diff: Diff) -> Iterator[str]:
         sides = ([shorten(name, _NAME) for name in side.split(" + ")] for side in (rename.removed, rename.added))
         names = " -> ".join(some_of(side, ", ", 8) for side in sides)
         under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
-        word = "replaced" if rename.is_worse else "renamed or fused"
-        yield f"{names}{under}: {word}, {', '.join(filter(None, (times, relative)))}"
+        yield f"{names}{under}: {rename.word}, {', '.join(filter(None, (times, relative)))}"
 
 
 def question(diff: Diff) -> list[str]:
