@@ -9,13 +9,13 @@ from tracker.compare import diff
 from tracker.profile import NO_OP, UNLINKED_OP
 
 
-def graph(store, version, kernels, *, ops=(), stand_in=NO_OP, own_ns=None, count=1):
+def graph(store, version, kernels, *, ops=(), stand_in=NO_OP, own_ns=None, count=1, kernel_of=""):
     """Runs of three steps of a graph with kernels (name, ns a step[, calls, category]) beside operators."""
     rows = []
     for name, ns, *more in kernels:
         calls, category = (*more, *(20, "matmul")[len(more) :])
         rows.append((name, ns, {"op": stand_in, "calls": calls, "category": category}))
-    rows += [(f"kernel of {name}", ns, {"op": name}) for name, ns in ops]
+    rows += [(kernel_of or f"kernel of {name}", ns, {"op": name}) for name, ns in ops]
     graph_ns = sum(row[1] for row in rows if row[2]["op"] == stand_in) if own_ns is None else own_ns
     step_ns = graph_ns + sum(ns for _, ns in ops)
     first = 10 * (version == "v2")
@@ -79,6 +79,17 @@ def test_graph_kernel_with_another_namespace_is_renamed(memory_store):
     assert [(why, delta) for _, why, delta in causes(diff(memory_store, "v1", "v2"))] == [
         ("slower per call", 90),
         ("renamed", 10),
+    ]
+
+
+def test_kernel_that_an_operator_launches_is_not_gone(memory_store):
+    """The 100 ns of gemm outside of operators are those of mm in v2: nothing new, nothing gone."""
+    graph(memory_store, "v1", [("gemm", 100), ("norm", 80, 20, "normalization")], ops=[("aten::mm", 400)])
+    graph(memory_store, "v2", [("norm", 90, 20, "normalization")], ops=[("aten::mm", 500)], kernel_of="gemm")
+    assert causes(diff(memory_store, "v1", "v2")) == [
+        ("aten::mm", "slower per call", 100),
+        ("gemm", "outside of operators", -100),
+        ("norm", "slower per call", 10),
     ]
 
 

@@ -31,7 +31,7 @@ from tracker.store import queries
 from tracker.table import is_among
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping, Sequence, Set
 
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
@@ -40,6 +40,9 @@ STAND_INS: Final = (UNLINKED_OP, NO_OP)
 """Names of the operators that stand for device work without an operator."""
 BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
 """Categories of device work that have a part of the step of their own."""
+OUTSIDE: Final = "outside of operators"
+"""Why a kernel changed that operators launch, too: its calls outside of them did."""
+_OF_CALLS: Final = ("new", "gone", "more calls", "fewer calls", "on one side only")
 _SAME_WORK: Final = 1.1
 """How much longer the kernels may take than the row that stands for them: medians do not add up. Some sources count
 the work of their operators among the unlinked kernels once more.
@@ -74,7 +77,8 @@ def split_stand_ins(sides: Sides, names: Columns, judged: Judged) -> KernelCause
         if np.nansum(matched[f"{side}_ns"]) > _SAME_WORK * np.nansum(stand_ins[f"{side}_ns"]):
             return KernelCauses()
     marked = judged.recorded.marked("kernels", matched)
-    causes = _list_causes(marked, _find_kinds_of_work(chosen), _find_verdicts(tables, judged))
+    mixed = _find_mixed(tables)
+    causes = _list_causes(marked, _find_kinds_of_work(chosen), _find_verdicts(tables, judged), mixed)
     return KernelCauses(frozenset(STAND_INS), tuple(causes))
 
 
@@ -93,6 +97,16 @@ def _find_kinds_of_work(tables: Sequence[Columns]) -> dict[str, str]:
     for table in tables:
         kinds.update(table.rows("name", "category"))
     return kinds
+
+
+def _find_mixed(tables: Sequence[Columns]) -> set[str]:
+    """Return the kernels that operators launch, too, on either side: of these more or fewer calls outside of operators
+    are no more or fewer calls of the kernel.
+    """
+    names: set[str] = set()
+    for table in tables:
+        names.update(table.taken(~is_among(table["op"], STAND_INS)).listed("name"))
+    return names
 
 
 def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
@@ -117,9 +131,13 @@ def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
     return verdicts
 
 
-def _list_causes(matched: Columns, kinds: Mapping[str, str], verdicts: Mapping[str, str]) -> list[Contribution]:
+def _list_causes(
+    matched: Columns, kinds: Mapping[str, str], verdicts: Mapping[str, str], mixed: Set[str]
+) -> list[Contribution]:
     moved = []
     for change in find_changed_names(matched).values():
+        if change.name in mixed:
+            continue
         numbers = (change.before_ns, change.after_ns, change.calls_before, change.calls_after)
         moved.append(OperatorChange(change.name, *numbers, shapes=kinds[change.name]))
     least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched["baseline_ns"]))
@@ -129,8 +147,12 @@ def _list_causes(matched: Columns, kinds: Mapping[str, str], verdicts: Mapping[s
             causes.append(_make_replacement(replacement, verdicts))
             replaced.update(one.name for one in replacement.members)
     for change in list_changes(matched):
-        if change.name not in replaced:
-            causes.append(replace(make_contribution("kernel", change), verdict=verdicts.get(change.name)))
+        if change.name in replaced:
+            continue
+        cause = make_contribution("kernel", change)
+        if change.name in mixed and cause.why in _OF_CALLS:
+            cause = replace(cause, why=OUTSIDE)
+        causes.append(replace(cause, verdict=verdicts.get(change.name)))
     return causes
 
 
