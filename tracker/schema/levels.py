@@ -274,6 +274,12 @@ STEP_LEVEL: Final = Level(
             is_later=True,
         ),
         *_breakdown_of_a_step("data_loading_idle_ns"),
+        Column(
+            "kind",
+            "word",
+            "what the step does: DECODE, with optimizer; empty where all steps of its capture do the same",
+            is_later=True,
+        ),
     ),
     key=("step",),
 )

@@ -24,7 +24,7 @@ _TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("t
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
     "input_shapes", "input_types", "key", "last_error", "member_ranks", "module", "note", "op", "op_input_shapes",
     "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason", "settings", "severity",
-    "split_by", "state", "state_reason", "step_markers", "step_way", "tags", "target", "throughput_unit",
+    "split_by", "state", "step_kind", "state_reason", "step_markers", "step_way", "tags", "target", "throughput_unit",
     "throughput_way", "title", "trace_schema", "type", "until_version", "value", "vendor", "verdict", "version",
     "version_note", "what", "who", "workload",
 }  # fmt: skip

@@ -174,6 +174,7 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("start_ns", "int", [row.start_ns for row in steps]),
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
         Column("marker_ns", "int", [row.marker_ns for row in steps]),
+        Column("kind", "text", [clean(row.kind) for row in steps]),
     ]
     for column in BREAKDOWN:
         kind = _BULK_KINDS.get(column.kind, "int")

@@ -119,6 +119,7 @@ class _Assembly:
         self.cut: tuple[int, ...] = ()
         self._host_rows: dict[str, dict[int, I64]] = {}
         self.notes: list[str] = []
+        self.step_names: dict[int, str] = {}
         self.rows_of_device: I64 | None = None
         self._leave_out_waits()
         self.process_of = self._number_processes()
@@ -226,6 +227,8 @@ class _Assembly:
         if found is None:
             return
         rows, numbers, name = found
+        names = (self.strings[code] for code in self.ops["name"][rows].tolist())
+        self.step_names = dict(zip(numbers.tolist(), names, strict=True))
         kept = {column: self.ops[column][rows] for column in ("start_ns", "end_ns", "thread", "name")}
         self.markers = kept | {"step": numbers}
         self.notes.append(f"no ProfilerStep marks a step: the {len(rows)} annotations such as {name} do")
@@ -428,6 +431,7 @@ class _Assembly:
                 process_groups=self.groups,
                 counters=self.convolutions.counters(self.strings) if is_first else empty(Counters),
                 served_elsewhere=self.device["correlation"][np.setdiff1d(of_process, mine, assume_unique=True)],
+                step_names=self.step_names,
                 op_external=op_external,
                 device_external=device["external"],
             ),

@@ -27,6 +27,7 @@ from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
 from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_document
+from tracker.store.samples.step_kinds import join_samples, kinds_of_ranks, of_kind, with_step_kind
 from tracker.store.sql import statement
 
 
@@ -60,7 +61,7 @@ _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
 _TRACK: Final = ("workload_id", "configuration_id", "device_id")
-_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8)
+_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8, later=True)
 _DELETE_SAMPLES: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK_RULES: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
 _SERIES_KEYS: Final = text(
@@ -80,7 +81,7 @@ def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset
         return []
     steps: dict[int, list[StepRow]] = {}
     for row in _rows(connection, "steps", run_ids=[run_id]):
-        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns)
+        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns, row.kind)
         steps.setdefault(row.rank, []).append(step)
     wanted = {row.rank for row in captures}
     dimensions, places = _dimensions(connection, run_id)
@@ -308,11 +309,19 @@ def number_series(
 
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
-    """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
-    measured = [(rank.stage, measure(rank)) for rank in _ranks_of(connection, run_id, at_hand)]
+    """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`.
+
+    Those of each kind of steps stand behind those of all steps.
+    """
+    ranks = _ranks_of(connection, run_id, at_hand)
+    measured = [(rank.stage, measure(rank)) for rank in ranks]
     for document in documents.of_runs(connection, [run_id]).get(run_id, []):
         measured += [(rank.stage, measure_document(rank)) for rank in _ranks_of(connection, document, at_hand)]
-    return combine(measured)
+    of_kinds = [combine(measured)]
+    for kind in kinds_of_ranks(ranks):
+        own = [(rank.stage, measure(of_kind(rank, kind))) for rank in ranks]
+        of_kinds.append(with_step_kind(combine(own), kind))
+    return join_samples(of_kinds)
 
 
 def _ranks_of(connection: Connection, run_id: int, at_hand: Sequence[Placed]) -> list[RankRows]:
@@ -355,6 +364,6 @@ def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: 
         columns.append(bulk.floats(name, shown))
     columns.append(bulk.floats("share", samples.share[order]))
     columns.append(bulk.floats("rank_spread", samples.rank_spread[order]))
-    columns.append(Column("steps", "short", [samples.steps] * len(order)))
+    columns.append(Column("steps", "short", samples.steps[order].tolist()))
     columns.append(Column("intermittent", "bool", samples.intermittent[order].tolist()))
     return columns

@@ -47,6 +47,7 @@ ways AS (
     WHERE
         w.name = :workload
         AND s.kind = 'run'
+        AND s.step_kind = ''
         AND s.metric IN ('duration_ns', 'e2e_ns', 'samples_per_second', 'peak_allocated_bytes')
 ),
 

@@ -1,6 +1,6 @@
 -- How were the whole-run numbers of a workload judged? One row per run-level series and version that was judged.
 -- Parameters: workload (name)
--- Columns: series_id, version_id; configuration_id, device_id, metric, part: of the series; version: its label;
+-- Columns: series_id, version_id; configuration_id, device_id, metric, part, step_kind: of the series; version: its label;
 --   verdict: what later runs made of it where they did; raw_change: see the table verdict
 SELECT
     d.series_id,
@@ -9,6 +9,7 @@ SELECT
     s.device_id,
     s.metric,
     s.part,
+    s.step_kind,
     v.label AS version,
     COALESCE(d.decided, d.verdict) AS verdict,
     d.change AS raw_change

@@ -142,6 +142,7 @@ SELECT
             AND s.device_id = p.device_id
             AND s.kind = 'run'
             AND s.name = 'step'
+            AND s.step_kind = ''
             AND d.run_id = p.id
     ) AS step_ns,
     p.commit_id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text
+from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text, text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
@@ -68,6 +68,11 @@ def key(*, references: str | None = None, primary: bool = True) -> Any:
 def text_key(*, primary: bool = False) -> Any:
     """Text that identifies or classifies; empty for "none"."""
     return Field(sa_type=TEXT, primary_key=primary, nullable=False)
+
+
+def later_text() -> Any:
+    """Text that classifies, of a column that came later: empty for "none", as in all rows of before."""
+    return Field(default="", sa_type=TEXT, nullable=False, sa_column_kwargs={"server_default": text("''")})
 
 
 def text_number(*, primary: bool = False) -> Any:
@@ -145,6 +150,8 @@ def make_columns(columns: Iterable[Column], keys: Collection[str] = ()) -> dict[
 
 
 def _make_column(column: Column, *, is_key: bool) -> tuple[Any, Any]:
+    if column.kind == "word" and column.is_later:
+        return later_text(), str
     if column.kind == "word":
         return text_key(primary=is_key), str
     if column.kind == "text":
