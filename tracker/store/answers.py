@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from sqlalchemy import TextClause
 
 from tracker.columns import Column, Columns, objects
@@ -113,9 +114,25 @@ def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
     return {"all_ranks": int(ranks is None), "ranks": parameter_list(ranks)}
 
 
-def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
+class OfKind(Struct, frozen=True):
+    """The steps of one kind, whatever their numbers are in each rank."""
+
+    step_kind: str
+
+
+Steps = Sequence[int] | OfKind | None
+"""Steps by their numbers, or by what they do; None: all."""
+
+
+def steps_parameters(steps: Steps, in_steps: bool) -> dict[str, Any]:
     """Return the parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
-    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": parameter_list(steps)}
+    numbers = None if isinstance(steps, OfKind) else steps
+    return {
+        "in_steps": int(in_steps),
+        "all_steps": int(numbers is None),
+        "steps": parameter_list(numbers),
+        "step_kind": steps.step_kind if isinstance(steps, OfKind) else "",
+    }
 
 
 def parameter_list(numbers: Sequence[int] | None) -> Sequence[int]:

@@ -37,7 +37,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.schema.series import UNPROFILED_STEP
-from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
+from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
@@ -112,7 +112,7 @@ def _steps(before: Side, after: Side) -> str:
         for side in (before, after)
     ]
     many = "" if texts == ["1", "1"] else "s"
-    return f"{cells.pair(*texts)} step{many} a run"
+    return f"{cells.pair(*texts)} {step_word(before.step_kind)}{many} a run"
 
 
 def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
