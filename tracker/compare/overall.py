@@ -412,7 +412,7 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
             # steps under a profiler and without one have no mean
             numbers = {name: np.where(log_alone, np.nan, values) for name, values in numbers.items()}
         numbers[UNPROFILED_STEP] = _steps_without_profiler(side)
-    if side.chosen_steps is None:
+    if side.chosen_steps is None and not side.step_kind:
         outside = kernel_time_outside_steps(side)
         numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
     return numbers

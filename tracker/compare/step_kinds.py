@@ -19,7 +19,9 @@ from tracker.results import Explanation
 from tracker.results.diff import StepKind
 from tracker.schema.series import UNPROFILED
 from tracker.store.samples.statistics import over_runs
+from tracker.units import format_ns
 
+_SEVERAL: Final = 2
 _LEAST_STEPS: Final = 2
 """A kind needs two steps on a side."""
 _WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
@@ -95,7 +97,27 @@ def of_kind(side: LoadedSide, step_kind: str) -> LoadedSide:
         fewest_steps=int(numbers[numbers > 0].min()) if (numbers > 0).any() else None,
         step_kind=step_kind,
     )
-    return replace(side, side=own, steps=steps, captures=captures, step_kind=step_kind, cache={})
+    is_part = side.is_part or len(steps) < len(side.steps)
+    return replace(side, side=own, steps=steps, captures=captures, step_kind=step_kind, is_part=is_part, cache={})
+
+
+def keep_kind(side: LoadedSide, chosen: str | None) -> tuple[LoadedSide, tuple[str, ...]]:
+    """Return a side with the steps of the `chosen` kind, or where steps are of several kinds with those that took most
+    time; and a sentence on the others. A side of which steps were chosen by number stays as it is.
+    """
+    counts = count_kinds(side)
+    named = [kind for kind in counts if kind]
+    if side.chosen_steps is not None or (chosen is None and len(named) < _SEVERAL):
+        return side, ()
+    if chosen is not None:
+        _require_kind(side, counts, chosen)
+    times = {kind: (_measure(side, kind) or 0.0) for kind in named}
+    kind = chosen or max(sorted(named), key=lambda kind: times[kind] * counts[kind])
+    own = of_kind(side, kind)
+    numbers = tuple(sorted(set(own.steps.listed("step"))))
+    others = [f"{counts[other]:,} {other} ({format_ns(times[other])} each)" for other in sorted(named) if other != kind]
+    note = f"Shown are {counts[kind]:,} {kind} steps; the others are {', '.join(others)}: --step-kind chooses."
+    return replace(own, chosen_steps=numbers), (note,) if others else ()
 
 
 def say_others(kinds: Kinds) -> str:

@@ -515,6 +515,7 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
     """
 
     steps: Steps = ()
+    step_kind: Annotated[str | None, STEP_KIND] = None
     by: ShowBy = ()
     depth: Depth = None
     with_advice: bool = False

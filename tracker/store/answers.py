@@ -23,11 +23,11 @@ _NONE: Final = (-2,)
 _TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("text", "call_stack", "word")} | {
     "baseline_runs", "candidate_runs", "canonical_name", "change", "channel", "commit_id", "configuration",
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
-    "input_shapes", "input_types", "key", "last_error", "member_ranks", "module", "note", "op", "op_input_shapes",
-    "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason", "settings", "severity",
-    "split_by", "state", "step_kind", "state_reason", "step_markers", "step_way", "tags", "target", "throughput_unit",
-    "throughput_way", "title", "trace_schema", "type", "until_version", "value", "vendor", "verdict", "version",
-    "version_note", "what", "who", "workload",
+    "input_shapes", "input_types", "judged_kind", "key", "last_error", "member_ranks", "module", "note", "op",
+    "op_input_shapes", "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason",
+    "settings", "severity", "split_by", "state", "step_kind", "state_reason", "step_markers", "step_way", "tags",
+    "target", "throughput_unit", "throughput_way", "title", "trace_schema", "type", "until_version", "value",
+    "vendor", "verdict", "version", "version_note", "what", "who", "workload",
 }  # fmt: skip
 """Names of columns of texts: those of levels, and all others."""
 _REAL: Final = frozenset(column.name for _, column in columns_of_kind("float")) | {

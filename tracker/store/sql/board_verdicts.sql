@@ -1,7 +1,8 @@
 -- How was the step of each version judged? One row per track, version and way to measure it that has a verdict.
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: the track; version_id; name: step or e2e; part: how it was
---   measured; step_kind: of which steps, those by which the version was judged; verdict: what later runs made of it where they did
+--   measured; step_kind: of which steps, those by which the version was judged; verdict: what later runs made of it
+--   where they did
 SELECT
     s.workload_id,
     s.configuration_id,

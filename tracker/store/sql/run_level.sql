@@ -1,7 +1,7 @@
 -- What do these runs say of themselves as a whole? One row per run and run-level series.
 -- Parameters: run_ids (list)
--- Columns: run_id, series_id; name, metric, part, step_kind: of the series; per_step: the value that is judged, ns, bytes or
---   samples per second
+-- Columns: run_id, series_id; name, metric, part, step_kind: of the series; per_step: the value that is judged, ns,
+--   bytes or samples per second
 SELECT
     d.run_id,
     d.series_id,

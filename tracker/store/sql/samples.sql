@@ -1,8 +1,8 @@
 -- What do these runs say of their series? One row per run and series.
 -- Parameters: run_ids (list)
--- Columns: run_id, series_id; kind, metric, name, input_shapes, part, step_kind: of the series; per_step: the value that is
---   judged; mean, sd, min, p10, p90, max: over the steps; calls_per_step; share: of the step; rank_spread; steps;
---   intermittent, by_quartile, by_median: see the table sample. Times in ns, sizes in bytes, per step
+-- Columns: run_id, series_id; kind, metric, name, input_shapes, part, step_kind: of the series; per_step: the value
+--   that is judged; mean, sd, min, p10, p90, max: over the steps; calls_per_step; share: of the step; rank_spread;
+--   steps; intermittent, by_quartile, by_median: see the table sample. Times in ns, sizes in bytes, per step
 SELECT
     d.run_id,
     d.series_id,
