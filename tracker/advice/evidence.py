@@ -29,7 +29,7 @@ from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps
 
 if TYPE_CHECKING:
-    from tracker.columns import F64
+    from tracker.columns import F64, Columns
     from tracker.store import Store
 
 Row = dict[str, Any]

@@ -251,7 +251,7 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
     name: str
     input_shapes: str
     part: str
-    step_kind: str
+    step_kind: str = ""
     change: str
     direction: str
     state: str

@@ -180,7 +180,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         return first or counted(incident["findings"], "finding")
     step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
-    word = step_word(incident["step_kind"])
+    word = step_word(incident.get("step_kind") or "")
     moved = f"the {word} is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
         mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)

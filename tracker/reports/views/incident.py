@@ -78,7 +78,7 @@ def _what_happened(first: Row) -> str:
     word = "slower" if first["ratio"] > 0 else "faster"
     size = format_diff(abs(first["ratio"])).lstrip("+")
     times = cells.times(first["baseline_value"], first["candidate_value"])
-    return f"{first['version']}: the {step_word(first['step_kind'])} is {size} {word}, {times} per step"
+    return f"{first['version']}: the {step_word(first.get('step_kind') or '')} is {size} {word}, {times} per step"
 
 
 def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:

@@ -176,7 +176,7 @@ def _steps_chosen(shown: Shown) -> str:
     steps = shown.run.get("steps")
     if not steps:
         return "no step markers"
-    of_all = counted(steps, step_word(shown.run["step_kind"]))
+    of_all = counted(steps, step_word(shown.run.get("step_kind") or ""))
     return steps_words(shown.options.steps) if shown.options.steps else of_all
 
 
