@@ -172,7 +172,7 @@ def _find_kinds(left: LoadedSide, right: LoadedSide, pair: Pair) -> step_kinds.K
     asked = pair.options.step_kind
     if any(side.chosen_steps for side in (left, right)):
         return step_kinds.Kinds()
-    if asked is None and not step_kinds.are_told_apart(left, right):
+    if asked is None and not step_kinds.differ_in_kinds(left, right):
         return step_kinds.Kinds()
     judged = verdicts_of_sides(left.store, left.run_ids, right.run_ids, candidate_store=right.store, bases=pair.bases)
     return step_kinds.choose_kind_of_steps(left, right, asked, judged)

@@ -78,7 +78,7 @@ def choose_kind_of_steps(
     return Kinds(shown, tuple(sorted(rows, key=lambda row: (row.kind != shown, *_place(row)))))
 
 
-def are_told_apart(baseline: LoadedSide, candidate: LoadedSide) -> bool:
+def differ_in_kinds(baseline: LoadedSide, candidate: LoadedSide) -> bool:
     """Return whether two sides are compared by the kinds of their steps: some side has several, or the sides have not
     the same. Where one of them was read before kinds were known, all steps are compared.
     """

@@ -488,7 +488,7 @@ def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> Non
     given = {
         "--depth": depth or options.depth, "--max-kernels": options.max_kernels, "--op-map": options.op_map,
         "--baseline-step": options.baseline_steps, "--candidate-step": options.candidate_steps, "--only": options.only,
-        "--force": options.force,
+        "--force": options.force, "--step-kind": options.step_kind,
     }  # fmt: skip
     two = [name for name, value in given.items() if value]
     if two:
