@@ -171,3 +171,24 @@ PARTS = st.sampled_from(
 @given(st.lists(PARTS, max_size=6).map("".join))
 def test_applying_a_key_twice_changes_nothing(name):
     assert stable_name(stable_name(name)) == stable_name(name)
+
+
+def test_annotation_does_not_own_the_kernels_of_a_graph():
+    """What it launches itself stays its own."""
+    made = Made()
+    made.annotation("decode", 0, 100)
+    made.launch(10, 1, name="cudaGraphLaunch")
+    made.launch(20, 2)
+    made.kernel("attention", 200, 230, 1)
+    made.kernel("norm", 230, 240, 1)
+    made.kernel("sample", 240, 260, 2)
+    assert by_op(made.built(), "device_self_ns", "kernel_count") == {"decode": (20, 1), "(no op)": (40, 2)}
+
+
+def test_kernels_of_a_graph_belong_to_the_operator_around_the_annotation():
+    made = Made()
+    made.op("CompiledFunction", 0, 100)
+    made.annotation("replay", 10, 50)
+    made.launch(20, 1, name="hipGraphLaunch")
+    made.kernel("attention", 200, 230, 1)
+    assert by_op(made.built(), "device_self_ns") == {"CompiledFunction": 30, "replay": 0}

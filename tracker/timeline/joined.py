@@ -26,7 +26,14 @@ from tracker.table import group_rows, list_codes
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import has_whole_microseconds, launches_of, launching_ops, ops_by_external_id, working_ops
+from tracker.timeline.links import (
+    has_whole_microseconds,
+    launches_of,
+    launching_ops,
+    ops_by_external_id,
+    ops_of_graphs,
+    working_ops,
+)
 from tracker.timeline.loading import find_loaders
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
@@ -170,6 +177,7 @@ def join(events: Events, loader_names: Sequence[str] = ()) -> Joined:
     op = ops_by_external_id(events, tree, launch, op)
     op = working_ops(events, tree, op)
     op = with_waiting(op, events, launch, waiting)
+    op = ops_of_graphs(events, tree, launch, op)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     call_ns = np.zeros(len(device), dtype=np.int64)
