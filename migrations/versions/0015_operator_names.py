@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import op
 
-from tracker.store import schema
+from tracker.store import operator_names, schema
 
 revision = "0015"
 down_revision = "0013"
@@ -13,7 +13,9 @@ depends_on = None
 
 
 def upgrade() -> None:
-    schema.run_migration(op.get_bind(), revision)
+    connection = op.get_bind()
+    schema.run_migration(connection, revision)
+    operator_names.rename_stored(connection)
 
 
 def downgrade() -> None:
