@@ -101,15 +101,56 @@ def test_kernels_of_one_base_keep_their_order_within_a_graph(database_url):
         assert found == {"triton_poi_fused_add": 50, "triton_poi_fused_add #2": 20}
 
 
-def test_names_that_rows_do_not_tell_wait_for_the_files(database_url):
-    """The steps of an engine are marked by an annotation, which was an operator: only its file says what it owned."""
+def engine(mark="step[DECODE bs=1]", **of_mark):
+    """A range that lasts as long as each step, 1 us, and owns two kernels, one of them with aten::mm in it."""
+    ops = ((mark, 500, {"host_total_ns": 1000, **of_mark}), ("aten::mm", 20, {"parent": mark}))
+    kernels = (("attention", 500, {"op": mark}), ("gemm", 20, {"op": "aten::mm"}))
+    idle = (("host: no operator", mark, 5),)
+    return ops, {"kernels": kernels, "idle": idle, "steps": 2, "step_ns": 1000}
+
+
+def test_marks_of_steps_are_no_operators_any_more(database_url):
+    ops, values = engine()
     with open_store(database_url) as store:
-        mark = ("step[DECODE bs=1]", 500, {"host_total_ns": 1000})
-        first, *_ = save_before(store, "v1", mark, ("triton_poi_fused_add_3", 20), steps=2, step_ns=1000)
+        first, *_ = save_before(store, "v1", *ops, **values, api=[("cudaGraphLaunch", 10)], memory=[(ops[0][0], 8)])
     upgrade(database_url)
     with open_store(database_url) as store:
-        assert ops_of(store, first) == {("step[DECODE bs=1]",), ("triton_poi_fused_add_3",)}
+        assert ops_of(store, first, "calls", "device_self_ns") == {("(no op)", 0, 1000), ("aten::mm", 2, 40)}
+        kernels = set(queries.kernels(store, [first]).rows("name", "op", "total_ns"))
+        assert kernels == {("attention", "(no op)", 1000), ("gemm", "aten::mm", 40)}
+        assert set(queries.idle(store, [first]).rows("cause", "place", "ns")) == {("host: no operator", "", 10)}
+        assert set(queries.memory(store, [first]).rows("op", "bytes")) == {("(no op)", 16)}
+        assert rules_of(store, first) == RULES_AFTER
+        assert health.check(store) == []
+
+
+def test_calls_in_a_mark_are_roots_of_the_tree(database_url):
+    ops, values = engine()
+    with open_store(database_url) as store:
+        first, *_ = save_before(store, "v1", *ops, **values)
+    upgrade(database_url)
+    with open_store(database_url) as store:
+        tree = set(queries.op_tree(store, [first]).rows("name", "parent", "device_self_ns"))
+        assert tree == {("aten::mm", -1, 40), ("(no op)", -1, 1000)}
+
+
+def test_range_that_is_not_surely_a_mark_waits_for_the_files(database_url):
+    """Two ranges in each other are as long as the step: only the file says which of them marks it."""
+    ops, values = engine()
+    second = engine(calls=2)[0]
+    with open_store(database_url) as store:
+        first, *_ = save_before(
+            store, "v1", *ops, ("decode step", 0, {"host_total_ns": 1000, "parent": ops[0][0]}), **values
+        )
+        other, *_ = save_before(store, "v2", *second, **values)
+    upgrade(database_url)
+    with open_store(database_url) as store:
+        # the inner range lasts as long as the outer one: which of them is the mark
+        assert ("step[DECODE bs=1]",) in ops_of(store, first)
         assert rules_of(store, first) == RULES_BEFORE
+        # never as a mark is: a range like any other
+        assert ("step[DECODE bs=1]",) in ops_of(store, other)
+        assert rules_of(store, other) == RULES_AFTER
 
 
 @pytest.mark.parametrize("api", ["cudaGraphLaunch", "cudaLaunchKernel"])

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 from sqlalchemy import Connection, bindparam, text
 
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import I64, MISSING, NO_OP, UNLINKED_OP
 from tracker.profile.numbered_names import skeleton_of
 from tracker.profile.operator_names import (
     find_data_numbers,
@@ -27,6 +28,7 @@ from tracker.schema.series import KINDS, SeriesKey
 from tracker.store import bulk, dimensions, recordings
 from tracker.store.packing import CONTEXT_NUMBERS, Contexts, pack_contexts, unpack_contexts
 from tracker.store.samples import rename_series
+from tracker.table import group_rows
 
 RULES_BEFORE: Final = 6
 RULES_AFTER: Final = 7
@@ -38,6 +40,7 @@ _REFERRING: Final = ("memory_peak", "memory_block")
 _MAY_MARK_STEPS: Final = re.compile(r"execute|step|iter|batch", re.IGNORECASE)
 _OF_OPERATOR: Final = re.compile(r"::|Backward\d*$|^\(|^triton_|Compiled")
 _FEWEST_STEPS: Final = 2
+NO_PARENT: Final = -1
 
 _OP_KEYS: Final = text(
     "SELECT k.id, n.text, i.text, y.text, m.text, h.text FROM op_key AS k "
@@ -50,25 +53,30 @@ _RANKS: Final = text(
     "WHERE r.rules_version = :rules AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e) "
     "ORDER BY o.run_id, o.rank"
 )
-_MARKED: Final = text(
-    "SELECT o.run_id FROM op AS o INNER JOIN run AS r ON o.run_id = r.id "
-    "INNER JOIN step AS s ON o.run_id = s.run_id AND o.rank = s.rank AND o.step = s.step "
+_MARKS: Final = text(
+    "SELECT o.run_id, o.rank, o.op_key_id, COUNT(*), "
+    "SUM(CASE WHEN o.calls = 1 AND o.host_total_ns = COALESCE(s.marker_ns, s.duration_ns) THEN 1 ELSE 0 END) "
+    "FROM op AS o INNER JOIN run AS r ON o.run_id = r.id "
+    "LEFT JOIN step AS s ON o.run_id = s.run_id AND o.rank = s.rank AND o.step = s.step "
     "WHERE r.rules_version = :rules AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e) "
-    "AND o.step >= 0 AND o.calls = 1 AND o.host_total_ns = COALESCE(s.marker_ns, s.duration_ns) "
-    "GROUP BY o.run_id, o.rank HAVING COUNT(DISTINCT o.step) >= :steps"
+    "GROUP BY o.run_id, o.rank, o.op_key_id ORDER BY o.run_id, o.rank, o.op_key_id"
 )
 _WITH_GRAPHS: Final = text(
-    "SELECT DISTINCT a.run_id FROM api AS a INNER JOIN run AS r ON a.run_id = r.id "
-    "WHERE r.rules_version = :rules AND a.name_id IN (SELECT t.id FROM detail_text AS t WHERE t.text LIKE :name) "
-    "AND NOT EXISTS (SELECT 1 FROM source AS s WHERE s.run_id = a.run_id AND s.format = 'nsys_sqlite') "
-    "AND EXISTS (SELECT 1 FROM op AS o WHERE o.run_id = a.run_id AND o.device_self_ns > 0 "
-    "AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e))"
+    "SELECT DISTINCT o.run_id, o.op_key_id FROM op AS o INNER JOIN run AS r ON o.run_id = r.id "
+    "WHERE r.rules_version = :rules AND o.device_self_ns > 0 "
+    "AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e) "
+    "AND EXISTS (SELECT 1 FROM api AS a WHERE a.run_id = o.run_id "
+    "AND a.name_id IN (SELECT t.id FROM detail_text AS t WHERE t.text LIKE :name)) "
+    "AND NOT EXISTS (SELECT 1 FROM source AS s WHERE s.run_id = o.run_id AND s.format = 'nsys_sqlite')"
 )
 _STEPS_OF_OPS: Final = text(
     "SELECT DISTINCT o.step, o.op_key_id FROM op AS o WHERE o.run_id = :run_id AND o.rank = :rank"
 )
 _TREE: Final = text("SELECT contexts FROM op_tree WHERE run_id = :run_id AND rank = :rank")
 _SET_TREE: Final = text("UPDATE op_tree SET contexts = :contexts WHERE run_id = :run_id AND rank = :rank")
+_RENAME_PLACE: Final = text(
+    "UPDATE idle SET place_id = :new WHERE run_id = :run_id AND rank = :rank AND place_id = :old"
+)
 _RUNS: Final = text("SELECT id FROM run WHERE rules_version = :rules ORDER BY id")
 _SET_RULES: Final = text("UPDATE run SET rules_version = :rules WHERE id = :run_id")
 _FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
@@ -86,14 +94,25 @@ _SERIES: Final = text(
 _KINDS: Final = tuple(kind.word for kind in KINDS if kind.texts == "op_key" and kind.name == "name")
 """Kinds of series that are called as an operator."""
 
+_OF_KEYS: Final = (
+    "run_id = :run_id AND rank = :rank AND op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
+)
+
 Track = tuple[int, int, int]
+Place = tuple[int, int]
+"""A run and a rank."""
 
 
 def rename_stored(connection: Connection) -> None:
     """Give the runs that were read by the rules of before the keys of today, in the open transaction."""
     names: dict[int, tuple[str, ...]] = {row[0]: tuple(row[1:]) for row in connection.execute(_OP_KEYS)}
-    to_read = _find_runs_to_read(connection, names)
-    renamed: set[int] = set()
+    marks, to_read = _find_marks(connection, names)
+    to_read |= _find_runs_with_graphs(connection, names, marks)
+    changed: set[int] = set()
+    for place, of_rank in sorted(marks.items()):
+        if place[0] not in to_read:
+            _drop_marks(connection, place, of_rank, names)
+            changed.add(place[0])
     votes: dict[tuple[Track, str], Counter[str]] = defaultdict(Counter)
     track_of_run: dict[int, Track] = {row[0]: (row[1], row[2], row[3]) for row in connection.execute(_TRACKS)}
     candidates = _find_candidates(names)
@@ -112,12 +131,12 @@ def rename_stored(connection: Connection) -> None:
         for rank, own in new_names.items():
             if own:
                 _rename_rank(connection, run_id, rank, own, names)
-                renamed.add(run_id)
+                changed.add(run_id)
                 for op_key, name in own.items():
                     votes[track_of_run[run_id], names[op_key][0]][name] += 1
     _vote_of_pruned(connection, votes)
     _rename_series(connection, votes)
-    for run_id in sorted(renamed):
+    for run_id in sorted(changed):
         connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
     done = [run_id for run_id in connection.scalars(_RUNS, {"rules": RULES_BEFORE}).all() if run_id not in to_read]
     for run_id in done:
@@ -143,21 +162,97 @@ def _may_be_annotation(name: str) -> bool:
     return _OF_OPERATOR.search(name) is None
 
 
-def _find_runs_to_read(connection: Connection, names: Mapping[int, tuple[str, ...]]) -> set[int]:
-    """Return the runs that only their files can tell: an annotation marks steps, or may own the kernels of graphs."""
-    found: set[int] = set()
-    marks = [
+def _find_marks(connection: Connection, names: Mapping[int, tuple[str, ...]]) -> tuple[dict[Place, set[int]], set[int]]:
+    """Return the keys of annotations that mark the steps of a rank, and the runs in which that is not sure.
+
+    A mark comes once in each of its steps, and lasts as long as the step is marked, to the nanosecond.
+    """
+    asked = [
         op_key for op_key, (name, *_) in names.items() if _may_be_annotation(name) and _MAY_MARK_STEPS.search(name)
     ]
-    if marks:
-        asked = {"rules": RULES_BEFORE, "ids": bulk.as_keys(marks), "steps": _FEWEST_STEPS}
-        found.update(connection.scalars(_MARKED, asked))
+    if not asked:
+        return {}, set()
+    steps: Counter[Place] = Counter()
+    marks: dict[Place, set[int]] = {}
+    unsure: dict[Place, bool] = {}
+    for run_id, rank, op_key, rows, alike in connection.execute(
+        _MARKS, {"rules": RULES_BEFORE, "ids": bulk.as_keys(asked)}
+    ):
+        if alike:
+            place = (run_id, rank)
+            steps[place] += alike
+            marks.setdefault(place, set()).add(op_key)
+            unsure[place] = unsure.get(place, False) or alike < rows
+    marks = {place: keys for place, keys in marks.items() if steps[place] >= _FEWEST_STEPS}
+    to_read = set()
+    for place, keys in marks.items():
+        contexts = _read_tree(connection, place)
+        if unsure[place] or contexts is None or _lie_in_others(contexts, keys):
+            to_read.add(place[0])
+    return marks, to_read
+
+
+def _lie_in_others(contexts: Contexts, marks: set[int]) -> bool:
+    """Return whether a mark of steps lies in an operator or range: its work may be that one's."""
+    pairs = zip(contexts.op_key_id.tolist(), contexts.parent.tolist(), strict=True)
+    return any(op_key in marks and parent >= 0 for op_key, parent in pairs)
+
+
+def _find_runs_with_graphs(
+    connection: Connection, names: Mapping[int, tuple[str, ...]], marks: Mapping[Place, set[int]]
+) -> set[int]:
+    """Return the runs that launch graphs, and in which another annotation than a mark of steps has kernels: only their
+    files tell whether these are a graph's.
+    """
     pseudo = (NO_OP, UNLINKED_OP)
     annotations = [op_key for op_key, (name, *_) in names.items() if name not in pseudo and _may_be_annotation(name)]
-    if annotations:
-        asked = {"rules": RULES_BEFORE, "ids": bulk.as_keys(annotations), "name": "%GraphLaunch%"}
-        found.update(connection.scalars(_WITH_GRAPHS, asked))
-    return found
+    if not annotations:
+        return set()
+    marks_of_run: dict[int, set[int]] = {}
+    for (run_id, _), of_rank in marks.items():
+        marks_of_run.setdefault(run_id, set()).update(of_rank)
+    asked = {"rules": RULES_BEFORE, "ids": bulk.as_keys(annotations), "name": "%GraphLaunch%"}
+    rows = connection.execute(_WITH_GRAPHS, asked)
+    return {run_id for run_id, op_key in rows if op_key not in marks_of_run.get(run_id, ())}
+
+
+def _drop_marks(connection: Connection, place: Place, marks: set[int], names: dict[int, tuple[str, ...]]) -> None:
+    """Write the rows of a rank without the marks of its steps among the operators: their kernels have no operator."""
+    texts = (NO_OP, "", "", "", "")
+    named = dimensions.named(connection, {names[mark][0] for mark in marks} | {""}, [texts], ())
+    no_op = named.op_keys[texts]
+    names[no_op] = texts
+    new_key = dict.fromkeys(marks, no_op)
+    for level in ("kernel", "memory", "memory_allocator"):
+        _rename_rows(connection, level, place, new_key, {})
+    _drop_rows_of_marks(connection, place, marks, no_op)
+    _refer_to(connection, place, new_key)
+    _name_places(connection, place, {named.texts[names[mark][0]]: named.texts[""] for mark in marks})
+    _rewrite_tree(connection, place, {}, marks, no_op)
+
+
+def _drop_rows_of_marks(connection: Connection, place: Place, marks: set[int], no_op: int) -> None:
+    """Delete the operators that mark steps; the device events that they launched count to no operator."""
+    columns = [column.stored_name for column in LEVEL["op"].columns]
+    asked = {"run_id": place[0], "rank": place[1], "ids": bulk.as_keys({*marks, no_op})}
+    # declared columns
+    question = text(f"SELECT {', '.join(columns)} FROM op WHERE {_OF_KEYS}")  # noqa: S608
+    rows = connection.execute(question, asked).mappings().all()
+    of_step: dict[int, dict[str, Any]] = {}
+    for row in sorted(rows, key=lambda row: row["op_key_id"] in marks):
+        nothing = dict.fromkeys(columns) | {"step": row["step"], "op_key_id": no_op, "calls": 0}
+        nothing |= {"device_total_ns": 0, "device_self_ns": 0, "kernel_count": 0}
+        if row["op_key_id"] == no_op:
+            of_step[row["step"]] = dict(row)
+            continue
+        added = of_step.setdefault(row["step"], nothing)
+        added["device_self_ns"] += row["device_self_ns"] or 0
+        added["device_total_ns"] += row["device_self_ns"] or 0
+        added["kernel_count"] += row["kernel_count"] or 0
+    connection.execute(text(f"DELETE FROM op WHERE {_OF_KEYS}"), asked)  # noqa: S608 as above
+    lines = [(*place, *(row[name] for name in columns)) for row in of_step.values() if row["kernel_count"]]
+    if lines:
+        bulk.insert(connection, "op", ("run_id", "rank", *columns), lines)
 
 
 def _name_rank(
@@ -173,8 +268,7 @@ def _name_rank(
         if step >= 0 and _may_be_annotation(name):
             names_of_step.setdefault(step, set()).add(name)
     of_annotation = find_data_numbers(names_of_step.values())
-    packed = connection.execute(_TREE, place).scalar()
-    contexts = None if packed is None else unpack_contexts(bytes(packed))
+    contexts = _read_tree(connection, (run_id, rank))
     of_kernel = _number_kernels(contexts, {op_key: names[op_key][0] for op_key in used})
     if of_kernel is None:
         return None
@@ -229,30 +323,96 @@ def _rename_rank(
     for op_key, texts in texts_of_key.items():
         names[new_key[op_key]] = texts
     raw_id = {op_key: named.texts[names[op_key][0]] for op_key in new_names}
+    place = (run_id, rank)
     for level in _MERGED:
-        _rename_rows(connection, level, (run_id, rank), new_key, raw_id)
+        _rename_rows(connection, level, place, new_key, raw_id)
+    _refer_to(connection, place, new_key)
+    _name_places(connection, place, {raw_id[op_key]: named.texts[name] for op_key, name in new_names.items()})
+    _rewrite_tree(connection, place, new_key)
+
+
+def _refer_to(connection: Connection, place: Place, new_key: Mapping[int, int]) -> None:
+    """Write new keys into the rows that name an operator and are numbered by their place."""
+    values = [{"run_id": place[0], "rank": place[1], "old": old, "new": new} for old, new in new_key.items()]
     for level in _REFERRING:
         where = "run_id = :run_id AND rank = :rank AND op_key_id = :old"
         # the levels are those above
-        statement = text(f"UPDATE {level} SET op_key_id = :new WHERE {where}")  # noqa: S608
-        values = [{"run_id": run_id, "rank": rank, "old": old, "new": new} for old, new in new_key.items()]
-        connection.execute(statement, values)
-    _rename_tree(connection, run_id, rank, new_key)
+        connection.execute(text(f"UPDATE {level} SET op_key_id = :new WHERE {where}"), values)  # noqa: S608
 
 
-def _rename_tree(connection: Connection, run_id: int, rank: int, new_key: Mapping[int, int]) -> None:
-    place = {"run_id": run_id, "rank": rank}
-    packed = connection.execute(_TREE, place).scalar()
-    if packed is None:
+def _name_places(connection: Connection, place: Place, new_text: Mapping[int, int]) -> None:
+    """Write the new names of operators, old text -> new one, where idle time of the device is said to be in them."""
+    values = [{"run_id": place[0], "rank": place[1], "old": old, "new": new} for old, new in new_text.items()]
+    connection.execute(_RENAME_PLACE, values)
+
+
+def _read_tree(connection: Connection, place: Place) -> Contexts | None:
+    packed = connection.execute(_TREE, {"run_id": place[0], "rank": place[1]}).scalar()
+    return None if packed is None else unpack_contexts(bytes(packed))
+
+
+def _rewrite_tree(
+    connection: Connection, place: Place, new_key: Mapping[int, int], marks: Collection[int] = (), no_op: int = -1
+) -> None:
+    """Write the calling contexts of a rank with new keys, without marks of steps; those that become alike are one.
+
+    marks: keys, all of them roots, whose own device events are those of `no_op`.
+    """
+    contexts = _read_tree(connection, place)
+    if contexts is None:
         return
-    contexts = unpack_contexts(bytes(packed))
-    op_keys = contexts.op_key_id.copy()
-    for at, op_key in enumerate(op_keys.tolist()):
-        op_keys[at] = new_key.get(op_key, op_key)
-    rows = {"node": contexts.node, "parent": contexts.parent, "op_key_id": op_keys}
-    rows = {name: column[contexts.place] for name, column in rows.items()} | {"step": contexts.step}
-    rows |= dict(zip(CONTEXT_NUMBERS, contexts.numbers, strict=True))
-    connection.execute(_SET_TREE, {**place, "contexts": pack_contexts(rows)})
+    node_of: dict[int, int] = {}
+    numbered: dict[tuple[int, int], int] = {}
+    # a parent has a smaller number than what lies in it
+    order = sorted(zip(contexts.node.tolist(), contexts.parent.tolist(), contexts.op_key_id.tolist(), strict=True))
+    for node, parent, op_key in order:
+        if op_key in marks:
+            node_of[node] = NO_PARENT
+            continue
+        path = (node_of.get(parent, NO_PARENT), new_key.get(op_key, op_key))
+        node_of[node] = numbered.setdefault(path, len(numbered))
+    rows = _rows_of_contexts(contexts)
+    if marks:
+        kept, moved = _part_marks(rows, contexts, marks)
+        moved["node"][:] = numbered.setdefault((NO_PARENT, no_op), len(numbered))
+        kept["node"] = np.array([node_of[node] for node in kept["node"].tolist()], dtype=np.int64)
+        rows = {name: np.concatenate((kept[name], moved[name])) for name in kept}
+    else:
+        rows["node"] = np.array([node_of[node] for node in rows["node"].tolist()], dtype=np.int64)
+    groups = group_rows(rows["node"], rows["step"])
+    paths = list(numbered)
+    summed = {name: groups.add_up_marked(rows[name], MISSING, "known") for name in CONTEXT_NUMBERS}
+    nodes = rows["node"][groups.first]
+    summed |= {"node": nodes, "step": rows["step"][groups.first]}
+    summed["parent"] = np.array([paths[node][0] for node in nodes.tolist()], dtype=np.int64)
+    summed["op_key_id"] = np.array([paths[node][1] for node in nodes.tolist()], dtype=np.int64)
+    values = {"run_id": place[0], "rank": place[1], "contexts": pack_contexts(summed)}
+    connection.execute(_SET_TREE, values)
+
+
+def _rows_of_contexts(contexts: Contexts) -> dict[str, I64]:
+    """Return a row per context and step: node, step, and the numbers."""
+    numbers = {name: column.copy() for name, column in zip(CONTEXT_NUMBERS, contexts.numbers, strict=True)}
+    return {"node": contexts.node[contexts.place], "step": contexts.step, **numbers}
+
+
+def _part_marks(
+    rows: Mapping[str, I64], contexts: Contexts, marks: Collection[int]
+) -> tuple[dict[str, I64], dict[str, I64]]:
+    """Return the rows without those of marks, and what the marks launched themselves as rows of no operator."""
+    is_mark = np.isin(contexts.op_key_id, list(marks))[contexts.place]
+    kept = {name: column[~is_mark] for name, column in rows.items()}
+    moved = {name: column[is_mark].copy() for name, column in rows.items()}
+    # their counts hold those of the contexts in them
+    parent = contexts.parent[contexts.place]
+    for at, (node, step) in enumerate(zip(moved["node"].tolist(), moved["step"].tolist(), strict=True)):
+        inside = (parent == node) & (rows["step"] == step)
+        moved["kernel_count"][at] -= rows["kernel_count"][inside].sum()
+    moved["device_total_ns"] = moved["device_self_ns"]
+    moved["calls"] = np.zeros_like(moved["calls"])
+    moved["host_total_ns"] = np.full_like(moved["calls"], MISSING)
+    works = (moved["kernel_count"] > 0) | (moved["device_self_ns"] > 0)
+    return kept, {name: column[works] for name, column in moved.items()}
 
 
 def _rename_rows(
@@ -261,12 +421,10 @@ def _rename_rows(
     """Write the rows of a level of one rank with new keys, those that become one added up."""
     touched = bulk.as_keys({*new_key, *new_key.values()})
     columns = [column.stored_name for column in LEVEL[level].columns]
-    where = (
-        "run_id = :run_id AND rank = :rank AND op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
-    )
     asked = {"run_id": place[0], "rank": place[1], "ids": touched}
     # the level and its columns are declared ones
-    rows = connection.execute(text(f"SELECT {', '.join(columns)} FROM {level} WHERE {where}"), asked).mappings().all()  # noqa: S608
+    question = text(f"SELECT {', '.join(columns)} FROM {level} WHERE {_OF_KEYS}")  # noqa: S608
+    rows = connection.execute(question, asked).mappings().all()
     if not rows:
         return
     merged: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -277,7 +435,7 @@ def _rename_rows(
         if level == "op" and op_key in raw_id:
             renamed["raw_name_id"] = raw_id[op_key]
         merged.setdefault(tuple(renamed[name] for name in key_columns), []).append(renamed)
-    connection.execute(text(f"DELETE FROM {level} WHERE {where}"), asked)  # noqa: S608 as above
+    connection.execute(text(f"DELETE FROM {level} WHERE {_OF_KEYS}"), asked)  # noqa: S608 as above
     lines = []
     for own in merged.values():
         added = own[0] if len(own) == 1 else _add_up(level, own)
