@@ -7,8 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.factories import rows
 from tests.timeline.made_events import Made, by_op, records
 from tracker.profile.operator_names import is_numbered_kernel, number_by_order, stable_name
+from tracker.timeline.operator_names import name_operators_of_rows
 
 HASH = "fal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea"
 OTHER_HASH = "fbl4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea"
@@ -192,3 +194,17 @@ def test_kernels_of_a_graph_belong_to_the_operator_around_the_annotation():
     made.launch(20, 1, name="hipGraphLaunch")
     made.kernel("attention", 200, 230, 1)
     assert by_op(made.built(), "device_self_ns") == {"CompiledFunction": 30, "replay": 0}
+
+
+def test_operators_of_sums_that_become_one_are_added_up():
+    made = rows(ops=(("Torch-Compiled Region: 0/0", 30), ("aten::mm", 7), ("Torch-Compiled Region: 1/0", 12)))
+    named = name_operators_of_rows(made)
+    assert by_op(named, "calls", "device_self_ns", "max_ns", "raw_name") == {
+        "Torch-Compiled Region": (2, 42, 30, "Torch-Compiled Region: 0/0"),
+        "aten::mm": (1, 7, 7, ""),
+    }
+
+
+def test_rows_of_sums_without_such_names_are_the_same_rows():
+    made = rows()
+    assert name_operators_of_rows(made) is made

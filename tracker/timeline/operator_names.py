@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.profile import I64, Events, Strings
+from tracker.profile import I64, MISSING, Column, Events, Rows, Strings, Table
 from tracker.profile.numbered_names import skeleton_of
 from tracker.profile.operator_names import (
     find_data_numbers,
@@ -14,7 +14,9 @@ from tracker.profile.operator_names import (
     number_by_order,
     stable_name,
 )
-from tracker.table import group_rows, list_codes
+from tracker.schema.declarations import Level
+from tracker.schema.levels import LEVELS, OP_KEY
+from tracker.table import group_rows, list_codes, look_up_texts, rank_texts
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import Tree
 
@@ -51,6 +53,61 @@ def name_operators(events: Events, tree: Tree, op_step: I64) -> tuple[Events, I6
     raw_name = np.where(code_of_op == ops.name, 0, ops.name).astype(np.int64)
     named = replace(ops, name=code_of_op.astype(ops.name.dtype))
     return replace(events, strings=strings, ops=named), raw_name
+
+
+def name_operators_of_rows(rows: Rows) -> Rows:
+    """Return rows that a reader made from sums with such names of operators; those that become one are added up.
+
+    All numbered kernels count as of one graph, and numbers of ranges stay: sums tell no graphs and no steps.
+    """
+    keys = rows.tables["op_key"]
+    names = [str(name) for name in keys["name"]]
+    of_kernel = number_by_order(name for name in names if is_numbered_kernel(name))
+    new_names = [of_kernel.get(name) or stable_name(name) for name in names]
+    if new_names == names:
+        return rows
+    columns = [new_names, *(keys[name] for name in OP_KEY[1:])]
+    place_of_key: dict[tuple[str, ...], int] = {}
+    places = [place_of_key.setdefault(key, len(place_of_key)) for key in zip(*columns, strict=True)]
+    tables = dict(rows.tables)
+    tables["op_key"] = {name: list(texts) for name, texts in zip(OP_KEY, zip(*place_of_key, strict=True), strict=True)}
+    raw_names = [name if new_name != name else "" for name, new_name in zip(names, new_names, strict=True)]
+    for level in LEVELS:
+        table = tables[level.name]
+        if "op_key" in table and len(table["op_key"]):
+            old_keys = np.asarray(table["op_key"], dtype=np.int64)
+            renamed = {**table, "op_key": np.array(places, dtype=np.int64)[old_keys]}
+            if level.name == "op":
+                renamed["raw_name"] = look_up_texts(old_keys, raw_names)
+            tables[level.name] = _add_up_alike(level, renamed)
+    return replace(rows, tables=tables)
+
+
+def _add_up_alike(level: Level, table: Table) -> Table:
+    """Return the table with those rows added up that have one key; of what adds up in no way the first stays."""
+    if not level.key:
+        return table
+    keys = [_as_numbers(table[name]) for name in level.key]
+    groups = group_rows(*keys)
+    if len(groups) == len(keys[0]):
+        return table
+    added: dict[str, Column] = {}
+    for column in level.columns:
+        for name in column.row_kinds:
+            values = table[name]
+            if isinstance(values, list):
+                added[name] = [values[row] for row in groups.first.tolist()]
+            elif column.adds in ("sum", "known", "min", "max"):
+                added[name] = groups.add_up_marked(values, MISSING, column.adds)
+            elif column.adds == "real_sum":
+                added[name] = np.bincount(groups.number, values, len(groups))
+            else:
+                added[name] = values[groups.first]
+    return added
+
+
+def _as_numbers(column: Column) -> I64:
+    return rank_texts(column) if isinstance(column, list) else np.asarray(column, dtype=np.int64)
 
 
 def _number_kernels(events: Events, tree: Tree, rows: I64, strings: Strings) -> I64:

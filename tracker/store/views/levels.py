@@ -93,7 +93,7 @@ def _columns_of_key(kind: str, level: Level, joins: list[str]) -> list[ViewColum
 
 
 _KEY_MEANINGS: Final = {
-    "op": "name of the operator, as the profiler wrote it",
+    "op": "name of the operator, without running numbers and hashes of compilers",
     "input_shapes": "shapes of the inputs, as the profiler wrote them",
     "input_types": "element types of the inputs",
     "module": "path of nested module instances, GPT_0/Block_0/Attention_0",
