@@ -37,7 +37,7 @@ RULES_AFTER: Final = 7
 _MERGED: Final = ("op", "kernel", "memory", "memory_allocator")
 """Levels whose rows have an operator in their key: two operators that become one are one row."""
 _REFERRING: Final = ("memory_peak", "memory_block")
-_MAY_MARK_STEPS: Final = re.compile(r"execute|step|iter|batch", re.IGNORECASE)
+_MAY_MARK_STEPS: Final = re.compile(r"(?!Optimizer\.).*(?:execute|step|iter|batch)", re.IGNORECASE | re.DOTALL)
 _OF_OPERATOR: Final = re.compile(r"::|Backward\d*$|^\(|^triton_|Compiled")
 _FEWEST_STEPS: Final = 2
 NO_PARENT: Final = -1
@@ -69,6 +69,7 @@ _WITH_GRAPHS: Final = text(
     "AND a.name_id IN (SELECT t.id FROM detail_text AS t WHERE t.text LIKE :name)) "
     "AND NOT EXISTS (SELECT 1 FROM source AS s WHERE s.run_id = o.run_id AND s.format = 'nsys_sqlite')"
 )
+_ANY_TEXT: Final = text("SELECT id FROM detail_text WHERE text LIKE :name LIMIT 1")
 _STEPS_OF_OPS: Final = text(
     "SELECT DISTINCT o.step, o.op_key_id FROM op AS o WHERE o.run_id = :run_id AND o.rank = :rank"
 )
@@ -167,9 +168,7 @@ def _find_marks(connection: Connection, names: Mapping[int, tuple[str, ...]]) ->
 
     A mark comes once in each of its steps, and lasts as long as the step is marked, to the nanosecond.
     """
-    asked = [
-        op_key for op_key, (name, *_) in names.items() if _may_be_annotation(name) and _MAY_MARK_STEPS.search(name)
-    ]
+    asked = [op_key for op_key, (name, *_) in names.items() if _may_be_annotation(name) and _MAY_MARK_STEPS.match(name)]
     if not asked:
         return {}, set()
     steps: Counter[Place] = Counter()
@@ -206,12 +205,12 @@ def _find_runs_with_graphs(
     """
     pseudo = (NO_OP, UNLINKED_OP)
     annotations = [op_key for op_key, (name, *_) in names.items() if name not in pseudo and _may_be_annotation(name)]
-    if not annotations:
+    asked = {"rules": RULES_BEFORE, "ids": bulk.as_keys(annotations), "name": "%GraphLaunch%"}
+    if not annotations or connection.execute(_ANY_TEXT, {"name": asked["name"]}).first() is None:
         return set()
     marks_of_run: dict[int, set[int]] = {}
     for (run_id, _), of_rank in marks.items():
         marks_of_run.setdefault(run_id, set()).update(of_rank)
-    asked = {"rules": RULES_BEFORE, "ids": bulk.as_keys(annotations), "name": "%GraphLaunch%"}
     rows = connection.execute(_WITH_GRAPHS, asked)
     return {run_id for run_id, op_key in rows if op_key not in marks_of_run.get(run_id, ())}
 
