@@ -359,13 +359,15 @@ def runs(
     tag: str | None = None,
     search: str | None = None,
     state: Literal["active", "excluded", "deleted", "all"] = "active",
+    outdated: bool = False,
     limit: int | None = None,
 ) -> pd.DataFrame:
     """Return the runs of a database, the newest first, one row each; the columns of `tracker runs --format json`.
 
     `device`: part of vendor and model. `tag`: `key` or `key=value`. `search`: words that the run has in its labels,
-    tags or files. `limit`: at most so many, None for all. Without `store`, the database of the command line.
-    UsageError for a version, workload or device without runs.
+    tags or files. `outdated`: only those that `tracker ingest --again` would read again, and `why`. `limit`: at most so
+    many, None for all. Without `store`, the database of the command line. UsageError for a version, workload or device
+    without runs.
     """
     from tracker.results.options import check_words
     from tracker.store import queries
@@ -373,9 +375,15 @@ def runs(
     check_words("state", (state,), ("active", "excluded", "deleted", "all"))
     with reading(store) as opened:
         queries.check_filters(opened, workload=workload, device=device, version=version)
-        return queries.runs(
-            opened, version=version, workload=workload, device=device, tag=tag, search=search, state=state, limit=limit
-        ).frame
+        found = queries.runs(
+            opened, version=version, workload=workload, device=device, tag=tag, search=search, state=state,
+            limit=None if outdated else limit,
+        )  # fmt: skip
+        if outdated:
+            from tracker import config, intake
+
+            found = intake.outdated_runs(opened, found, config.load().loaders).taken(slice(0, limit))
+        return found.frame
 
 
 def versions(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:

@@ -20,7 +20,8 @@ Question = Callable[..., Columns]
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
-_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("text", "call_stack", "word")} | {
+_TEXT_KINDS: Final = ("text", "optional_text", "call_stack", "word")
+_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind(*_TEXT_KINDS)} | {
     "baseline_runs", "candidate_runs", "canonical_name", "change", "channel", "commit_id", "configuration",
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
     "input_shapes", "input_types", "judged_kind", "key", "last_error", "member_ranks", "module", "note", "op",

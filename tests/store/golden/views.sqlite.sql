@@ -483,6 +483,7 @@ SELECT
     t_input_types.text AS input_types,
     t_module.text AS module,
     t_phase.text AS phase,
+    t_raw_name.text AS raw_name,
     d.calls,
     d.host_total_ns,
     d.host_self_ns,
@@ -509,6 +510,7 @@ LEFT JOIN detail_text AS t_input_shapes ON o.input_shapes_id = t_input_shapes.id
 LEFT JOIN detail_text AS t_input_types ON o.input_types_id = t_input_types.id
 LEFT JOIN detail_text AS t_module ON o.module_id = t_module.id
 LEFT JOIN detail_text AS t_phase ON o.phase_id = t_phase.id
+LEFT JOIN detail_text AS t_raw_name ON d.raw_name_id = t_raw_name.id
 WHERE r.state = 'active';
 
 CREATE VIEW v_kernel AS

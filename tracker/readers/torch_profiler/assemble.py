@@ -121,6 +121,7 @@ class _Assembly:
         self.notes: list[str] = []
         self.step_names: dict[int, str] = {}
         self.rows_of_device: I64 | None = None
+        self.rows_of_ops: I64 | None = None
         self._leave_out_waits()
         self.process_of = self._number_processes()
         self._take_steps_of_engine()
@@ -220,7 +221,10 @@ class _Assembly:
             self.device = {name: column[works] for name, column in self.device.items()}
 
     def _take_steps_of_engine(self) -> None:
-        """Make steps of the annotations of an inference engine or a loop, where no ProfilerStep marks any."""
+        """Make steps of the annotations of an inference engine or a loop, where no ProfilerStep marks any.
+
+        What marks a step is no operator.
+        """
         if len(self.markers["step"]):
             return
         found = steps_of_engine(self.ops, self.strings)
@@ -231,6 +235,10 @@ class _Assembly:
         self.step_names = dict(zip(numbers.tolist(), names, strict=True))
         kept = {column: self.ops[column][rows] for column in ("start_ns", "end_ns", "thread", "name")}
         self.markers = kept | {"step": numbers}
+        is_op = np.ones(len(self.ops["name"]), dtype=bool)
+        is_op[rows] = False
+        self.rows_of_ops = np.where(is_op, np.cumsum(is_op) - 1, -1)
+        self.ops = {column: values[is_op] for column, values in self.ops.items()}
         self.notes.append(f"no ProfilerStep marks a step: the {len(rows)} annotations such as {name} do")
 
     def _place_markers(self) -> None:
@@ -346,7 +354,11 @@ class _Assembly:
     def _resolve_collectives(self, collector: Collector, facts: TraceFacts) -> None:
         calls = CallTable()
         self.ops["collective"] = np.full(len(self.ops["start_ns"]), -1, dtype=np.int32)
-        for row, call in calls_of_ops(collector.op_calls, self.ops, facts.groups):
+        op_calls = collector.op_calls
+        if self.rows_of_ops is not None:
+            rows = self.rows_of_ops.tolist()
+            op_calls = [(rows[row], name, args) for row, name, args in op_calls if rows[row] >= 0]
+        for row, call in calls_of_ops(op_calls, self.ops, facts.groups):
             self.ops["collective"][row] = calls.index(call)
         self.device["collective"] = np.full(len(self.device["start_ns"]), -1, dtype=np.int32)
         for number, args in collector.kernel_calls:

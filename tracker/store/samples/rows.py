@@ -22,7 +22,7 @@ from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
 from tracker.store import bulk, documents
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
-from tracker.store.dimensions import Dimension, ids
+from tracker.store.dimensions import Dimension, digest_of, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
@@ -69,6 +69,13 @@ _SERIES_KEYS: Final = text(
     "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
 )
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
+_SERIES_OF_DIGEST: Final = text("SELECT id FROM series WHERE digest = :digest")
+_RENAME_SERIES: Final = text("UPDATE series SET name = :name, digest = :digest WHERE id = :id")
+_RUNS_TO_MOVE: Final = text(
+    "SELECT m.run_id FROM sample AS m WHERE m.series_id = :old AND EXISTS ("
+    "SELECT 1 FROM capture AS c WHERE c.run_id = m.run_id AND c.pruned_at_ns IS NOT NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM sample AS o WHERE o.run_id = m.run_id AND o.series_id = :new) ORDER BY m.run_id"
+)
 _ROUNDED_FROM: Final = 1_000.0
 _EXACT: Final = frozenset({"value", "calls", "by_quartile", "by_median"})
 """Columns that are never rounded: they are judged."""
@@ -298,6 +305,21 @@ def _move_series(connection: Connection, run_id: int) -> None:
     moved = [{"run_id": run_id, "old": row[0], "new": numbers[(*track_key, *row[4:])]} for row in other]
     connection.execute(_MOVE_SERIES, moved)
     write_array(connection, run_id)
+
+
+def rename_series(connection: Connection, series_id: int, track_key: Sequence[int], key: SeriesKey) -> None:
+    """Give a series another key, so that its findings go on.
+
+    Where another series has that key, the samples that cannot be made again become the other one's.
+    """
+    digest = digest_of((*track_key, *key), _SERIES.digest_bytes)
+    other = connection.execute(_SERIES_OF_DIGEST, {"digest": digest}).scalar()
+    if other is None:
+        connection.execute(_RENAME_SERIES, {"name": key.name, "digest": digest, "id": series_id})
+        return
+    for run_id in connection.scalars(_RUNS_TO_MOVE, {"old": series_id, "new": other}).all():
+        connection.execute(_MOVE_SERIES, {"run_id": run_id, "old": series_id, "new": other})
+        write_array(connection, run_id)
 
 
 def number_series(

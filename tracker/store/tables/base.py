@@ -81,6 +81,11 @@ def text_number(*, primary: bool = False) -> Any:
     return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
 
 
+def optional_text_number() -> Any:
+    """The number of a text in DETAIL_TEXT that may be missing."""
+    return Field(default=None, sa_type=BigInteger, nullable=True, sa_column_kwargs={"info": {IS_OF_TEXT: True}})
+
+
 def digest() -> Any:
     """Bytes that stand for a row in its unique index; text keys can be too long for one."""
     return Field(sa_type=LargeBinary, nullable=False)
@@ -156,6 +161,8 @@ def _make_column(column: Column, *, is_key: bool) -> tuple[Any, Any]:
         return text_key(primary=is_key), str
     if column.kind == "text":
         return text_number(primary=is_key), int
+    if column.kind == "optional_text":
+        return optional_text_number(), int | None
     if column.kind == "float":
         return real(), float | None
     # no group and no size class have numbers of their own

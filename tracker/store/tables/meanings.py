@@ -74,7 +74,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "version_id": "the version",
     "device_id": "the hardware model",
     "process_group_id": "the group, in process_group",
-    "name_id": "its name as the profiler wrote it, in detail_text",
+    "name_id": "its name without running numbers and hashes of compilers, in detail_text",
     "input_shapes_id": "the shapes of its inputs, in detail_text",
     "input_types_id": "the types of its inputs, in detail_text",
     "module_id": "its path of nested module instances, GPT_0/Block_0/Attention_0, in detail_text",
