@@ -54,7 +54,7 @@ def test_later_columns_of_an_op_stand_where_a_reader_looks_for_them():
     names = [column.name for column in LEVEL["op"].answer_columns]
     assert names[names.index("max_ns") :] == [
         "max_ns", "host_min_ns", "host_max_ns", "sum_squares_ns2", "kernel_count", "call_stack",
-        "self_by_quartile_ns", "self_by_median_ns",
+        "self_by_quartile_ns", "self_by_median_ns", "raw_name",
     ]  # fmt: skip
 
 

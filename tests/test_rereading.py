@@ -16,6 +16,7 @@ from tracker import intake
 from tracker.errors import UsageError
 from tracker.profile import CHECK_RULES, CHECK_SETTING, STEP_RULES, STEP_SETTING
 from tracker.store import Store, health, queries, recordings
+from tracker.timeline import RULES_VERSION
 
 
 def trace(path: Path, kernel_us: int) -> Path:
@@ -90,6 +91,29 @@ def test_only_the_named_version_is_read_again(older: Store):
     with pytest.raises(UsageError, match="there is no run of version 'v2'"):
         intake.ingest_again(older, version="v2")
     assert [one.run_id for one in intake.ingest_again(older, version="v1").results] == [1, 2]
+
+
+def outdated(store: Store, loaders: tuple[str, ...] = ()) -> dict[int, str]:
+    return dict(intake.outdated_runs(store, queries.runs(store), loaders).rows("run_id", "why"))
+
+
+def test_outdated_runs_are_those_that_are_read_again(older: Store):
+    with older.begin() as connection:
+        connection.execute(text("UPDATE run SET rules_version = 6 WHERE id = 2"))
+    steps = "steps are what the host marked, not when the device works on them"
+    causes = "idle time and data loading were explained by earlier rules, or with other [readers] loaders"
+    assert outdated(older) == {
+        1: steps,
+        2: f"names and categories are by rules 6, those of today by rules {RULES_VERSION}; {steps}",
+    }
+    intake.ingest_again(older)
+    assert outdated(older) == {}
+    assert outdated(older, ("Feeder.pull",)) == {1: causes, 2: causes}
+
+
+def test_outdated_run_without_its_file_says_so(older: Store, tmp_path: Path):
+    (tmp_path / "a.pt.trace.json.gz").unlink()
+    assert outdated(older)[1].endswith(f" ({tmp_path}/a.pt.trace.json.gz is gone, so that it stays as it is)")
 
 
 def calls(path: Path) -> Path:

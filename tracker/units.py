@@ -144,6 +144,15 @@ def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
     return spans
 
 
+def step_word(step_kind: str) -> str:
+    """Return what a step is called: of a kind by its name.
+
+    >>> step_word(""), step_word("DECODE")
+    ('step', 'DECODE step')
+    """
+    return f"{step_kind} step" if step_kind else "step"
+
+
 def counted(count: int, noun: str) -> str:
     """A count with its noun.
 

@@ -5,6 +5,9 @@ import io
 import json
 
 import pytest
+from sqlalchemy import text
+
+from tracker.store import open_store
 
 
 @pytest.fixture
@@ -40,6 +43,18 @@ def test_no_run_found_says_what_to_do(tracker, db):
     done = tracker("runs", "--state", "excluded", "--db", db)
     assert (done.code, done.out.count("\n")) == (0, 4)
     assert "tracker ingest" in done.out
+
+
+def test_outdated_runs_are_listed_with_the_reason(tracker, db):
+    assert tracker("runs", "--outdated", "--db", db).plain.out.splitlines() == ["no run is outdated."]
+    with open_store(str(db)) as store, store.begin() as connection:
+        connection.execute(text("UPDATE run SET rules_version = 1 WHERE id = 1"))
+    lines = tracker("runs", "--outdated", "--db", db).plain.out.splitlines()
+    assert lines[0].split() == ["run", "version", "workload", "why"]
+    assert lines[1].startswith(
+        "run:1  v01      small_gpt  names and categories are by rules 1, those of today by rules"
+    )
+    assert lines[2:] == ["1 run outdated.", "Next:", "  tracker ingest --again"]
 
 
 @pytest.mark.parametrize(

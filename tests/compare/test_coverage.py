@@ -251,7 +251,7 @@ def test_rank_without_times_by_group_leaves_a_rest_below_the_exposed_time(store:
     assert title == "Rest (some collectives do not state their exposed time; medians do not add up)"
 
 
-def test_kinds_of_cores_are_told_apart_where_all_runs_have_two(store: Store):
+def test_kinds_of_cores_differ_in_kinds_where_all_runs_have_two(store: Store):
     def kernels(vector_core: str) -> list[Any]:
         return [
             ("MatMul", 60, {"core_type": "AI_CORE"}),

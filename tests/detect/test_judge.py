@@ -21,7 +21,7 @@ def judged(rows, new, *, device_timed=False, step=1000.0, by_calls=None, shift_o
     `by_calls`: of each row the same by the lower quartile and by the median of the calls; `shift_of_calls`: their
     common-mode shift in the new runs, a log.
     """
-    keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
+    keys = [(kind, metric, name, "", "", "") for kind, metric, name in rows]
     values = np.array(list(rows.values()), dtype=float)
     series = series_of(keys, device_timed=device_timed)
     logs = np.log(values)
@@ -425,7 +425,7 @@ def test_one_run_times_k_keeps_the_verdicts(values, run, k):
     scaled = values.copy()
     scaled[:, run] *= k
     step = float(values.sum(axis=0).mean())
-    keys = [(*op(str(number)), "", "") for number in range(len(values))]
+    keys = [(*op(str(number)), "", "", "") for number in range(len(values))]
     series = series_of(keys, device_timed=True)
     new = np.arange(8) >= 5
     found = []

@@ -25,8 +25,8 @@ def quiet_runs(score):
     draw = np.random.default_rng(1)
     values = 100 * np.exp(draw.normal(0, 0.001, (30, 12)))
     values = np.vstack([values, values.sum(axis=0)])
-    keys = [("op_name", "host_self_ns", f"op{number:02}", "", "") for number in range(30)]
-    keys.append(("run", "duration_ns", "step", "", ""))
+    keys = [("op_name", "host_self_ns", f"op{number:02}", "", "", "") for number in range(30)]
+    keys.append(("run", "duration_ns", "step", "", "", ""))
     return score.make_runs(keys, values)
 
 

@@ -150,6 +150,18 @@ def test_annotations_of_an_engine_are_steps(tmp_path: Path, names: tuple[str, ..
     assert capture.events is not None
     assert capture.events.markers.step.tolist() == numbers
     assert warnings == (f"no ProfilerStep marks a step: the 3 annotations such as {names[0]} do",)
+    # what marks a step is no operator
+    assert texts(capture.events, capture.events.ops.name) == ["aten::mm"]
+
+
+def test_collective_beside_marks_of_an_engine_stays_with_its_operator(tmp_path: Path):
+    marks = [traces.op("step[DECODE bs=1]", 100 * i, 90, cat="user_annotation") for i in range(2)]
+    said = {"Input Dims": [[4]], "Input type": ["float"]}
+    reduce = traces.op("nccl:all_reduce", 30, 5, cat="user_annotation", **said)
+    (capture,), _ = read_events(tmp_path, [*marks, traces.op("aten::mm", 5, 20), reduce])
+    assert capture.events is not None
+    ops = capture.events.ops
+    assert texts(capture.events, ops.name[ops.collective >= 0]) == ["nccl:all_reduce"]
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_the_environment_says_which_chip_a_database_comes_from():
     assert (told["baseline"], told["candidate"]) == ("Huawei Ascend910A", "Huawei Ascend910B")
 
 
-def test_cores_of_the_two_chips_are_told_apart():
+def test_cores_of_the_two_chips_differ_in_kinds():
     overall = npu_against_npu("text").overall.set_index("metric")
     # one kind of core on the 910A: the work of its cube tells, where it was measured
     assert overall["baseline_value"].get("operator_vector_ns") > 0

@@ -80,7 +80,7 @@ def test_suspects_of_the_newest_version_need_more_runs(store):
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_detectable_change_is_found_in_four_of_five_cases(count):
     """24 quiet operators, of which one is slower by what is said to be detectable, 200 times."""
-    keys = [("op", "device_self_ns", f"op{at:02}", "", "") for at in range(24)]
+    keys = [("op", "device_self_ns", f"op{at:02}", "", "", "") for at in range(24)]
     series = series_of(keys, device_timed=True)
     draw = np.random.default_rng(1)
     is_new = np.arange(8 + count) >= 8
@@ -99,8 +99,10 @@ def test_detectable_change_is_found_in_four_of_five_cases(count):
 
 @pytest.mark.parametrize("kind", ["op", "run"])
 def test_more_runs_never_show_less(kind):
-    keys = [(kind, "device_self_ns", f"op{at:02}", "", "") for at in range(24)]
-    keys = [("run", "duration_ns", name, "", "") for name in ("step", "e2e", "compute")] if kind == "run" else keys
+    keys = [(kind, "device_self_ns", f"op{at:02}", "", "", "") for at in range(24)]
+    keys = (
+        [("run", "duration_ns", name, "", "", "", "") for name in ("step", "e2e", "compute")] if kind == "run" else keys
+    )
     series = series_of(keys, device_timed=True)
     logs = np.log(1e6) + np.random.default_rng(3).normal(0, 0.02, (len(keys), 16))
     is_new = np.arange(16) >= 8

@@ -171,7 +171,7 @@ def test_a_series_is_named_by_name_pattern_or_number(followed):
     assert names(followed, str(number)) == ["op07"]
 
 
-def test_the_kinds_of_a_name_are_told_apart(store):
+def test_the_kinds_of_a_name_differ_in_kinds(store):
     named = {"module": "Net_0/Linear_0"}
     for number, version in enumerate(("v1", "v2")):
         ops = [("mm", 10, {"input_shapes": "[[2, 3]]", **named}), ("mm", 20, {"input_shapes": "[[4, 3]]"})]

@@ -19,7 +19,7 @@ def test_parts_of_an_incident_add_up_to_the_step():
     state = TrackState(3)
     (found,) = incidents_of(track, state, list(walk(track, state))[-1], [7, 8, 9])
     assert [round(part, -1) for part in (found.operators_ns, found.gone_ns, found.beside_ns)] == [100, -100, 40]
-    first, before, after, *parts = astuple(found)
+    first, before, after, *parts, _ = astuple(found)
     assert (first, sum(parts)) == (9, pytest.approx(after - before, rel=1e-12))
 
 

@@ -36,7 +36,7 @@ def tracks(draw):
         last = first + draw(st.integers(0, 4))
         now = (versions >= first) & (versions <= last)
         values[row, now] *= draw(st.sampled_from([0.6, 1.3, 2.0, np.nan]))
-    keys = [("op", "device_self_ns", f"op{row}", "", "") for row in range(OPERATORS)]
+    keys = [("op", "device_self_ns", f"op{row}", "", "", "") for row in range(OPERATORS)]
     step = np.nansum(values, axis=0, keepdims=True) + 20
     return Track(np.vstack([values, step]), versions, series_of([*keys, STEP], device_timed=True))
 
@@ -112,7 +112,7 @@ def test_parts_always_add_up(track):
     state = TrackState(OPERATORS + 1)
     for result in walk(track, state):
         for one in incidents_of(track, state, result, range(1, 20)):
-            _, before, after, *parts = astuple(one)
+            _, before, after, *parts, _ = astuple(one)
             assert sum(parts) == pytest.approx(after - before, rel=1e-9, abs=1e-9)
 
 
@@ -170,7 +170,7 @@ def excursions(draw):
     values[6:8, is_away] *= draw(st.sampled_from([0.5, 0.8, 1.0, np.nan]))
     values[8:10, ~is_away] *= draw(st.sampled_from([1.0, np.nan]))
     values[:, 6 + 3 * away :] = values[:, 3:6]
-    keys = [("op", "device_self_ns", f"op{row}", "", "") for row in range(OPERATORS)]
+    keys = [("op", "device_self_ns", f"op{row}", "", "", "") for row in range(OPERATORS)]
     step = np.nansum(values, axis=0, keepdims=True) + 20
     assume(step[0, is_away].min() > 1.1 * step[0, ~is_away].max())
     versions = np.repeat(np.arange(1, 4 + away), 3)

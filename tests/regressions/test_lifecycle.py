@@ -14,8 +14,8 @@ from tracker.regressions.judgement import decided_word
 from tracker.regressions.lifecycle import Finding, TrackState, walk
 
 NAN = np.nan
-TANH = ("op", "host_self_ns", "tanh", "", "")
-SUM = ("op", "host_self_ns", "sum", "", "")
+TANH = ("op", "host_self_ns", "tanh", "", "", "")
+SUM = ("op", "host_self_ns", "sum", "", "", "")
 
 
 def of_mm(*levels, runs=3):
@@ -203,7 +203,7 @@ def test_first_level_of_two_runs_decides_nothing():
 
 def of_machine(*factors, runs=3, mm=()):
     """Findings of the step of 24 operators of 100 each, all times `factors`; `mm`: further factors of one of them."""
-    names = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(24)]
+    names = [("op", "host_self_ns", f"op{number:02}", "", "", "") for number in range(24)]
     rows = {name: [100.0 * factor for factor in factors] for name in names}
     for at, factor in enumerate(mm):
         rows[names[0]][at] *= factor
@@ -362,7 +362,7 @@ def test_new_operator_of_half_a_percent_begins_no_level_of_the_step():
 def test_step_returns_only_to_a_level_with_the_same_operators():
     # mm is new in v3, gelu in v4; v5 has gelu alone, which no version before it had; v6 has neither, as v1
     mm, gelu = [NAN, NAN, 30, 30, NAN, NAN], [NAN, NAN, NAN, 40, 40, NAN]
-    rows = {("op", "host_self_ns", "add", "", ""): [500] * 6, MM: mm, GELU: gelu, STEP: [1000] * 6}
+    rows = {("op", "host_self_ns", "add", "", "", ""): [500] * 6, MM: mm, GELU: gelu, STEP: [1000] * 6}
     assert levels_of_step(rows)[0] == [0, 0, 3, 4, 5, 0]
 
 
@@ -420,8 +420,8 @@ def test_new_operator_regresses_the_step_in_one_run():
 
 def test_level_of_one_run_of_a_slow_machine_is_a_base():
     # conv comes with v9, whose machine is 10 % slower than that of the operators' other runs
-    rows = {("op", "host_self_ns", f"op{number:02}", "", ""): [100] * 8 + [110, 100] for number in range(24)}
-    rows[("op", "host_self_ns", "conv", "", "")] = [NAN] * 8 + [330, 300]
+    rows = {("op", "host_self_ns", f"op{number:02}", "", "", ""): [100] * 8 + [110, 100] for number in range(24)}
+    rows[("op", "host_self_ns", "conv", "", "", "")] = [NAN] * 8 + [330, 300]
     rows[STEP] = [2400] * 8 + [2970, 2700]
     track = track_of(rows, 1)
     *_, last = walk(track, TrackState(len(rows)))
@@ -449,8 +449,8 @@ def test_faster_machine_ends_no_regression_of_its_operators():
     """24 operators of 100 take 87 in v3 and v4, where conv is new: the step is 2,400 -> 2,488, and 2,860 by equal
     machines. In v4 nothing was taken back, though 3.7 % more would be no regression.
     """
-    rows = {("op", "host_self_ns", f"op{number:02}", "", ""): [100, 100, 87, 87, 100] for number in range(24)}
-    rows[("op", "host_self_ns", "conv", "", "")] = [NAN, NAN, 400, 400, NAN]
+    rows = {("op", "host_self_ns", f"op{number:02}", "", "", ""): [100, 100, 87, 87, 100] for number in range(24)}
+    rows[("op", "host_self_ns", "conv", "", "", "")] = [NAN, NAN, 400, 400, NAN]
     rows[STEP] = [2400, 2400, 2488, 2488, 2400]
     found = found_in(track_of(rows))
     assert found == [(24, 1, "presence", 3, 3, "recovered", 5), (25, 1, "level", 3, 3, "recovered", 5)]

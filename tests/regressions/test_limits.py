@@ -19,10 +19,10 @@ from tracker.store.tracks import limits_of_track
 
 WHY = {"who": "ann", "when_ns": 1, "reason": "noisy"}
 STEP, COPY, ADD, ALL_REDUCE = (
-    ("run", "duration_ns", "step", "", ""),
-    ("op", "device_self_ns", "aten::copy_", "[2]", ""),
-    ("op", "device_self_ns", "aten::add", "[2]", ""),
-    ("communication", "total_ns", "all_reduce", "", ""),
+    ("run", "duration_ns", "step", "", "", ""),
+    ("op", "device_self_ns", "aten::copy_", "[2]", "", ""),
+    ("op", "device_self_ns", "aten::add", "[2]", "", ""),
+    ("communication", "total_ns", "all_reduce", "", "", ""),
 )
 
 

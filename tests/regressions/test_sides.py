@@ -20,7 +20,7 @@ from tracker.store import runs as edits
 from tracker.store.versions import order_versions
 
 SLOW = {"op07": 1.5}
-OF_OP = ("op", "device_self_ns", "op07", "", "")
+OF_OP = ("op", "device_self_ns", "op07", "", "", "")
 
 
 def three(store):
@@ -44,7 +44,8 @@ def test_a_version_and_its_level_have_the_stored_verdicts(store):
         assert found.base_runs == tuple(base)
         stored = rows(
             store,
-            "SELECT s.kind, s.metric, s.name, s.input_shapes, s.part, COALESCE(d.decided, d.verdict), d.change "
+            "SELECT s.kind, s.metric, s.name, s.input_shapes, s.part, s.step_kind, COALESCE(d.decided, "
+            "d.verdict), d.change "
             "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )

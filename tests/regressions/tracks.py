@@ -9,9 +9,9 @@ from tracker.detect.track import Track
 from tracker.regressions.lifecycle import TrackState, walk
 
 SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
-MM = ("op", "host_self_ns", "mm", "", "")
-GELU = ("op", "host_self_ns", "gelu", "", "")
-STEP = ("run", "duration_ns", "step", "", "")
+MM = ("op", "host_self_ns", "mm", "", "", "")
+GELU = ("op", "host_self_ns", "gelu", "", "", "")
+STEP = ("run", "duration_ns", "step", "", "", "")
 
 
 def track_of(levels, runs=3, spread=SPREAD):
@@ -33,7 +33,7 @@ def noisy_track(*levels, runs=1):
     pattern = (1.0, 1.0, 1.02, 0.98)
     rows = {MM: [100.0 * level * pattern[at % 4] for at, level in enumerate(levels)]}
     for number in range(24):
-        name = ("op", "host_self_ns", f"op{number:02}", "", "")
+        name = ("op", "host_self_ns", f"op{number:02}", "", "", "")
         rows[name] = [100.0 + ((7 * at + 5 * number) % 11 - 5) * 0.6 for at in range(len(levels))]
     rows[STEP] = [sum(column) for column in zip(*rows.values(), strict=True)]
     track = track_of(rows, 1, spread=(1.0,))

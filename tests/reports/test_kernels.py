@@ -58,7 +58,7 @@ def test_collectives_that_nothing_else_tells_apart_show_the_names_of_the_profile
     assert "hcom_allReduce__307_2_1" in text and "hcom_allReduce__307_0_1" in text
 
 
-def test_kernels_of_two_ranks_are_told_apart_by_their_ranks():
+def test_kernels_of_two_ranks_differ_in_kinds_by_their_ranks():
     text = table({"rank": 0, **kernel("Mul70", "Mul", "[[64]]", 4)}, {"rank": 1, **kernel("Mul70", "Mul", "[[64]]", 2)})
     assert "input shapes" not in text and "Mul70" not in text
 

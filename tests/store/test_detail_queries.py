@@ -180,7 +180,7 @@ def test_kernels_say_which_op_launched_them(store):
     )
 
 
-def test_collectives_are_told_apart_by_kind_group_type_and_size(store):
+def test_collectives_differ_in_kinds_by_kind_group_type_and_size(store):
     calls = [
         ("all_reduce", 50, {"wait_ns": 20, "transit_ns": 30}),
         ("all_reduce", 40, {"group_role": "tp", "group_size": 4}),

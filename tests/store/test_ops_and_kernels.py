@@ -25,10 +25,10 @@ INNER JOIN detail_text AS y ON k.input_types_id = y.id INNER JOIN detail_text AS
 INNER JOIN detail_text AS h ON k.phase_id = h.id)
 """
 ROWS_OF_OPS = f"""
-SELECT d.*, c.stage, t.text AS call_stack, k.name, k.input_shapes, k.input_types, k.module, k.phase
+SELECT d.*, c.stage, t.text AS call_stack, w.text AS raw_name, k.name, k.input_shapes, k.input_types, k.module, k.phase
 FROM op AS d INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank INNER JOIN {KEYS} AS k
 ON d.op_key_id = k.id LEFT JOIN call_stack AS s ON d.call_stack_id = s.id
-LEFT JOIN detail_text AS t ON s.frame_id = t.id
+LEFT JOIN detail_text AS t ON s.frame_id = t.id LEFT JOIN detail_text AS w ON d.raw_name_id = w.id
 ORDER BY d.call_stack_id
 """
 ROWS_OF_KERNELS = f"""
@@ -41,7 +41,9 @@ INNER JOIN detail_text AS t ON d.category_id = t.id
 times = st.one_of(st.just(MISSING), st.integers(0, 5))
 op_keys = st.tuples(*(st.sampled_from(["", text]) for text in ("mm", "[2]", "Ü", "A", "backward")))
 op_rows = st.dictionaries(
-    st.tuples(st.integers(-1, 2), op_keys), st.tuples(times, times, times, st.sampled_from(["", "a", "b"])), max_size=12
+    st.tuples(st.integers(-1, 2), op_keys),
+    st.tuples(times, times, times, st.sampled_from(["", "a", "b"]), st.sampled_from(["", "mm_1", "mm_2"])),
+    max_size=12,
 )
 kernel_keys = st.tuples(st.sampled_from(["gemm", "relu"]), st.sampled_from(["f16", "f32"]))
 kernel_rows = st.dictionaries(
@@ -63,13 +65,14 @@ def keys_of_ops(found):
 
 
 def with_ops(rank, rows):
-    """A rank of ops: (step, op) -> calls, device self time, smallest time, call stack."""
+    """A rank of ops: (step, op) -> calls, device self time, smallest time, call stack, name as written."""
     found = list(dict.fromkeys(key for _, key in rows))
     own = [
         {"step": step, "op_key": found.index(key), "calls": calls, "device_self_ns": ns, "host_self_ns": least}
         | {"min_ns": least, "max_ns": ns, "host_min_ns": ns, "host_max_ns": least, "call_stack": stack}
+        | {"raw_name": raw_name}
         | {"self_by_quartile_ns": least, "self_by_median_ns": ns}
-        for (step, key), (calls, ns, least, stack) in rows.items()
+        for (step, key), (calls, ns, least, stack, raw_name) in rows.items()
     ]
     return with_tables(rank, op_key=keys_of_ops(found), op=table("op", own))
 
@@ -116,6 +119,10 @@ def numbers(rows):
     for name, how in (("min_ns", min), ("max_ns", max), ("host_min_ns", min), ("host_max_ns", max), ("block_num", max)):
         if name in rows[0]:
             found[name] = known([row[name] for row in rows], how)
+    if "raw_name" in rows[0]:
+        # one of several: the one that the database numbered first
+        name_of_id = {row["raw_name_id"]: row["raw_name"] for row in rows}
+        found["raw_name"] = name_of_id[known(list(name_of_id), min)]
     if "call_stack" in rows[0]:
         calls = {}  # in the order in which the database numbered them
         for row in rows:

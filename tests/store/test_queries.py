@@ -34,7 +34,7 @@ def test_steps_have_a_breakdown_each(store):
     )
 
 
-def test_facts_tags_and_configuration_are_told_apart(store):
+def test_facts_tags_and_configuration_differ_in_kinds(store):
     of_run = {"facts": {"torch": "2.9"}, "tags": {"image": "a"}, "configuration": {"batch": "32", "amp": "bf16"}}
     save(store, of_run=of_run)
     same_table(

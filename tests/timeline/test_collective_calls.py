@@ -52,7 +52,7 @@ def test_groups_of_one_role_and_members_are_one_whatever_their_names():
     assert calls(rows, "group") == [(0,), (0,), (1,)]
 
 
-def test_groups_without_members_are_told_apart_by_their_names_in_order_of_use():
+def test_groups_without_members_differ_in_kinds_by_their_names_in_order_of_use():
     made = Made()
     unknown = {"group_role": "", "group_size": MISSING}
     made.hcom(HCOM.format(0), 40, 50, group="b", **unknown)

@@ -109,7 +109,7 @@ def test_a_gpu_capture_keeps_the_numbers_in_its_names():
     assert kernel_rows(made.built(), "calls") == [("Stage1", 1), ("Stage2", 1)]
 
 
-def test_collectives_are_told_apart_by_role_and_size_not_by_the_group_id():
+def test_collectives_differ_in_kinds_by_role_and_size_not_by_the_group_id():
     made = Made()
     made.hcom("hcom_allReduce__501_0_1", 0, 10, group="10.0.0.1%eth_60000_0_17", bytes=100)
     made.hcom("hcom_allReduce__868_3_1", 10, 25, group="10.0.0.1%eth_60000_0_99", bytes=120)

@@ -29,7 +29,7 @@ from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps
 
 if TYPE_CHECKING:
-    from tracker.columns import F64
+    from tracker.columns import F64, Columns
     from tracker.store import Store
 
 Row = dict[str, Any]
@@ -133,13 +133,25 @@ _WITH_WARM_UP: Final = 3
 """So many steps show which of them is the first alone."""
 
 
+def _choose_kind(steps: Columns) -> str:
+    """Return the kind of steps that took most time, "" where all are of one kind."""
+    times: dict[str, float] = {}
+    for kind, count, duration_ns in steps.rows("kind", "steps", "duration_ns"):
+        if kind:
+            times[kind] = times.get(kind, 0.0) + count * (duration_ns or 0)
+    return max(sorted(times), key=lambda kind: times[kind]) if len(times) > 1 else ""
+
+
 class Evidence:
     """The numbers of a run that rules ask for. Times are ns per step: means over the steps of a rank for what adds up,
     of idle time medians, `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing
-    states them. `fired`: the rules that found something, which those of the environment need.
+    states them. `fired`: the rules that found something, which those of the environment need. Of steps of several kinds
+    it has those of `step_kind`, None: those that took most time.
     """
 
-    def __init__(self, store: Store, run_id: int, microbatches: int | None = None) -> None:
+    def __init__(
+        self, store: Store, run_id: int, microbatches: int | None = None, step_kind: str | None = None
+    ) -> None:
         self._store, self.run_id = store, run_id
         self.run: Row = queries.runs_by_id(store, [run_id]).records()[0]
         self.facts = {
@@ -152,6 +164,11 @@ class Evidence:
         is_nsys = self.run["format"] == "nsys_sqlite"
         self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
         steps = queries.steps(store, [run_id])
+        self.step_kind = _choose_kind(steps) if step_kind is None else step_kind
+        if self.step_kind:
+            is_own = np.array([kind == self.step_kind for kind in steps.listed("kind")], dtype=bool)
+            steps = steps.taken(is_own)
+        self.asked_steps = queries.OfKind(self.step_kind) if self.step_kind else None
         self.steps = _by_rank(steps.records())
         with store.connect() as connection:
             placed = steps.rows("rank", "step", "start_ns", "duration_ns")
@@ -185,7 +202,8 @@ class Evidence:
     def moves_work(self, stage: Stage) -> bool:
         """Return whether the ranks of a stage are known to do different work in the same step."""
         calls = queries.calls_of_steps(self._store, [self.run_id], stage.ranks)
-        return bool(moves_work(stage, calls, self._numbers))
+        own_steps = {(rank, row["step"]) for rank, rows in self.steps.items() for row in rows}
+        return bool(moves_work(stage, (call for call in calls if call[:2] in own_steps), self._numbers))
 
     @cached_property
     def roofline(self) -> Roofline:
@@ -250,7 +268,7 @@ class Evidence:
             key = (piece.rank, piece.op, piece.op_text)
             if piece.op_shapes and piece.ns > (longest[key].ns if key in longest else -1.0):
                 longest[key] = piece
-        rows = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, launching=True)
+        rows = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps, launching=True)
         wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
         for row in rows.taken(wanted).records():
             kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
@@ -263,17 +281,18 @@ class Evidence:
 
     @cached_property
     def _kernels(self) -> list[Row]:
-        found = queries.rank_kernels(self._store, [self.run_id], ranks=self.studied)
+        found = queries.rank_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
         return [row for row in found.records() if row["category"] not in _NO_WORK]
 
     @cached_property
     def _ops(self) -> list[Row]:
-        return queries.rank_ops(self._store, [self.run_id], ranks=self.studied).records()
+        found = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+        return found.records()
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
         """How often operators of these names run in a step of a rank, the most often first."""
         found: dict[str, float] = {}
-        rows = queries.rank_ops(self._store, [self.run_id], ranks=[rank], names=names)
+        rows = queries.rank_ops(self._store, [self.run_id], ranks=[rank], steps=self.asked_steps, names=names)
         for row in rows.records():
             found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
         return dict(sorted(found.items(), key=lambda pair: -pair[1]))
@@ -390,6 +409,8 @@ class Evidence:
         return found
 
     def _answer(self, question: queries.Question, **chosen: Any) -> list[Row]:
+        if self.asked_steps is not None and chosen.get("in_steps", True):
+            chosen["steps"] = self.asked_steps
         return question(self._store, [self.run_id], **chosen).records()
 
     def step_count(self, rank: int) -> int:

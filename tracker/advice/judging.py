@@ -59,9 +59,12 @@ class RunAdvice(Struct, frozen=True, kw_only=True):
     efficiency: tuple[dict[str, Any], ...] = ()
 
 
-def of_run(store: Store, run_id: int, microbatches: int | None = None) -> RunAdvice:
-    """What the rules say of a stored run; nothing of one whose capture missed the work, which `missing` says."""
-    evidence = Evidence(store, run_id, microbatches)
+def of_run(store: Store, run_id: int, microbatches: int | None = None, step_kind: str | None = None) -> RunAdvice:
+    """What the rules say of a stored run; nothing of one whose capture missed the work, which `missing` says.
+
+    `step_kind`: as of `Evidence`.
+    """
+    evidence = Evidence(store, run_id, microbatches, step_kind)
     missing = _missing(evidence)
     if not evidence.step_ns or (_is_empty(evidence) and not evidence.says_why_idle):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)

@@ -48,6 +48,7 @@ def diff(
     on_progress: Callable[[str, int, int], None] | None = None,
     baseline_steps: int | Iterable[int] = (),
     candidate_steps: int | Iterable[int] = (),
+    step_kind: str | None = None,
     match: Literal["shape", "name"] = "shape",
     max_kernels: int | None = None,
     op_map: Mapping[str, str] = EMPTY,
@@ -89,6 +90,7 @@ def matrix(
     max_bytes: int | None = None,
     loaders: str | Iterable[str] = (),
     on_progress: Callable[[str, int, int], None] | None = None,
+    step_kind: str | None = None,
     match: Literal["shape", "name"] = "shape",
     config: Mapping[str, str] = EMPTY,
 ) -> results.Matrix:
@@ -124,6 +126,7 @@ def show(
     on_progress: Callable[[str, int, int], None] | None = None,
     steps: int | Iterable[int] = (),
     by: str | Iterable[str] = (),
+    step_kind: str | None = None,
     depth: int | None = None,
     with_advice: bool = False,
 ) -> results.Shown:
@@ -145,6 +148,7 @@ def cluster(
     stage: int | None = None,
     steps: int | Iterable[int] = (),
     microbatches: int | None = None,
+    step_kind: str | None = None,
     only: str | Iterable[str] = (),
     format: str | None = None,
     flow_category: str | None = None,
@@ -174,6 +178,7 @@ def advise(
     workload: str | None = None,
     everything: bool = False,
     rules: str | Iterable[str] = (),
+    step_kind: str | None = None,
     only: str | Iterable[str] = (),
     microbatches: int | None = None,
     fail_on: Literal["high", "medium"] | None = None,
@@ -354,13 +359,15 @@ def runs(
     tag: str | None = None,
     search: str | None = None,
     state: Literal["active", "excluded", "deleted", "all"] = "active",
+    outdated: bool = False,
     limit: int | None = None,
 ) -> pd.DataFrame:
     """Return the runs of a database, the newest first, one row each; the columns of `tracker runs --format json`.
 
     `device`: part of vendor and model. `tag`: `key` or `key=value`. `search`: words that the run has in its labels,
-    tags or files. `limit`: at most so many, None for all. Without `store`, the database of the command line.
-    UsageError for a version, workload or device without runs.
+    tags or files. `outdated`: only those that `tracker ingest --again` would read again, and `why`. `limit`: at most so
+    many, None for all. Without `store`, the database of the command line. UsageError for a version, workload or device
+    without runs.
     """
     from tracker.results.options import check_words
     from tracker.store import queries
@@ -368,9 +375,15 @@ def runs(
     check_words("state", (state,), ("active", "excluded", "deleted", "all"))
     with reading(store) as opened:
         queries.check_filters(opened, workload=workload, device=device, version=version)
-        return queries.runs(
-            opened, version=version, workload=workload, device=device, tag=tag, search=search, state=state, limit=limit
-        ).frame
+        found = queries.runs(
+            opened, version=version, workload=workload, device=device, tag=tag, search=search, state=state,
+            limit=None if outdated else limit,
+        )  # fmt: skip
+        if outdated:
+            from tracker import config, intake
+
+            found = intake.outdated_runs(opened, found, config.load().loaders).taken(slice(0, limit))
+        return found.frame
 
 
 def versions(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:

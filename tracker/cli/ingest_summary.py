@@ -15,7 +15,7 @@ from tracker.cli.output import next_lines
 from tracker.cli.versions import diff_of
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command
-from tracker.units import counted, format_diff, level_words
+from tracker.units import counted, format_diff, level_words, step_word
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
@@ -186,13 +186,16 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
             why = "records of its runs are lost or cannot be"
         return made("not judged", f" is not compared with {base} yet: {why}.")
     size = last / first - 1
+    step_kind = row.step_kind if row else ""
+    of_kind = f" in {step_word(step_kind)}s" if step_kind else ""
     if verdict in ("REGRESSED", "IMPROVED"):
         kind = "slower" if verdict == "REGRESSED" else "faster"
         direction = "slower" if size > 0 else "faster"
-        return made(kind, f" is {abs(size):.1%} {direction} than {base}.".replace("%", " %"), size)
+        percent = f"{abs(size):.1%}".replace("%", " %")
+        return made(kind, f" is {percent} {direction} than {base}{of_kind}.", size)
     why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
-    return made(kind, f": step {format_diff(size)} against {base}, {verdict}{why}.", size)
+    return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
 
 
 def _sentences_of_configurations(changes: Sequence[TrackChange]) -> list[str]:

@@ -19,6 +19,7 @@ HELP = (
     "\b\nExample:\n"
     "  tracker runs --version v2\n"
     "  tracker runs --search 'h100 batch=32'\n"
+    "  tracker runs --outdated\n"
     "  tracker runs exclude 41 --reason 'another job on the node'\n"
     "  tracker runs edit 41 --version v2.1"
 )
@@ -35,26 +36,43 @@ def find(
         Literal["active", "excluded", "deleted", "all"],
         Option("Only active runs count in comparisons.", words=("active", "excluded", "deleted", "all")),
     ] = "active",
+    outdated: Annotated[
+        bool,
+        Option(
+            "Only runs that tracker ingest --again would read again, as earlier rules made their numbers, and why. "
+            "Default: all."
+        ),
+    ] = False,
     limit: Annotated[int, Option("At most N runs, newest first; 0 for all.", "N", least=0)] = 50,
     format: ListFormat = "text",
     db: Database = None,
 ) -> None:
     """List runs."""
+    from tracker import config
     from tracker.store import queries
 
     if tag is not None and not tag.partition("=")[0].strip():
         raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
 
-    with opened(db, read_only=True) as store, store.reading():
+    settings = config.load(db)
+    with opened(settings, read_only=True) as store, store.reading():
         label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
         found = queries.runs(
             store, version=label, workload=workload, device=device, tag=tag, search=search, state=state,
-            limit=None if branch else limit or None,
+            limit=None if branch or outdated else limit or None,
         )  # fmt: skip
         found = rows_of_branch(found, branch, db)
+        if outdated:
+            from tracker import intake
+
+            found = intake.outdated_runs(store, found, settings.loaders)
         found = found.taken(slice(0, limit or None))
-    if len(found):
+    if outdated:
+        last = "no run is outdated."
+        if len(found):
+            last = f"{counted(len(found), 'run')} outdated.{next_lines('tracker ingest --again')}"
+    elif len(found):
         newest = f"tracker show run:{found.listed('run_id')[0]}"
         last = f"{counted(len(found), 'run')}.{next_lines(newest)}"
     else:
@@ -62,7 +80,7 @@ def find(
         wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
         last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}."
         last += next_lines("tracker runs --state all", FIRST_INGEST)
-    emit_list(found, _COLUMNS, format, name="runs", last_line=last)
+    emit_list(found, _OUTDATED_COLUMNS if outdated else _COLUMNS, format, name="runs", last_line=last)
 
 
 Runs = Annotated[
@@ -197,3 +215,4 @@ _COLUMNS = (
     Column("started (UTC)", "started_at_ns", format_moment, drop=1), Column("state", _state, drop=3),
     Column("tags", is_elastic=True, drop=1),
 )  # fmt: skip
+_OUTDATED_COLUMNS = (*_COLUMNS[:3], Column("why", is_elastic=True))

@@ -18,6 +18,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.overall import step_numbers
 from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named, needs_store
+from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
 from tracker.schema.series import UNPROFILED_STEP
@@ -62,6 +63,8 @@ def advise(
         *before, side = (
             one.leave_out_partial() for one in load_all(store, settled, reading, stack, runs=runs, or_pruned=True)
         )
+        side, on_kinds = keep_kind(side, options.step_kind)
+        before = [keep_kind(one, side.step_kind or None)[0] for one in before]
         found = _of_side(side, options)
         items = found.items
         if before:
@@ -81,7 +84,7 @@ def advise(
             },
             use=found.use,
             missing=found.missing,
-            notes=(*found.notes, *side.warnings),
+            notes=(*on_kinds, *found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
             partial=replace(side.partial, sentences=(*side.left_out, *side.partial.sentences)),
             baseline=_described(before[0], settled[0]) if before else None,
@@ -109,7 +112,7 @@ def _of_side(side: LoadedSide, options: AdviseOptions) -> RunAdvice:
     kept = stored.of_runs(side.store, sorted(pruned)) if pruned else {}
     return merged([
         kept.get(run_id, RunAdvice(step_ns=0.0)) if run_id in pruned
-        else with_remedies(of_run(side.store, run_id, options.microbatches))
+        else with_remedies(of_run(side.store, run_id, options.microbatches, side.step_kind or None))
         for run_id in side.run_ids
     ])  # fmt: skip
 

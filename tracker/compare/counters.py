@@ -43,7 +43,7 @@ def of_side(side: LoadedSide, by: Sequence[str]) -> Columns:
 
     Without the calls of modules, which the tree of modules shows, and the FLOPs of operators, which advice reads.
     """
-    steps = side.chosen_steps if side.is_part else None
+    steps = side.asked_steps if side.is_part else None
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
     return table.taken(~is_among(table["source"], (MODULE_CALLS, OP_FLOPS)))
 

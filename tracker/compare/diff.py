@@ -18,6 +18,7 @@ from tracker.compare import (
     operators,
     overall,
     sections,
+    step_kinds,
     tree_tables,
     verdicts,
 )
@@ -32,6 +33,7 @@ from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
 from tracker.compare.side import OwnRows
 from tracker.errors import UsageError
+from tracker.regressions.sides import verdicts_of_sides
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.diff import DiffSamples
 from tracker.schema.series import IDLE_SERIES, RUN, key_of_run
@@ -91,6 +93,11 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps, more_runs=more_runs)
         every_run = left, right
         left, right = left.leave_out_partial(), right.leave_out_partial()
+        kinds = _find_kinds(left, right, pair)
+        if kinds.shown:
+            left, right = (step_kinds.of_kind(side, kinds.shown) for side in (left, right))
+            before, after = (step_kinds.of_kind(side, kinds.shown) for side in every_run)
+            every_run = before, after
         recorded, options = compare_recordings(left, right, options)
         if recorded.other_work is not None:
             left = left.reshape(recorded.other_work.inputs.shapes)
@@ -132,7 +139,10 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
             tables={name: judged.add_verdicts(name, recorded.marked(name, table)) for name, table in tables.items()},
-            explanation=explain.explain((left, right), found, measured, options, judged, recorded, tables, own),
+            explanation=step_kinds.add_others(
+                explain.explain((left, right), found, measured, options, judged, recorded, tables, own), kinds
+            ),
+            step_kinds=kinds.rows,
             options=options,
             bottlenecks=_find_bottlenecks(left, right),
             tree_table=recorded.tree(tree_tables.compare_trees(left, right, options, judged)) if options.tree else None,
@@ -147,6 +157,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
             notes=(
                 *pair.notes,
+                *filter(None, [step_kinds.note_on_mix(kinds, [left.side.label, right.side.label])]),
                 *_note_on_levels(judged, own, found),
                 *recorded.notes(),
                 *notes_on_comparison(left, right, found, options),
@@ -156,6 +167,17 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _find_kinds(left: LoadedSide, right: LoadedSide, pair: Pair) -> step_kinds.Kinds:
+    """Return the kinds of steps of two sides, by their verdicts; nothing where all steps are of one kind."""
+    asked = pair.options.step_kind
+    if any(side.chosen_steps for side in (left, right)):
+        return step_kinds.Kinds()
+    if asked is None and not step_kinds.differ_in_kinds(left, right):
+        return step_kinds.Kinds()
+    judged = verdicts_of_sides(left.store, left.run_ids, right.run_ids, candidate_store=right.store, bases=pair.bases)
+    return step_kinds.choose_kind_of_steps(left, right, asked, judged)
 
 
 def _find_bottlenecks(left: LoadedSide, right: LoadedSide) -> tuple[Bottleneck, Bottleneck] | None:
@@ -188,6 +210,8 @@ def _find_own_rows(
         "kernels": compare_table(sections.KERNELS, left, right, options),
     }
     side = load_own_runs(left, options, own_runs)
+    if left.step_kind:
+        side = step_kinds.of_kind(side, left.step_kind)
     kept = {} if side.own_runs is None else side.own_runs.of_series
     moved = {run_id for key in kept for run_id in bases[key].other_level}
     order = queries.order_of_versions(left.store, left.side.workload)

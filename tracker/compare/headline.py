@@ -26,7 +26,17 @@ from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
 from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine, sentence_on_one_run
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
-from tracker.units import counted, format_bytes, format_diff, format_ns, size_unit, some_of, steps_words, time_unit
+from tracker.units import (
+    counted,
+    format_bytes,
+    format_diff,
+    format_ns,
+    size_unit,
+    some_of,
+    step_word,
+    steps_words,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -571,6 +581,8 @@ def _label_sides(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, str]
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
         a = f"{a} ({steps_words(baseline.side.chosen_steps)})"
         b = f"{b} ({steps_words(candidate.side.chosen_steps)})"
+    if candidate.step_kind:
+        a = f"{a} in {step_word(candidate.step_kind)}s"
     if branch_of(candidate.side.workload) and not branch_of(baseline.side.workload):
         a += " of the main line"
     return a, b

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
@@ -68,7 +68,7 @@ class _Source(Struct, frozen=True):
 
     side: LoadedSide
     options: TreeOptions
-    steps: Sequence[int] | None
+    steps: queries.Steps
     in_steps: bool
     top: tuple[Name, ...] = ()
 
@@ -111,7 +111,7 @@ def grow_tree(growing_tree: Tree, side: LoadedSide, options: TreeOptions) -> Non
     by_step = "step" in options.grains
     outside = options.outside and side.chosen_steps is None
     # by step, what lies outside is a step of its own: NO_STEP
-    sources = [_Source(side, options, side.chosen_steps, in_steps=not (outside and by_step))]
+    sources = [_Source(side, options, side.asked_steps, in_steps=not (outside and by_step))]
     if outside and not by_step:
         sources.append(_Source(side, options, (NO_STEP,), in_steps=False, top=(OUTSIDE,)))
     for source in sources:

@@ -288,8 +288,14 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
         scope=scope,
         profiler=_find_profiler(run, measure),
         device=device,
-        configuration=tuple(sorted(configuration.items())),
+        configuration=(*sorted(configuration.items()), *_steps_of(run, measure)),
     )
+
+
+def _steps_of(run: _Run, measure: _Measure) -> list[tuple[str, str]]:
+    """Return of which steps a number is, as a key of its configuration; nothing where steps are of one kind."""
+    kind = run.row["step_kind"] if measure.name == "step" else None
+    return [("steps", kind)] if kind else []
 
 
 def _find_profiler(run: _Run, measure: _Measure) -> str:

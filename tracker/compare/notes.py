@@ -211,7 +211,7 @@ def warnings(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
 
 def left_out(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     """Return sentences about a choice of steps: which, and what of the captures belongs to no step and is not there."""
-    if all(side.chosen_steps is None for side in sides):
+    if all(side.chosen_steps is None or side.step_kind for side in sides):
         return ()
     chosen = [steps_words(side.chosen_steps) for side in sides]
     if len(sides) > 1:

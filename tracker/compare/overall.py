@@ -398,7 +398,7 @@ def _throughput(sides: Sequence[LoadedSide]) -> Metric:
 
 def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     """Return each number of each run, in the order of `side.run_ids`; nan where a run does not report it."""
-    others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", *_PEAKS)
+    others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", "kind", *_PEAKS)
     names = [name for name in side.steps.arrays if name not in others]
     numbers = match.reduce_steps(side, names)
     slow = find_slow_steps(side)
@@ -412,7 +412,7 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
             # steps under a profiler and without one have no mean
             numbers = {name: np.where(log_alone, np.nan, values) for name, values in numbers.items()}
         numbers[UNPROFILED_STEP] = _steps_without_profiler(side)
-    if side.chosen_steps is None:
+    if side.chosen_steps is None and not side.step_kind:
         outside = kernel_time_outside_steps(side)
         numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
     return numbers
@@ -422,8 +422,9 @@ def _ways_of_steps(side: LoadedSide) -> dict[int, dict[str, float]]:
     """Return the step of each run by each of series.WAYS in which it was measured, in ns; of logs there are no rows."""
     step = key_of_run("step")
     found: dict[int, dict[str, float]] = {run_id: {} for run_id in side.run_ids}
-    for run_id, name, part, per_step in side.query_with(queries.run_level).rows("run_id", "name", "part", "per_step"):
-        if name in (step.name, key_of_run("e2e").name):
+    columns = ("run_id", "name", "part", "step_kind", "per_step")
+    for run_id, name, part, step_kind, per_step in side.query_with(queries.run_level).rows(*columns):
+        if name in (step.name, key_of_run("e2e").name) and not step_kind:
             of_run = found[run_id]
             of_run[part] = per_step if name == step.name else of_run.get(part, per_step)
     return found

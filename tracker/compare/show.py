@@ -39,6 +39,7 @@ from tracker.compare.overall import (
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
 from tracker.compare.side import GRAIN, rows_of_captures
+from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
@@ -98,8 +99,10 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             run_id, which = choose_median_run(whole)
             shown = show(store, f"run:{run_id}", options=options)
             return replace(shown, notes=(which, *whole.left_out, *notes_on_waiting_runs((side,)), *shown.notes))
+        side, on_kinds = keep_kind(side, options.step_kind)
         _check_filters(side, options)
-        return _show_run(store, side, options, reference)
+        shown = _show_run(store, side, options, reference)
+        return replace(shown, notes=(*on_kinds, *shown.notes)) if on_kinds else shown
 
 
 def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, reference: str) -> Shown:
@@ -113,7 +116,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
     }
     return Shown(
-        run={"reference": reference, **side.runs.records()[0], **_times(side, captures)},
+        run={"reference": reference, **side.runs.records()[0], **_steps_of(side), **_times(side, captures)},
         tables=_leave_out_lost(side, tables | _whole_tables(side, captures) | _summaries(tables, side) | of_advice),
         advice=most,
         options=options,
@@ -123,6 +126,14 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
     )
+
+
+def _steps_of(side: LoadedSide) -> dict[str, Any]:
+    """Return of which kind the steps are that are shown, "" where that has no name, and how many of several kinds."""
+    if side.step_kind:
+        return {"steps": side.side.steps, "step_kind": side.step_kind}
+    kinds = [*count_kinds(side)]
+    return {"step_kind": kinds[0] if len(kinds) == 1 else ""}
 
 
 def _leave_out_lost(side: LoadedSide, tables: Tables) -> Tables:

@@ -96,7 +96,8 @@ class LoadedSide(Struct, frozen=True, eq=False):
     answers about all sides that are compared. `cache`: answers about this side, and what was made from them.
     `own_runs`: which of its runs each row is of, None: of all. `left_out`: sentences on runs that were left out of the
     side, since they lost records that the others have. `reshaped`: operator and shapes -> the shapes under which it
-    stands beside those of another side, whose inputs have another size.
+    stands beside those of another side, whose inputs have another size. `step_kind`: its steps are those of one kind,
+    "": of all.
     """
 
     side: Side
@@ -115,11 +116,17 @@ class LoadedSide(Struct, frozen=True, eq=False):
     own_runs: OwnRuns | None = None
     left_out: tuple[str, ...] = ()
     reshaped: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    step_kind: str = ""
 
     @property
     def run_ids(self) -> tuple[int, ...]:
         """The runs of this side."""
         return self.side.run_ids
+
+    @property
+    def asked_steps(self) -> queries.Steps:
+        """Of which steps the database is asked."""
+        return queries.OfKind(self.step_kind) if self.step_kind else self.chosen_steps
 
     @property
     def measured_by(self) -> str:
@@ -136,7 +143,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
             by = (*by, "rank")
 
         def ask() -> Columns:
-            chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
+            chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.asked_steps, "in_steps": in_steps}
             if not self.is_selection:
                 return self.query_with(question, **chosen)
             # finer than what other sides ask
@@ -166,7 +173,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
 
     def query_op_tree(self, *, by_step: bool = False) -> Columns:
         """Return the calling contexts of this side, inside its steps; see `queries.op_tree`."""
-        chosen = {"ranks": self.ranks, "steps": self.chosen_steps}
+        chosen = {"ranks": self.ranks, "steps": self.asked_steps}
         tree = self.query_with(queries.op_tree, **chosen, in_steps=True, by_step=by_step)
         return self._with_other_shapes(self._select_ranks(tree))
 

@@ -236,12 +236,13 @@ def judge(
     if not reason:
         verdicts = verdicts_of_sides(
             baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, bases=bases
-        )
+        ).of_kind(baseline.step_kind)
         history = verdicts.history
     elif refusal == TOO_FEW and candidate.store is baseline.store:
         # the level before may have one run: its facts are judged all the same, and fail a gate
         with baseline.store.connect() as connection:
             verdicts, history = stored_or_history(connection, baseline.run_ids, candidate.run_ids, bases=bases)
+            verdicts = verdicts and verdicts.of_kind(baseline.step_kind)
 
     by_name = options.match == "name"
     has_op_series = options.max_kernels is None and not options.op_map

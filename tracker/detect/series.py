@@ -52,7 +52,8 @@ _CODE_OF_RUN_SERIES: Final = {series.name: KindCode[series.judged_as] for series
 class SeriesTraits(Struct, frozen=True):
     """Arrays with one element per series of a track.
 
-    `family`: code of those that are tested together; `kind`: of `KindCode`; `part`: of their keys; `is_time`: whether
+    `family`: code of those that are tested together; `kind`: of `KindCode`; `part`, `step_kind`: of their keys;
+    `is_time`: whether
     it is a time within the step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change,
     as a log; `floor`: smallest contribution.
     """
@@ -60,6 +61,7 @@ class SeriesTraits(Struct, frozen=True):
     family: I64
     kind: I64
     part: Texts
+    step_kind: Texts
     is_time: Flags
     more_is_better: Flags
     ratio: F64
@@ -146,6 +148,7 @@ def series_of(keys: Sequence[SeriesKey], *, device_timed: bool, limits: Threshol
     )
     return SeriesTraits(
         np.array([family[name] for name in families], dtype=np.int64), kinds, objects([key[4] for key in keys]),
+        objects([key[5] for key in keys]),
         is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
         more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
         ratio=np.log1p(ratio), floor=floor,

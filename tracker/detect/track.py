@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -62,6 +63,25 @@ class Track:
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(np.where(numbers > 0, numbers, np.nan))
         return np.where(self.series.more_is_better[:, None], -logs, logs)
+
+    def take(self, rows: I64, counting: Flags | None = None) -> Track:
+        """Return these series of the track alone. `counting` (runs,): the runs whose numbers count, None: all."""
+        is_out = np.zeros(len(self.versions), dtype=bool) if counting is None else ~counting
+        part = copy(self)
+        # what was made of all series is made anew
+        for name in ("recorded", "measured_step", "step"):
+            part.__dict__.pop(name, None)
+        part.series = self.series.take(rows)
+        part.ids, part.there = self.ids[rows], self.there[rows]
+        part.keys = [self.keys[row] for row in rows.tolist()] if self.keys else ()
+        part.incomplete, part.other_work = self.incomplete[rows], self.other_work[rows]
+        part.alike = self.alike[rows] & ~is_out
+        part.values = np.where(is_out, np.nan, self.values[rows])
+        part.calls = np.where(is_out, np.nan, self.calls[rows])
+        part.logs = np.where(is_out, np.nan, self.logs[rows])
+        if self.by_calls is not None:
+            part.by_calls = np.where(is_out, np.nan, self.by_calls[:, rows])
+        return part
 
     @cached_property
     def recorded(self) -> Flags:

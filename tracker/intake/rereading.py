@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker import readers
+from tracker.columns import Columns, objects
 from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest
+from tracker.intake.outdated import find_missing_file, find_outdated
 from tracker.intake.pieces import IngestOptions
-from tracker.limits.touch import touch
-from tracker.profile import (
-    CHECK_RULES,
-    CHECK_SETTING,
-    RANGE_RULES,
-    RANGE_SETTING,
-    STEP_SETTING,
-)
 from tracker.profile.branches import branch_of
-from tracker.profile.loader_names import idle_rules_of
-from tracker.results.recording import HOST_MARKERS, find_idle_rules
-from tracker.timeline import RULES_VERSION
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -58,7 +51,7 @@ def ingest_again(
         raise UsageError(f"there is no run of {names}", remedy="tracker versions lists them")
     labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
     given = replace(options or IngestOptions(), again=True, judge=False)
-    outdated = _outdated(store, dict(runs.rows("run_id", "rules_version")), given.loaders)
+    outdated = list(find_outdated(store, dict(runs.rows("run_id", "rules_version")), given.loaders))
     files: dict[int, list[Path]] = {}
     for run_id, path in queries.sources(store, outdated).rows("run_id", "path"):
         files.setdefault(run_id, []).append(Path(path))
@@ -66,9 +59,9 @@ def ingest_again(
     left: dict[int, str] = {}
     try:
         for run_id in outdated:
-            gone = [path for path in files.get(run_id, []) if not _is_file(path)]
-            if gone or run_id not in files:
-                left[run_id] = f"{gone[0]} is gone" if gone else "no file of it is known"
+            missing = find_missing_file(files.get(run_id, ()))
+            if missing:
+                left[run_id] = missing
                 continue
             places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
             of_version, of_workload = labels[run_id]
@@ -83,41 +76,30 @@ def ingest_again(
     return Reread(tuple(results), left, len(runs) - len(outdated))
 
 
+def outdated_runs(store: Store, runs: Columns, loaders: Sequence[str] = ()) -> Columns:
+    """Return those of the `runs` that `ingest_again` would read again, with the reason as `why`.
+
+    runs: as `queries.runs` gives them. loaders: the names of loaders of today. What is said of files that are gone
+    stands in it, too: such a run stays as it is.
+    """
+    from tracker.store import queries
+
+    reasons = find_outdated(store, dict(runs.rows("run_id", "rules_version")), tuple(loaders))
+    files: dict[int, list[Path]] = {}
+    for run_id, path in queries.sources(store, list(reasons)).rows("run_id", "path"):
+        files.setdefault(run_id, []).append(Path(path))
+    for run_id, why in reasons.items():
+        missing = find_missing_file(files.get(run_id, ()))
+        if missing:
+            reasons[run_id] = f"{why} ({missing}, so that it stays as it is)"
+    run_ids = runs.listed("run_id")
+    found = runs.taken(np.array([run_id in reasons for run_id in run_ids], dtype=bool))
+    return found.having(why=objects([reasons[run_id] for run_id in found.listed("run_id")]))
+
+
 def _judge_again(store: Store, run_ids: list[int]) -> None:
     """Judge the versions of these runs, and of the branches that are judged against them."""
     from tracker.regressions import judgement
 
     if run_ids:
         judgement.update(store, judgement.with_branches(store, judgement.tracks_of(store, run_ids)))
-
-
-def _is_file(path: Path) -> bool:
-    with touch(path):
-        return path.is_file()
-
-
-def _outdated(store: Store, rules: dict[int, int | None], loaders: tuple[str, ...]) -> list[int]:
-    """Return the runs that were read by an earlier program, or with other names of loaders, in order. rules: run ->
-    version of its naming rules; loaders: the names of today.
-    """
-    from tracker.store import queries
-    from tracker.store.recordings import recorded
-
-    lack_call_times = set(queries.runs_without_call_times(store, sorted(rules)))
-    of_earlier_rules = queries.runs_of_earlier_npu_rules(store, sorted(rules)) | lack_call_times
-    with store.connect() as connection:
-        recordings = recorded(connection, rules)
-    found = []
-    for run_id in sorted(rules):
-        recording, settings = recordings[run_id].recording, recordings[run_id].settings
-        is_of_device = recording.timeline == "device"
-        has_old_steps = is_of_device and recording.steps == "marked" and recording.windows == HOST_MARKERS
-        is_nsight = recording.reader == "nsys_sqlite"
-        has_old_ranges = is_nsight and any(one.get(RANGE_SETTING) != RANGE_RULES for one in settings)
-        has_old_checks = any(STEP_SETTING in one and one.get(CHECK_SETTING) != CHECK_RULES for one in settings)
-        idle_rules = {find_idle_rules(one) for one in settings} - {None}
-        has_old_causes = bool(idle_rules - {idle_rules_of(loaders)})
-        is_of_other_rules = rules[run_id] != RULES_VERSION or has_old_steps or has_old_ranges or has_old_checks
-        if is_of_other_rules or has_old_causes or run_id in of_earlier_rules:
-            found.append(run_id)
-    return found

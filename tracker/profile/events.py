@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -365,6 +365,7 @@ class Extras(Struct, frozen=True):
     `handover_ns`: per DeviceEvents row when the host handed it over to the device, MISSING where that is not known, or
     empty: the end of its launch call. `handover_thread`: index into `Events.threads` of the thread that did so, -1 or
     empty: that of its launch.
+    `step_names`: the name of each marker that says more than the number of its step, by that number.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -390,6 +391,7 @@ class Extras(Struct, frozen=True):
     collected_events: int = MISSING
     exported_events: int = 0
     ends_at_once: bool = False
+    step_names: Mapping[int, str] = field(default_factory=dict)
     op_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     device_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     handover_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))

@@ -17,6 +17,9 @@ class StepRow(Struct, frozen=True):
 
     `marker_ns`: how long the host's marker of the step lasts, where the step is a window of the device; else None.
 
+    `kind`: what the step does, where the steps of its capture do not all do the same, or an engine names it: DECODE,
+    with optimizer; else "".
+
     `steps` above 1: the source knows only sums over so many steps. Then the row stands for all of them: its breakdown
     is their mean, and the rows of the tables with its number are sums over them, as in any step they are over its
     calls. So a mean per step is always a sum of rows divided by the sum of `steps`.
@@ -27,6 +30,7 @@ class StepRow(Struct, frozen=True):
     breakdown: Breakdown
     steps: int = 1
     marker_ns: int | None = None
+    kind: str = ""
 
 
 Column = NDArray[Any] | list[str]

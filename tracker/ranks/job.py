@@ -13,6 +13,7 @@ from tracker.columns import Columns
 from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
 from tracker.compare.references import named, needs_store
+from tracker.compare.step_kinds import keep_kind
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
 from tracker.detect.step_order import Numbers
@@ -90,7 +91,9 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
             run_id, which = choose_median_run(whole)
             found = _of_run(store, f"run:{run_id}", options)
             return replace(found, notes=(which, *whole.left_out, *found.notes))
-        return _cluster(side, reference, options)
+        side, on_kinds = keep_kind(side, options.step_kind)
+        found = _cluster(side, reference, options)
+        return replace(found, notes=(*on_kinds, *found.notes))
 
 
 def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Cluster:

@@ -30,7 +30,7 @@ class Work:
 
     def __init__(self, side: LoadedSide) -> None:
         self.is_device = side.side.timeline == "device"
-        chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.chosen_steps}
+        chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.asked_steps}
         self._ops = queries.rank_ops(side.store, side.run_ids, **chosen)
         self._waits = side.query(queries.communication_tasks).listed("name")
         kernels = queries.rank_kernels(side.store, side.run_ids, **chosen) if self.is_device else None

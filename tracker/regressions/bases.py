@@ -15,9 +15,8 @@ from sqlalchemy import Connection
 
 from tracker.columns import I64, Flags
 from tracker.detect.bases import own_bases
-from tracker.detect.track import Track
 from tracker.regressions.judgement import TrackReader, step_reference
-from tracker.regressions.lifecycle import VersionResult, judge_next
+from tracker.regressions.step_kinds import JudgedVersion, judge_kinds
 from tracker.regressions.track import TrackRuns, join_main
 from tracker.schema.series import SeriesKey
 
@@ -38,14 +37,18 @@ Bases = Mapping[SeriesKey, OwnBase]
 
 def read_bases(connection: Connection, track: TrackRuns, version_id: int) -> Bases:
     """Return the runs that the series of a judged version were judged against. Reads only."""
-    data, result = _judge_again(connection, track, version_id)
-    now = result.now
-    of_step = np.isin(now.run_ids, step_reference(data, result)[1])
-    base, other_level = own_bases(now, result.judged, of_step)
-    return _list_bases(data.keys, base, other_level, now.run_ids, of_step)
+    bases: dict[SeriesKey, OwnBase] = {}
+    for one in _judge_again(connection, track, version_id).kinds:
+        now = one.result.now
+        of_step = np.isin(now.run_ids, step_reference(one.track, one.result)[1])
+        base, other_level = own_bases(now, one.result.judged, of_step)
+        bases |= _list_bases(one.track.keys, base, other_level, now.run_ids, of_step)
+    return bases
 
 
-def _list_bases(keys: Sequence[SeriesKey], base: Flags, other_level: Flags, run_ids: I64, of_step: Flags) -> Bases:
+def _list_bases(
+    keys: Sequence[SeriesKey], base: Flags, other_level: Flags, run_ids: I64, of_step: Flags
+) -> dict[SeriesKey, OwnBase]:
     """Return the `base` runs (series, runs) of the series of which these are not the runs of the step.
 
     `other_level` (series, runs): see OwnBase.
@@ -57,8 +60,8 @@ def _list_bases(keys: Sequence[SeriesKey], base: Flags, other_level: Flags, run_
     return bases
 
 
-def _judge_again(connection: Connection, track: TrackRuns, version_id: int) -> tuple[Track, VersionResult]:
-    """Return how a version is judged when it comes, and the runs that this takes.
+def _judge_again(connection: Connection, track: TrackRuns, version_id: int) -> JudgedVersion:
+    """Return how a version is judged when it comes.
 
     One of a branch is judged as the next one of its main line.
     """
@@ -70,4 +73,4 @@ def _judge_again(connection: Connection, track: TrackRuns, version_id: int) -> t
     place = joined.place[version_id]
     state = reader.load(connection, joined, place).before(place)
     data = reader.track(connection, joined, state, place)
-    return data, judge_next(data, state, place, joined.thresholds)
+    return judge_kinds(data, state, place, joined.thresholds)

@@ -130,13 +130,18 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
     columns = ("run_id", "rank", "quality_reason", "settings")
     partial = find_partial(queries.partial_captures(store, workload).rows(*columns))
     which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
+    # a track is shown by the kind of steps by which its newest version was judged
+    kinds = {TrackKey(*which(row)[:3]): row["judged_kind"] for row in rows}
     for (*track, _), of_version in groupby(rows, which):
         own = list(of_version)
         version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": None}
         key = TrackKey(*track)
         runs = {row["run_id"] for row in own}
         whole = set(keep_whole(runs, partial))
-        of_whole = [(row["name"], row["part"], row["value"]) for row in own if row["run_id"] in whole]
+        of_whole = []
+        for row in own:
+            if row["run_id"] in whole and row["step_kind"] == kinds[key]:
+                of_whole.append((row["name"], row["part"], row["value"]))
         numbers.setdefault(key, []).append(of_whole)
         version["runs"] = len(runs)
         version["verdict"] = verdicts.get((key, own[0]["version_id"]))
@@ -145,6 +150,7 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
         way = _find_way(numbers[key])
         for at, version in enumerate(course):
             version["way"] = way
+            version["step_kind"] = kinds[key]
             # of thousands of versions only these are shown, and the one before the newest is among them
             if at >= len(course) - last or version["pinned"]:
                 version["step_ns"] = number_of(numbers[key][at], _STEP, [way])
@@ -183,7 +189,12 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
     states = [row["state"] for row in found]
     # a finding of a step that was measured in another way says nothing of this one
     of_step = [
-        row for row in found if row["kind"] == "run" and row["name"] in _STEP and row["part"] == course[-1]["way"]
+        row
+        for row in found
+        if row["kind"] == "run"
+        and row["name"] in _STEP
+        and row["part"] == course[-1]["way"]
+        and row["step_kind"] == course[-1]["step_kind"]
     ]
     oldest = min(of_step, key=lambda row: row["finding_id"] or math.inf, default=None)
     # in the order of the incidents

@@ -24,15 +24,18 @@ from tracker.detect.track import Track
 from tracker.regressions.judgement import (
     TrackReader,
     facts_of,
+    facts_of_kinds,
     finding_row,
-    incidents_of,
-    judged_row,
+    incidents_of_kinds,
+    judged_row_of_kind,
     stated,
     stored_levels,
+    time_of_kinds,
     update,
-    verdict_columns,
+    verdict_columns_of_kinds,
 )
-from tracker.regressions.lifecycle import TrackState, VersionResult, judge_next
+from tracker.regressions.lifecycle import TrackState, VersionResult
+from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import MainTrack, TrackRuns, join_main, unjudged_track
 from tracker.store import Store, samples
 from tracker.store import findings as stored_findings
@@ -145,16 +148,20 @@ def _judge_version(connection: Connection, track: TrackRuns, version: int) -> _M
     reader = TrackReader(joined.key, before=known)
     state = reader.load(connection, joined, at).before(at)
     data = reader.track(connection, joined, state, at)
-    result = judge_next(data, state, at, joined.thresholds)
-    found = [one for one in result.found if one.first_version == at]
-    _abstain(result, at)
-    _number_series(connection, track.key, data, result, [one.series for one in found])
-    incident = next((row for row in incidents_of(data, state, result, order) if row.first_version_id == version), None)
+    judged = judge_kinds(data, state, at, joined.thresholds)
+    main = judged.choose_main(time_of_kinds(connection, judged, [run.run_id for run in reader.runs]))
+    found = [one for one in judged.found if one.first_version == at]
+    for one in judged.kinds:
+        _abstain(one.result, at)
+        new = [finding.series for finding in one.result.found if finding.first_version == at]
+        _number_series(connection, track.key, one.track, one.result, new)
+        data.ids[one.rows] = one.track.ids
+    incident = next((row for row in incidents_of_kinds(judged, order) if row.first_version_id == version), None)
     return _Made(
-        judged_row(data, state, result, version, track.rests_on[version]),
+        judged_row_of_kind(main, version, track.rests_on[version]),
         _levels(state, data, at, order),
-        verdict_columns(data, state, result, order),
-        facts_of(data, result),
+        verdict_columns_of_kinds(judged, order),
+        facts_of_kinds(judged),
         [finding_row(replace(one, stored=None), data.ids, order, data, at) for one in found],
         incident,
     )

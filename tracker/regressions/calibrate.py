@@ -11,14 +11,14 @@ import numpy as np
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
-from tracker.detect import KindCode, Verdict, shared_factor
+from tracker.detect import JudgedSeries, KindCode, Verdict, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.detect.repeats import Repeats, false_verdicts, random_splits
 from tracker.detect.thresholds import MIN_RATIO, limit_of
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.judgement import TrackReader
-from tracker.regressions.lifecycle import judge_next
+from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, queries
@@ -214,7 +214,14 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
     reader, newest = TrackReader(track.key), len(track.order)
     state = reader.load(connection, track, newest).before(newest)
     data = reader.track(connection, track, state, newest)
-    found = judge_next(data, state, newest, track.thresholds).judged
+    suspects = []
+    for one in judge_kinds(data, state, newest, track.thresholds).kinds:
+        suspects += _suspects_of_kind(one.track, one.result.judged, track)
+    return sorted(suspects, key=lambda one: -abs(one["contribution"]))
+
+
+def _suspects_of_kind(data: Track, found: JudgedSeries, track: TrackRuns) -> list[Row]:
+    """Return the suspects among the series of one kind of steps, the largest first."""
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)
     rows = rows[np.argsort(-np.abs(found.contribution[rows]), kind="stable")]
     change = np.expm1(np.where(data.series.more_is_better, -1.0, 1.0) * found.raw_change)

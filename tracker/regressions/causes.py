@@ -135,11 +135,11 @@ def mark_renamed(rows: Sequence[Row], pairs: Iterable[tuple[Row, Row]]) -> None:
 
 
 def _list_presences(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
-    """Yield what came and what went, of each incident and kind."""
+    """Yield what came and what went, of each incident and kind, and kind of steps."""
     groups: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = {}
     for row in rows:
         if row["change"] == "presence" and row["incident_id"] is not None and row["kind"] in _COUNTED:
-            added, removed = groups.setdefault((row["incident_id"], row["kind"]), ([], []))
+            added, removed = groups.setdefault((row["incident_id"], row["kind"], row["step_kind"]), ([], []))
             (added if row["direction"] == "regression" else removed).append(row)
     yield from groups.values()
 
@@ -185,12 +185,12 @@ def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int],
     `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
     to read. `with_invalid`: also false positives.
     """
-    groups: dict[int, dict[str, Row]] = {}
+    groups: dict[tuple[int, str], dict[str, Row]] = {}
     for row in rows:
         row |= {"replaced": None, "is_of_no_operator": False}
         counts = with_invalid or row["state"] != "invalid"
         if counts and row["incident_id"] in incidents and row["kind"] == "op_name" and _change_of(row).has_moved:
-            groups.setdefault(row["incident_id"], {})[row["name"]] = row
+            groups.setdefault((row["incident_id"], row["step_kind"]), {})[row["name"]] = row
     for moved in groups.values():
         changes = [_change_of(row) for row in moved.values()]
         if len({change.calls_after > change.calls_before for change in changes}) < 2:

@@ -79,7 +79,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         runs = [run for run in track.runs if run.run_id in chosen]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
-        data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known)
+        kind = finding["step_kind"]
+        data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known, step_kind=kind)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
         hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
     row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))

@@ -66,11 +66,11 @@ def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
     outcome, remark = _outcome(row, word, line)
     incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
     number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
-    key = SeriesKey(row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+    key = SeriesKey(row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"], row["step_kind"])
     if row["kind"] == RUN:
         # numbers of a whole run have a metric alone, as in a diff
         key = SeriesKey(RUN, row["metric"], "")
-    detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+    detail = ", ".join(filter(None, (row["input_shapes"], row["part"], row["step_kind"])))
     return GatedRow(
         "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
         row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key,

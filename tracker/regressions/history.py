@@ -114,7 +114,14 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
         made["series"].sort(
-            key=lambda row: (row["kind"] != RUN, -row["largest"], row["name"], row["input_shapes"], row["part"])
+            key=lambda row: (
+                row["kind"] != RUN,
+                -row["largest"],
+                row["name"],
+                row["input_shapes"],
+                row["part"],
+                row["step_kind"],
+            )
         )
     if not made["points"]:
         raise UsageError("no version is left", remedy="choose a longer range: --last, --from, --to")

@@ -31,7 +31,7 @@ from tracker.regressions.track import (
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
-from tracker.schema.series import KIND, RUN_SERIES, STEP_WAYS, SeriesKey
+from tracker.schema.series import KIND, OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS, SeriesKey
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -48,7 +48,7 @@ STEP: Final = frozenset({"step", "mean step", "e2e", "compute"})
 _OF_NO_FINDING: Final = {
     "finding_id": None, "incident_id": None, "state": "suspect", "base_state": "suspect", "verdict": "SUSPECT",
     "ordinal": 0, "is_new": False, "is_newest": True, "q": None, "until_ns": None,
-    "until_version": None, "ended_version": None, "is_leaf": False,
+    "until_version": None, "ended_version": None, "is_leaf": False, "incident_kind": "",
 }  # fmt: skip
 """What a suspect has in place of what a finding has."""
 _SETTLED: Final = {"ack": "acknowledged", "expect": "expected"}
@@ -259,16 +259,21 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     run_ids = [run.run_id for run in newest]
     captures = queries.captures(store, run_ids).rows("run_id", "rank", "quality_reason", "settings")
     whole = keep_whole(run_ids, find_partial(captures))
-    numbers = [*queries.run_level(store, whole).rows("name", "part", "per_step")]
+    judgement = track.judged.get(newest[0].version_id)
+    step_kind = judgement.step_kind if judgement else ""
+    numbers = []
+    for name, part, kind, value in queries.run_level(store, whole).rows("name", "part", "step_kind", "per_step"):
+        if kind == step_kind or (not kind and name in OF_WHOLE_CAPTURE):
+            numbers.append((name, part, value))
     row: Row = {
         **track.names, "version": newest[0].version, "version_runs": len(newest), "runs": len(track.runs),
         "last_run_id": max(run.run_id for run in newest),
         "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
         **{column: number_of(numbers, [name]) for name, column in _NUMBERS_OF_RUN.items()},
     }  # fmt: skip
-    judgement = track.judged.get(newest[0].version_id)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     row |= {name: getattr(judgement, name, None) for name in ("step_verdict", "net", "peak")}
+    row["step_kind"] = step_kind
     row["step_change"] = after / before - 1 if before and after else None
     row |= _lacking(track, judgement, len(newest))
     for word in FAIL_ON:
@@ -401,7 +406,7 @@ def roll_up(rows: Sequence[Row]) -> None:
 
     def place(row: Row, kind: str, name: str | None) -> tuple[Any, ...]:
         way = row["part"] if row["kind"] == "run" else ""
-        return row["incident_id"], row["direction"], track_key_of(row), kind, name, way
+        return row["incident_id"], row["direction"], track_key_of(row), kind, name, way, row["step_kind"]
 
     above: dict[tuple[Any, ...], Row] = {}
     for row in rows:
@@ -472,6 +477,7 @@ def incident_of(own: Sequence[Row]) -> Row:
         "baseline_step_ns": before, "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
+        "step_kind": first["incident_kind"],
     }  # fmt: skip
 
 
@@ -484,6 +490,8 @@ def _listed(own: Sequence[Row]) -> dict[str, float]:
     metrics = {row["metric"] for row in own if row["is_leaf"]} or {own_time}
     for row in own:
         is_operator = row["kind"] in ("op_name", "op", "kernel") and row["metric"] in metrics
+        # the parts are those of the step of one kind
+        is_operator = is_operator and row["step_kind"] == own[0]["incident_kind"]
         is_part = bool(row["replaced"]) and row["kind"] in ("op_name", "kernel")
         # what is under its kernels, is counted by its own time
         is_sum = row["name"] in NO_OPERATORS and row["kind"] == "op_name"

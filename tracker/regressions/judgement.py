@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain, compress
 from typing import Any, Final
 
 import numpy as np
@@ -30,9 +31,9 @@ from tracker.regressions.lifecycle import (
     Finding,
     TrackState,
     VersionResult,
-    judge_next,
     needed_runs,
 )
+from tracker.regressions.step_kinds import JudgedKind, JudgedVersion, judge_kinds
 from tracker.regressions.track import (
     BEGINNING,
     MainTrack,
@@ -50,6 +51,7 @@ from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
 from tracker.store.findings import FindingRow, IncidentRow, JudgedRow, Levels
 from tracker.store.samples.statistics import over_runs
+from tracker.store.sql import statement
 from tracker.store.tracks import TrackKey, TrackRun
 
 DIRECTIONS: Final = {1: "regression", -1: "improvement"}
@@ -207,21 +209,18 @@ class TrackReader(Struct):
         data: Track | None = None
         if first <= len(order):
             data = self.track(connection, track, state, first)
-            result = judge_next(data, state, first, track.thresholds)
+            judged = judge_kinds(data, state, first, track.thresholds)
+            main = judged.choose_main(time_of_kinds(connection, judged, [run.run_id for run in self.runs]))
             writes += [
-                partial(
-                    stored_findings.write_incidents,
-                    track_key=track_key,
-                    rows=list(incidents_of(data, state, result, order)),
-                ),
+                partial(stored_findings.write_incidents, track_key=track_key, rows=incidents_of_kinds(judged, order)),
                 partial(
                     stored_findings.write_version,
                     track_key=track_key,
-                    row=judged_row(data, state, result, order[first - 1], track.rests_on[order[first - 1]]),
+                    row=judged_row_of_kind(main, order[first - 1], track.rests_on[order[first - 1]]),
                     basis=track.basis[order[first - 1]],
                     levels=stored_levels(state, first, data.there, data.ids, order),
-                    verdicts=verdict_columns(data, state, result, order),
-                    facts=facts_of(data, result),
+                    verdicts=verdict_columns_of_kinds(judged, order),
+                    facts=facts_of_kinds(judged),
                 ),
             ]
         ids = self.before.series_of(connection, track_key).ids
@@ -271,7 +270,63 @@ class TrackReader(Struct):
         runs = [run for run in track.runs if run.run_id in wanted]
         own = [run for run in runs if run.version_id == track.order[first - 1]]
         self.runs = frozenset(runs)
-        return read_track(connection, track, runs, timed_by=own, known=self.before)
+        return read_track(connection, track, runs, timed_by=own, known=self.before, step_kind=None)
+
+
+def time_of_kinds(connection: Connection, judged: JudgedVersion, run_ids: Sequence[int]) -> dict[str, float]:
+    """Return how long the steps of each kind took in these runs, in ns; nothing where a version has no kinds."""
+    if len(judged.kinds) == 1:
+        return {}
+    rows = connection.execute(statement("kind_times"), {"run_ids": sorted(run_ids) or [-1]}).all()
+    return {row.step_kind: float(row.total_ns) for row in rows}
+
+
+def incidents_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> list[IncidentRow]:
+    """Return the incidents of a version; of several kinds of steps the one that became slower by most stands for it."""
+    found: dict[int, IncidentRow] = {}
+    for one in judged.kinds:
+        for row in incidents_of(one.track, one.state, one.result, order):
+            own = replace(row, step_kind=one.step_kind)
+            known = found.get(own.first_version_id)
+            if known is None or _slowdown(own) > _slowdown(known):
+                found[own.first_version_id] = own
+    return [found[version] for version in sorted(found)]
+
+
+def _slowdown(row: IncidentRow) -> float:
+    """Return how much longer the step of an incident became, a ratio; 0 where a side has none."""
+    return row.after_ns / row.before_ns if row.after_ns and row.before_ns else 0.0
+
+
+def judged_row_of_kind(main: JudgedKind, version: int, rests_on: bytes) -> JudgedRow:
+    """Return the row of a version, by the kind of steps that stands for it."""
+    row = judged_row(main.track, main.state, main.result, version, rests_on)
+    return replace(row, step_kind=main.step_kind)
+
+
+def verdict_columns_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> list[Column]:
+    """Return the columns of the table `verdict` of all kinds of steps.
+
+    Beside kinds a verdict on all steps together stands only where runs without kinds were there to compare with.
+    """
+    parts = []
+    for one in judged.kinds:
+        columns = verdict_columns(one.track, one.state, one.result, order)
+        if len(judged.kinds) > 1 and not one.step_kind:
+            (base_runs,) = (column.values for column in columns if column.name == "base_runs")
+            is_kept = [bool(count) for count in base_runs]
+            columns = [replace(column, values=[*compress(column.values, is_kept)]) for column in columns]
+        parts.append(columns)
+    if len(parts) == 1:
+        return parts[0]
+    return [
+        replace(own[0], values=[*chain.from_iterable(part.values for part in own)]) for own in zip(*parts, strict=True)
+    ]
+
+
+def facts_of_kinds(judged: JudgedVersion) -> list[tuple[int, str, float, float]]:
+    """Return the rows of the table `fact` of all kinds of steps."""
+    return sorted(chain.from_iterable(facts_of(one.track, one.result) for one in judged.kinds))
 
 
 def stored_levels(state: TrackState, at: int, keep: Flags | None, ids: I64, order: Sequence[int]) -> Levels:

@@ -136,6 +136,11 @@ class TrackState(Struct):
             found[one.series] |= ~is_before & (versions < one.ended_version) if is_over else is_before
         return found
 
+    def replace_findings(self, findings: list[Finding]) -> None:
+        """Take these findings in place of all that are there."""
+        self.findings = findings
+        self._places = {}
+
     def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
         """Decide the level of a series in versions that waited."""
         for version in versions:

@@ -235,11 +235,38 @@ def find_other_runs(
 
     `values`, `calls` (series, runs): of each run, nan for what it does not have; `versions` (runs,): of what it is a
     repeat. The step, its parts, and all that says nothing of the inputs it works on, are not compared with such runs;
-    operators with the same inputs are.
+    operators with the same inputs are. Each kind of steps has inputs of its own.
     """
-    rows = np.array([at for at, key in enumerate(keys) if key.kind == "op"], dtype=np.int64)
-    if not len(rows) or not len(versions):
+    if not len(versions):
         return None
+    cells = np.zeros(values.shape, dtype=bool)
+    inputs: dict[int, ScaledInputs] = {}
+    rows_of_kind: dict[str, list[int]] = {}
+    for row, key in enumerate(keys):
+        rows_of_kind.setdefault(key.step_kind, []).append(row)
+    for kind in sorted(rows_of_kind):
+        rows = rows_of_kind[kind]
+        own_keys = [keys[row] for row in rows]
+        found = _find_of_kind(own_keys, values[rows], calls[rows], versions, like)
+        for version, scaled in found.items():
+            # all steps together come first
+            inputs.setdefault(version, scaled)
+            cells[rows] |= find_concerned(scaled, own_keys)[:, None] & (versions == version)
+            # of operators with the inputs of these runs the new ones say nothing
+            is_old = [key.kind == "op" and (key.name, key.input_shapes) in scaled.shapes for key in own_keys]
+            cells[rows] |= np.array(is_old, dtype=bool)[:, None] & (versions == versions[like])
+    return OtherRuns(cells, inputs) if inputs else None
+
+
+def _find_of_kind(
+    keys: Sequence[SeriesKey], values: F64, calls: F64, versions: I64, like: int
+) -> dict[int, ScaledInputs]:
+    """Return version -> how its inputs differ from those of the version of the run at `like`, in series of one kind of
+    steps.
+    """
+    rows = [row for row, key in enumerate(keys) if key.kind == "op"]
+    if not rows:
+        return {}
     there = ~np.isnan(values[rows])
     is_new = versions == versions[like]
     is_shaped = np.array([bool(keys[row].input_shapes) for row in rows], dtype=bool)
@@ -256,16 +283,7 @@ def find_other_runs(
         found = known[pattern]
         if found is not None:
             inputs[version] = found
-    if not inputs:
-        return None
-    cells = np.zeros(values.shape, dtype=bool)
-    for version, scaled in inputs.items():
-        cells |= find_concerned(scaled, keys)[:, None] & (versions == version)
-        # of operators with the inputs of these runs the new ones say nothing
-        is_old = [key.kind == "op" and (key.name, key.input_shapes) in scaled.shapes for key in keys]
-        old = np.array(is_old, dtype=bool)
-        cells |= old[:, None] & is_new
-    return OtherRuns(cells, inputs)
+    return inputs
 
 
 class _SideOfRuns(NamedTuple):

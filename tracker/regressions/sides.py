@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from tracker.columns import Flags
 from tracker.detect import (
     CHANGES,
     JudgedSeries,
@@ -45,7 +46,7 @@ from tracker.regressions.track import (
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, GateResult
-from tracker.schema.series import STEP_WAYS, SeriesKey
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -67,6 +68,7 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
+_WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
 VerdictsBySeries = dict[SeriesKey, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
@@ -158,6 +160,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `excused`: series that users marked as expected, or as a false positive.
     `history`: of a candidate that is a version; `marks`: of users on findings that came between the sides.
     `bases`: the runs that a verdict rests on, of series for which these are not all runs of the baseline.
+    `shift_of_kind`: `shift` by kinds of steps; `step_kind`: of a stored verdict the kind that stands for the version.
     """
 
     by_series: VerdictsBySeries
@@ -172,6 +175,28 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     history: InHistory | None = None
     marks: tuple[UserMark, ...] = ()
     bases: Bases = field(default_factory=dict)
+    shift_of_kind: Mapping[str, float | None] = field(default_factory=dict)
+    step_kind: str = ""
+
+    def of_kind(self, step_kind: str) -> SideVerdicts:
+        """Return the verdicts of one kind of steps as those of a run that has no other ones."""
+        if not step_kind:
+            return self
+
+        def chosen(key: SeriesKey) -> bool:
+            return key.step_kind == step_kind or (not key.step_kind and key.name in OF_WHOLE_CAPTURE)
+
+        def plain(key: SeriesKey) -> SeriesKey:
+            return key._replace(step_kind="")
+
+        return replace(
+            self,
+            by_series={plain(key): own for key, own in self.by_series.items() if chosen(key)},
+            still={plain(key): own for key, own in self.still.items() if chosen(key)},
+            excused=frozenset(plain(key) for key in self.excused if chosen(key)),
+            bases={plain(key): own for key, own in self.bases.items() if chosen(key)},
+            shift=self.shift_of_kind.get(step_kind, self.shift),
+        )
 
 
 class Marks(Struct, frozen=True):
@@ -434,7 +459,7 @@ def _read_verdicts(
         for name in NUMBERS:
             if verdict[name] is None:
                 verdict[name] = np.nan
-        verdicts[SeriesKey._make(stored[:5])] = verdict
+        verdicts[SeriesKey._make(stored[: len(SeriesKey._fields)])] = verdict
     return verdicts
 
 
@@ -493,10 +518,21 @@ def open_findings(connection: Connection, run_id: int) -> str:
     return f"{name} {words}; tracker findings has all that is open."
 
 
+class _Judged(Struct, frozen=True):
+    """What judging the steps of one kind of two sides gives."""
+
+    step_kind: str
+    track: Track
+    judged: JudgedSeries
+    window: Window
+
+
 def judge_sides(
     store: Store, baseline: Sequence[int], candidate: Sequence[int], candidate_store: Store, marks: Marks | None = None
 ) -> SideVerdicts:
-    """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate."""
+    """Judge exactly these runs, by the limits of the track of the baseline, or where it has none of the candidate; each
+    kind of steps by itself.
+    """
     marks = marks or Marks()
     of_store = {store: [*baseline]}
     of_store.setdefault(candidate_store, []).extend(candidate)
@@ -507,9 +543,9 @@ def judge_sides(
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
     counts = (len(baseline), len(candidate))
-    track, judged, window = _judge_runs(runs, counts, rows)
-    moves = np.isin(judged.verdict, (Verdict.REGRESSED, Verdict.IMPROVED)) & ~track.series.of_step
-    if moves.any():
+    kinds = _find_kinds(runs, len(baseline))
+    parts = [_judge_kind(kind, runs, counts, rows) for kind in ("", *kinds)]
+    if any((_moves(part) & ~part.track.series.of_step).any() for part in parts):
         # whether such a series jumps between two levels is what the look-back of the candidate shows
         with candidate_store.connect() as connection:
             places = _look_back(connection, [*(baseline if store is candidate_store else ()), *candidate], limits)
@@ -518,17 +554,30 @@ def judge_sides(
         if places:
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
-            track, judged, window = _judge_runs(runs, counts, rows, past_runs, past)
-    keys, traits = track.keys, track.series
-    verdicts = _list_verdicts(track, judged, keys, limits)
-    signs = judged.sign.tolist()
-    excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
-    changed = np.isin(judged.verdict, CHANGES) & ~excused
-    net = float(judged.contribution[traits.leaf & changed].sum())
-    peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
-    peak = float(np.nan_to_num(peaks).max(initial=0.0))
-    moved = np.flatnonzero((judged.sign != 0) & ~excused).tolist()
-    new_signs = [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
+            parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds)]
+    verdicts: VerdictsBySeries = {}
+    excused: set[SeriesKey] = set()
+    new_signs: list[tuple[str, str, int]] = []
+    nets, peak = [], 0.0
+    for part in parts:
+        keys, traits, judged = part.track.keys, part.track.series, part.judged
+        stated_here = _list_verdicts(part.track, judged, keys, limits)
+        signs = judged.sign.tolist()
+        is_excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
+        excused.update(keys[row] for row in np.flatnonzero(is_excused).tolist())
+        peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~is_excused])
+        peak = max(peak, float(np.nan_to_num(peaks).max(initial=0.0)))
+        if kinds and not part.step_kind:
+            # a mix of steps has no verdict beside those of its kinds
+            verdicts |= {key: own for key, own in stated_here.items() if key.name in OF_WHOLE_CAPTURE}
+            continue
+        verdicts |= stated_here
+        changed = np.isin(judged.verdict, CHANGES) & ~is_excused
+        nets.append(float(judged.contribution[traits.leaf & changed].sum()))
+        moved = np.flatnonzero((judged.sign != 0) & ~is_excused).tolist()
+        new_signs += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
+    # of several kinds the one that lost most
+    net = max(nets)
     older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
     older_net = sum(one.contribution for one in marks.older if one.is_leaf)
     gates = {
@@ -537,18 +586,44 @@ def judge_sides(
     }
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
+    shifts = {part.step_kind: _shift_of(part.window, part.judged, part.track) for part in parts}
     return SideVerdicts(
         by_series=verdicts,
         rows=rows,
         limits=limits,
-        shift=_shift_of(window, judged, track),
+        shift=shifts[""],
         gates=gates,
         host=host,
         still=marks.still,
-        excused=frozenset(keys[row] for row in np.flatnonzero(excused).tolist()),
+        excused=frozenset(excused),
         history=marks.history,
         marks=marks.marks,
+        shift_of_kind=shifts,
     )
+
+
+def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> list[str]:
+    """Return the kinds of steps by which two sides are judged: those that runs of both have, where some run has
+    several, or the sides have not the same; the first `baseline` runs are the one side.
+    """
+    of_runs = [run.step_kinds for run in runs]
+    before, after = (set().union(*own) for own in (of_runs[:baseline], of_runs[baseline:]))
+    if before == after and all(len(kinds) <= 1 for kinds in of_runs):
+        return []
+    return sorted(before & after)
+
+
+def _judge_kind(
+    step_kind: str, runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
+    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (),
+) -> _Judged:  # fmt: skip
+    """Judge the series of one kind of steps; the others as of `_judge_runs`."""
+    own, older = ([run.of_kind(step_kind) for run in some] for some in (runs, past_runs))
+    return _Judged(step_kind, *_judge_runs(own, counts, rows, older, past))
+
+
+def _moves(part: _Judged) -> Flags:
+    return np.isin(part.judged.verdict, (Verdict.REGRESSED, Verdict.IMPROVED))
 
 
 def _judge_runs(
@@ -644,7 +719,10 @@ def _gate(
     suspects = [verdict for key, verdict in verdicts.items() if key.kind == "run" and key.name == MEAN_STEP]
     if step_key is not None:
         step_name, step_verdict = step_key.name, verdicts[step_key]["verdict"]
-        suspects.append(verdicts[step_key])
+        for key, own in verdicts.items():
+            # of each kind of steps
+            if (key.kind, key.name, key.part) == (step_key.kind, step_key.name, step_key.part):
+                suspects.append(own)
     is_decided = step_verdict not in (None, "TOO_FEW_RUNS")
     reasons = {verdict["reason"] for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
     return gate_of(
@@ -667,7 +745,14 @@ def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
     for key, verdict in verdicts.items():
         if key.kind == "run" and key.name in STEP and verdict["verdict"] is not None:
             steps.append(key)
-    return min(steps, key=lambda key: (STEP.index(key.name), STEP_WAYS.index(key.part)), default=None)
+
+    def order(key: SeriesKey) -> tuple[int, int, int, float]:
+        # of several kinds of steps the one that became slower by most
+        verdict, change = verdicts[key]["verdict"], verdicts[key]["change"]
+        worst = _WORST_FIRST.index(verdict) if verdict in _WORST_FIRST else len(_WORST_FIRST)
+        return STEP.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(change)
+
+    return min(steps, key=order, default=None)
 
 
 def _step_of(verdicts: VerdictsBySeries) -> dict[str, Any] | None:
@@ -696,7 +781,7 @@ def _is_new_in(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
 
 
 def _key_of(finding: Any) -> SeriesKey:
-    return SeriesKey(finding.kind, finding.metric, finding.name, finding.input_shapes, finding.part)
+    return SeriesKey(*(getattr(finding, name) for name in SeriesKey._fields))
 
 
 def _words_of_older(

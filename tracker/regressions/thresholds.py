@@ -18,7 +18,8 @@ from tracker.detect.thresholds import COUNTS, MIN_RATIO, OF_SERIES
 from tracker.errors import UsageError, check_reason
 from tracker.profile.branches import branch_of, main_of
 from tracker.regressions.judgement import DIRECTIONS, TrackReader, update, with_branches
-from tracker.regressions.lifecycle import TrackState, judge_next
+from tracker.regressions.lifecycle import TrackState
+from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import EVERYWHERE, TRIED_COLUMNS, Threshold
@@ -145,7 +146,7 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
         series = reader.before.series_of(connection, track.key)
         state = TrackState(len(series.ids))
         for at in range(1, len(track.order) + 1):
-            judge_next(reader.track(connection, track, state, at), state, at, track.thresholds)
+            judge_kinds(reader.track(connection, track, state, at), state, at, track.thresholds)
     key_of = dict(zip(series.ids.tolist(), series.keys, strict=True))
     before = {one.key: one for one in stored}
     after = {

@@ -44,7 +44,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 16
+RULE_VERSION: Final = 17
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -347,11 +347,13 @@ def waiting_runs(
 
 
 class ReadBefore(Struct):
-    """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device."""
+    """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device, and
+    by kinds of steps.
+    """
 
     series: SeriesTable | None = None
     arrays: dict[int, SampleArray] = msgspec.field(default_factory=dict)
-    traits: dict[bool, SeriesTraits] = msgspec.field(default_factory=dict)
+    traits: dict[tuple[bool, str | None], SeriesTraits] = msgspec.field(default_factory=dict)
 
     def series_of(self, connection: Connection, track_key: TrackKey) -> SeriesTable:
         """Return the series of the track by ascending ids."""
@@ -398,28 +400,37 @@ def read_beside_main(connection: Connection, track: TrackRuns) -> ReadBefore:
 def read_track(
     connection: Connection, of: TrackRuns, runs: Sequence[TrackRun], *, like: int = -1,
     timed_by: Sequence[TrackRun] | None = None, known: ReadBefore | None = None, present: bool = False,
+    step_kind: str | None = "",
 ) -> Track:  # fmt: skip
     """Return these runs of a track, by its limits. `like`: the place of the run that the others must be recorded like;
-    `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have.
+    `timed_by`: the runs whose clock sets the limits, None: all; `present`: only series that they have. `step_kind`:
+    only the series of this kind of steps, "": of all steps, None: all series.
     """
     known = known or ReadBefore()
     series = known.series_of(connection, of.key)
     values, calls, by_calls = stored_tracks.read_values(connection, [run.run_id for run in runs], series, known.arrays)
+    is_chosen = np.ones(len(series.keys), dtype=bool)
+    if step_kind is not None:
+        is_chosen = np.array([key.step_kind == step_kind for key in series.keys], dtype=bool)
     if present:
-        rows = np.flatnonzero(~np.isnan(values).all(axis=1))
+        is_chosen &= ~np.isnan(values).all(axis=1)
+    if not is_chosen.all():
+        rows = np.flatnonzero(is_chosen)
         series = SeriesTable(series.ids[rows], [series.keys[row] for row in rows.tolist()])
         values, calls, by_calls = values[rows], calls[rows], by_calls[:, rows]
     stated = dict(zip(runs, recorded_runs(connection, runs), strict=True))
     device_timed = all(stated[run].timeline == "device" for run in (runs if timed_by is None else timed_by))
-    if device_timed not in known.traits:
-        known.traits[device_timed] = traits_of(series.keys, of.limits, device_timed=device_timed)
+    traits = known.traits.get((device_timed, step_kind))
+    if traits is None:
+        traits = traits_of(series.keys, of.limits, device_timed=device_timed)
+        known.traits[device_timed, step_kind] = traits
     recordings = recordings_of(series.keys, values, [*stated.values()])
     same = alike(series.keys, recordings, like) if runs else None
     lost = incomplete_cells(series.keys, recordings, like) if runs else None
     versions = np.array([of.place[run.version_id] for run in runs], dtype=np.int64)
     other = find_other_runs(series.keys, values, calls, versions, like)
     return Track(
-        values, versions, known.traits[device_timed], calls=calls,
+        values, versions, traits, calls=calls,
         run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
         ids=series.ids, keys=series.keys, by_calls=by_calls, other_work=None if other is None else other.cells,
     )  # fmt: skip

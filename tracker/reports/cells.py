@@ -72,9 +72,12 @@ _ROUNDING: Final = 0.001
 
 
 def part_of(series: Mapping[str, Any]) -> str:
-    """Return what tells a series from others of its name: of whole runs, in words, how they were measured."""
+    """Return what tells a series from others of its name: of whole runs, in words, how they were measured; and of which
+    kind of steps it is.
+    """
     part = str(series["part"] or "")
-    return PROFILERS[WAYS[part]] if series["kind"] == "run" and part in WAYS else part
+    own = PROFILERS[WAYS[part]] if series["kind"] == "run" and part in WAYS else part
+    return ", ".join(filter(None, (own, series["step_kind"])))
 
 
 def readable(name: Any) -> str:

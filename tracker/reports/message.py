@@ -19,7 +19,17 @@ from msgspec.structs import asdict, replace
 from tracker.reports.cells import KINDS, calls, form, readable, share, signed
 from tracker.reports.views.findings import diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, level_words, printable, ranges, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    counted,
+    format_diff,
+    format_ns,
+    level_words,
+    printable,
+    ranges,
+    step_word,
+    time_unit,
+)
 
 _EVENTS: Final = {"added": "more is found: ", "reminder": "still open: "}
 _COMMANDS: Final = {
@@ -166,7 +176,8 @@ def _step(incident: ToldIncident) -> str:
     if not before or after is None or delta is None:
         return ""
     unit = time_unit(before, after)
-    return f"step {format_diff(delta / before)}, {format_ns(before, unit)} -> {format_ns(after, unit)}"
+    word = step_word(incident.step_kind)
+    return f"{word} {format_diff(delta / before)}, {format_ns(before, unit)} -> {format_ns(after, unit)}"
 
 
 def _lines(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
@@ -246,7 +257,7 @@ def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) ->
     # the change is history where it is over: how it is now comes first
     is_over = finding.state in {"recovered", "vanished"}
     now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
-    outside = map(named, filter(None, (finding.input_shapes, finding.part)))
+    outside = map(named, filter(None, (finding.input_shapes, finding.part, finding.step_kind)))
     kind = "" if short else f" ({', '.join((KINDS[finding.kind], *outside))})"
     parts = [f"{name}{kind}: {before} -> {after} ({diff_text(asdict(finding))}){now}"]
     if finding.delta is not None and not short:

@@ -124,7 +124,10 @@ def _findings(rows: Sequence[Row], where: Row, look: Look) -> Iterator[_Metric]:
     yield "tracker_open_regressions", "Confirmed regressions that are open and bad.", where, len(bad)
     for row in bad[: look.rows(_MOST)]:
         labels = {**where, "finding": row["finding_id"], "kind": row["kind"], "name": row["name"]}
-        labels |= {"detail": " ".join(filter(None, (row["input_shapes"], row["part"]))), "since": row["version"]}
+        labels |= {
+            "detail": " ".join(filter(None, (row["input_shapes"], row["part"], row["step_kind"]))),
+            "since": row["version"],
+        }
         labels |= {"severity": row["severity"], "state": row["state"]}
         yield _measured("tracker_finding", row["unit"], labels, row["delta"])
         yield "tracker_finding_ratio", "Change of a regression when it was confirmed.", labels, row["ratio"]

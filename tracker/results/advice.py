@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
 
-from tracker.results.options import OUTPUT, ROWS, WORKLOAD, Microbatches, Option, Reading, words
+from tracker.results.options import OUTPUT, ROWS, STEP_KIND, WORKLOAD, Microbatches, Option, Reading, words
 from tracker.results.partial import Partial
 from tracker.results.screens import Frame, Result
 from tracker.units import counted, format_bytes, format_ns
@@ -120,6 +120,7 @@ class AdviseOptions(Reading, frozen=True, kw_only=True):
     """Which advice is given, and how profiles on disk are read."""
 
     workload: Annotated[str | None, WORKLOAD] = None
+    step_kind: Annotated[str | None, STEP_KIND] = None
     everything: Annotated[
         bool,
         Option("Also advice below 1 % of the step or 0.1 ms, and hints without a time.", name="--all", group=ROWS),

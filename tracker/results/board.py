@@ -22,7 +22,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "step_verdict", "step_change", "accepted", "lacks_runs", "lacks_base_runs",
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
-        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id",
+        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind",
     ),
     "points": ("line", "version", "step_ns", "runs", "verdict"),
     "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),

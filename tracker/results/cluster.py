@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import field
 
-from tracker.results.options import WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
+from tracker.results.options import STEP_KIND, WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
 from tracker.results.screens import Result, Rows, frames
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class ClusterOptions(Reading, frozen=True, kw_only=True):
     ranks: Ranks = ()
     stage: Stage = None
     steps: Steps = ()
+    step_kind: Annotated[str | None, STEP_KIND] = None
     microbatches: Microbatches = None
     only: Annotated[tuple[str, ...], only_sections(CLUSTER_SECTIONS)] = ()
 

@@ -47,6 +47,27 @@ class Side(Struct, frozen=True):
     timeline: str
     chosen_steps: tuple[int, ...] = ()
     fewest_steps: int | None = None
+    step_kind: str = ""
+
+
+class StepKind(Struct, frozen=True):
+    """A kind of steps of two sides: how many of them a run has, how long one takes (ns; None: it has none), and the
+    verdict of that, None where it is not judged.
+    """
+
+    kind: str
+    baseline_steps: int
+    candidate_steps: int
+    baseline_ns: float | None = None
+    candidate_ns: float | None = None
+    verdict: str | None = None
+
+    @property
+    def diff(self) -> float | None:
+        """The change as a ratio, None where a side has none."""
+        if not self.baseline_ns or self.candidate_ns is None:
+            return None
+        return self.candidate_ns / self.baseline_ns - 1.0
 
 
 class Bottleneck(Struct, frozen=True):
@@ -353,6 +374,7 @@ class Diff(Result, frozen=True, eq=False):
     - judgement: what the runs can tell; overall, ops, kernels, communication, memory, modules, api (by its self time)
       and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
     - gates: how each word of `--fail-on` ends, empty where nothing was judged
+    - step_kinds: the kinds of steps of both sides, the one of all tables first; empty where steps are of one kind
     - bottlenecks: of the baseline and of the candidate
     - samples: what single runs say, for drawings
     - tree, as rows `tree_table`: what `options.by` asks for, None without; the rows of NODE, below each row those with
@@ -371,6 +393,7 @@ class Diff(Result, frozen=True, eq=False):
     explanation: Explanation
     options: DiffOptions = field(default_factory=DiffOptions)
     notes: tuple[str, ...] = ()
+    step_kinds: tuple[StepKind, ...] = ()
     bottlenecks: tuple[Bottleneck, Bottleneck] | None = None
     tree_table: Columns | None = None
     judgement: Judgement | None = None
@@ -472,7 +495,7 @@ def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> Non
     given = {
         "--depth": depth or options.depth, "--max-kernels": options.max_kernels, "--op-map": options.op_map,
         "--baseline-step": options.baseline_steps, "--candidate-step": options.candidate_steps, "--only": options.only,
-        "--force": options.force,
+        "--force": options.force, "--step-kind": options.step_kind,
     }  # fmt: skip
     two = [name for name, value in given.items() if value]
     if two:

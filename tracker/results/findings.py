@@ -41,11 +41,12 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
         "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
-        "beside_ns", "shared_factor", "causes",
+        "beside_ns", "shared_factor", "causes", "step_kind",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
-        "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
+        "kind", "metric", "unit", "name", "input_shapes", "part", "step_kind", "direction", "change", "state", "is_new",
+        "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
         "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "current_value",
         "current_ratio", "baseline_runs", "candidate_runs", "until_ns", "until_version", "ended_version",
@@ -56,7 +57,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
         "gate_new_cause", "gate_any", "gate_any_cause", "slow_host", "lacks_runs",
-        "lacks_base_runs",
+        "lacks_base_runs", "step_kind",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -250,6 +251,7 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
     name: str
     input_shapes: str
     part: str
+    step_kind: str = ""
     change: str
     direction: str
     state: str
@@ -272,7 +274,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     `shown`: its largest findings; `more`: how many others there are; `beside`: the largest that went the other way.
     `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the
     step itself is a finding. `advice`: what could undo it, a sentence each. Of what is over: `recovered_in`: the
-    version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared with.
+    version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared
+    with. `step_kind`: of which steps the step is.
     """
 
     incident_id: int
@@ -307,6 +310,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     beside: tuple[ToldFinding, ...] = ()
     advice: tuple[str, ...] = ()
     level: tuple[str, ...] = ()
+    step_kind: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):

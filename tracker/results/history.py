@@ -18,7 +18,7 @@ __all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": (
         "series_id", "workload", "configuration", "device", "kind", "metric", "unit", "name", "input_shapes", "part",
-        "versions", "runs",
+        "step_kind", "versions", "runs",
     ),
     "points": (
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",

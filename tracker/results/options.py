@@ -322,6 +322,12 @@ ShowBy = Annotated[
 ]
 Depth = Annotated[int | None, Option("Levels of the tree of --by. Default: all.", "N", group=ROWS, least=1)]
 _CHOSEN: Final = "Only these steps of the {}, by number: 12, 12-15 or 12,14-16. Default: all."
+STEP_KIND: Final = Option(
+    "Only steps of this kind, such as DECODE: where steps are of several kinds, each is compared by itself. Default: "
+    "the kind with the worst verdict, else that whose steps took most time.",
+    "KIND",
+    group=SIDES,
+)
 Ranks = Annotated[
     tuple[int, ...], Option("Only this rank; repeatable. Default: all.", "N", name="--rank", group=ROWS, least=0)
 ]
@@ -453,6 +459,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     candidate_steps: Annotated[
         tuple[int, ...], Option(_CHOSEN.format("candidate"), "STEPS", name="--candidate-step", group=SIDES, read=steps)
     ] = ()
+    step_kind: Annotated[str | None, STEP_KIND] = None
     match: Annotated[
         Literal["shape", "name"],
         Option("Match ops by name and input shapes, or by name only (for another batch size).", group=ROWS),
@@ -508,6 +515,7 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
     """
 
     steps: Steps = ()
+    step_kind: Annotated[str | None, STEP_KIND] = None
     by: ShowBy = ()
     depth: Depth = None
     with_advice: bool = False

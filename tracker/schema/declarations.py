@@ -17,6 +17,7 @@ Kind = Literal[
     "float",  # a real number
     "word",  # a short text, which stands in the row itself
     "text",  # any text: it stands once in detail_text, and rows hold its number
+    "optional_text",  # the same, where an empty text is NULL: most rows have none
     "call_stack",  # it stands once in call_stack, and rows hold its number
     "op_key",  # the index of a row of the table op_key
     "kernel_key",  # the index of a row of the table kernel_key
@@ -59,7 +60,7 @@ class Column(Struct, frozen=True):
         """Its name in the database."""
         if self.kind == "group":
             return "process_group_id"
-        if self.kind in ("text", "call_stack", "op_key", "kernel_key"):
+        if self.kind in ("text", "optional_text", "call_stack", "op_key", "kernel_key"):
             return f"{self.name}_id"
         return self.name
 
@@ -70,7 +71,7 @@ class Column(Struct, frozen=True):
             return {}
         if self.kind == "group":
             return {"group_role": "text", "group_size": "int"}
-        if self.kind in ("call_stack", "word"):
+        if self.kind in ("optional_text", "call_stack", "word"):
             return {self.name: "text"}
         if self.kind in ("op_key", "kernel_key", "communication", "size_class"):
             return {self.name: "int"}

@@ -91,6 +91,8 @@ LEVELS: Final[tuple[Level, ...]] = (
              "quartile of the calls of its row; NULL unless a host timeline has each call", is_later=True),
         time("self_by_median_ns", "sum", "time on the host, without nested ops, had each call taken the median of the "
              "calls of its row; NULL unless a host timeline has each call", is_later=True),
+        Column("raw_name", "optional_text", "name of the op as the profiler wrote it, of several the first, in "
+               "detail_text; NULL: that of its key", is_later=True),
     ), key=("step", "op_key")),
     Level("op_tree", "The calls of each op in each calling context, of all steps of one rank in one row.", (
         STEP,
@@ -274,6 +276,12 @@ STEP_LEVEL: Final = Level(
             is_later=True,
         ),
         *_breakdown_of_a_step("data_loading_idle_ns"),
+        Column(
+            "kind",
+            "word",
+            "what the step does: DECODE, with optimizer; empty where all steps of its capture do the same",
+            is_later=True,
+        ),
     ),
     key=("step",),
 )

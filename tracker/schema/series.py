@@ -24,6 +24,7 @@ class SeriesKey(NamedTuple):
     `kind`: the word of a SeriesKind. `metric`: the number that is followed; both are its family.
     `input_shapes`: of a throughput its unit, since images per second are no tokens per second.
     `part`: as `SeriesKind.part` says; of a whole run how it was measured, one of WAYS.
+    `step_kind`: of which kind of steps it is, "" of all steps of a run.
     """
 
     kind: str
@@ -31,6 +32,7 @@ class SeriesKey(NamedTuple):
     name: str
     input_shapes: str = ""
     part: str = ""
+    step_kind: str = ""
 
 
 NO_SERIES: Final = SeriesKey("", "", "")
@@ -172,8 +174,8 @@ class SeriesKind(Struct, frozen=True):
     def make_key(self, metric: str, values: Sequence[Any]) -> SeriesKey:
         """Return the key of the series that has these values in its `key_columns`; NO_SERIES where it is of none.
 
-        >>> KIND["communication"].make_key("total_ns", ["all_reduce", "world", 1024])
-        SeriesKey(kind='communication', metric='total_ns', name='all_reduce', input_shapes='', part='world, 1.00 KiB')
+        >>> KIND["communication"].make_key("total_ns", ["all_reduce", "world", 1024])[2:5]
+        ('all_reduce', '', 'world, 1.00 KiB')
         >>> KIND["module"].make_key("device_self_ns", ["", "forward"]) == NO_SERIES
         True
         """
@@ -307,6 +309,8 @@ _PARTS_OF_IDLE_TIME: Final = (
 
 RUN_SERIES_OF: Final[Mapping[str, RunSeries]] = {series.name: series for series in RUN_SERIES}
 """Name -> series of a whole run."""
+OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", "throughput"})
+"""Names of series that the whole capture may know where its steps do not. Kinds of steps have none of their own."""
 RUN_LEVEL: Final[Mapping[str, str]] = {
     series.name: series.metric.name for series in RUN_SERIES if series.metric.name in Breakdown.__struct_fields__
 }
@@ -336,7 +340,7 @@ def key_of_run(name: str, *, unit: str = "", way: str = "") -> SeriesKey:
     """Return the key of a series of RUN_SERIES. `unit`: of a throughput; `way`: one of WAYS.
 
     >>> key_of_run("step")
-    SeriesKey(kind='run', metric='duration_ns', name='step', input_shapes='', part='')
+    SeriesKey(kind='run', metric='duration_ns', name='step', input_shapes='', part='', step_kind='')
     """
     return SeriesKey(RUN, RUN_SERIES_OF[name].metric.name, name, unit, way)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from sqlalchemy import TextClause
 
 from tracker.columns import Column, Columns, objects
@@ -19,14 +20,15 @@ Question = Callable[..., Columns]
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
-_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind("text", "call_stack", "word")} | {
+_TEXT_KINDS: Final = ("text", "optional_text", "call_stack", "word")
+_TEXT: Final = {column.answer or column.name for _, column in columns_of_kind(*_TEXT_KINDS)} | {
     "baseline_runs", "candidate_runs", "canonical_name", "change", "channel", "commit_id", "configuration",
     "content", "core_type", "decided", "device", "digest", "direction", "event", "format", "group_role", "host",
-    "input_shapes", "input_types", "key", "last_error", "member_ranks", "module", "note", "op", "op_input_shapes",
-    "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason", "settings", "severity",
-    "split_by", "state", "state_reason", "step_markers", "step_way", "tags", "target", "throughput_unit",
-    "throughput_way", "title", "trace_schema", "type", "until_version", "value", "vendor", "verdict", "version",
-    "version_note", "what", "who", "workload",
+    "input_shapes", "input_types", "judged_kind", "key", "last_error", "member_ranks", "module", "note", "op",
+    "op_input_shapes", "part", "path", "paths", "pattern", "phase", "quality", "quality_reason", "reason",
+    "settings", "severity", "split_by", "state", "step_kind", "state_reason", "step_markers", "step_way", "tags",
+    "target", "throughput_unit", "throughput_way", "title", "trace_schema", "type", "until_version", "value",
+    "vendor", "verdict", "version", "version_note", "what", "who", "workload",
 }  # fmt: skip
 """Names of columns of texts: those of levels, and all others."""
 _REAL: Final = frozenset(column.name for _, column in columns_of_kind("float")) | {
@@ -113,9 +115,25 @@ def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
     return {"all_ranks": int(ranks is None), "ranks": parameter_list(ranks)}
 
 
-def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
+class OfKind(Struct, frozen=True):
+    """The steps of one kind, whatever their numbers are in each rank."""
+
+    step_kind: str
+
+
+Steps = Sequence[int] | OfKind | None
+"""Steps by their numbers, or by what they do; None: all."""
+
+
+def steps_parameters(steps: Steps, in_steps: bool) -> dict[str, Any]:
     """Return the parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
-    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": parameter_list(steps)}
+    numbers = None if isinstance(steps, OfKind) else steps
+    return {
+        "in_steps": int(in_steps),
+        "all_steps": int(numbers is None),
+        "steps": parameter_list(numbers),
+        "step_kind": steps.step_kind if isinstance(steps, OfKind) else "",
+    }
 
 
 def parameter_list(numbers: Sequence[int] | None) -> Sequence[int]:

@@ -47,8 +47,9 @@ _SORTED_BY: Final = {level.name: level.stored_key for level in LEVELS if not lev
 _NUMBERED: Final = frozenset(level.name for level in LEVELS if level.is_numbered)
 _WITH_STACKS: Final = tuple(level.name for level, _ in columns_of_kind("call_stack"))
 _OF_GROUP: Final = frozenset({"group_role", "group_size"})
-_TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_kind("text"))
+_TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_kind("text", "optional_text"))
 """Columns of rows whose texts are stored as such, once each."""
+_OPTIONAL_TEXTS: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("optional_text"))
 _SIZE_CLASSES: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("size_class"))
 
 _BULK_KINDS: Final[Mapping[str, bulk.Kind]] = {"word": "text", "float": "float"}
@@ -174,6 +175,7 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("start_ns", "int", [row.start_ns for row in steps]),
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
         Column("marker_ns", "int", [row.marker_ns for row in steps]),
+        Column("kind", "text", [clean(row.kind) for row in steps]),
     ]
     for column in BREAKDOWN:
         kind = _BULK_KINDS.get(column.kind, "int")
@@ -310,7 +312,9 @@ def _values(table: str, name: str, item: Placed, known: _Ids) -> tuple[str, NDAr
     if name in {"op_key", "kernel_key"}:
         return f"{name}_id", known.of(name, item)[np.asarray(source, dtype=np.int64)]
     if kind == "text":
-        numbers = {**known.named.call_stacks, "": MISSING} if name == "call_stack" else known.named.texts
+        numbers = known.named.call_stacks if name == "call_stack" else known.named.texts
+        if name == "call_stack" or (table, name) in _OPTIONAL_TEXTS:
+            numbers = {**numbers, "": MISSING}
         of_texts = {text: numbers[clean(text)] for text in set(source)}
         return f"{name}_id", np.fromiter(map(of_texts.__getitem__, source), np.int64, len(source))
     if (table, name) in _SIZE_CLASSES:

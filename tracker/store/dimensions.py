@@ -22,17 +22,24 @@ Key = tuple[Any, ...]
 class Dimension(Struct, frozen=True):
     """A dimension table, the columns that make up its keys, and how long the digests are that it finds them by.
 
-    `short_first`: short keys are met most often, and get the numbers that take the fewest bytes.
+    `short_first`: short keys are met most often, and get the numbers that take the fewest bytes. `later`: the last
+    column came later, so that keys without it keep the digests that they had before.
     """
 
     table: str
     columns: tuple[str, ...]
     digest_bytes: int = DIGEST_BYTES
     short_first: bool = False
+    later: bool = False
 
     def order(self, key: Key) -> int:
         """Return what keys are sorted by before their digest."""
         return len(key[0]) if self.short_first else 0
+
+    def digest(self, key: Key) -> bytes:
+        """Return what stands for a key."""
+        told = key[:-1] if self.later and not key[-1] else key
+        return digest_of(told, self.digest_bytes)
 
 
 DETAIL_TEXT: Final = Dimension("detail_text", ("text",), digest_bytes=8, short_first=True)
@@ -53,7 +60,7 @@ def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> di
     All keys of an ingest come in one call and are inserted sorted: writers that meet wait for each other in one
     order, and so never in a circle.
     """
-    by_digest = {digest_of(key, dimension.digest_bytes): key for key in keys}
+    by_digest = {dimension.digest(key): key for key in keys}
     found = _find(connection, dimension, sorted(by_digest))
     new = sorted(by_digest.keys() - found.keys(), key=lambda digest: (dimension.order(by_digest[digest]), digest))
     if new:

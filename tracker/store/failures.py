@@ -365,7 +365,8 @@ def nameless(connection: Connection) -> Iterator[str]:
 
     text = metadata.tables[DETAIL_TEXT]
     for table in metadata.sorted_tables:
-        gone = [~exists().where(text.c.id == column) for column in table.c if IS_OF_TEXT in column.info]
+        of_text = [column for column in table.c if IS_OF_TEXT in column.info]
+        gone = [column.is_not(None) & ~exists().where(text.c.id == column) for column in of_text]
         count = gone and connection.scalar(select(func.count()).select_from(table).where(or_(*gone)))
         if count:
             yield f"{count} rows of {table.name} refer to texts that are gone"

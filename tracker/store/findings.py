@@ -71,6 +71,7 @@ class JudgedRow(Struct, frozen=True):
     step_verdict: str | None
     net: float
     peak: float
+    step_kind: str = ""
 
 
 _JUDGED: Final = text(
@@ -130,6 +131,7 @@ class IncidentRow(Struct, frozen=True):
     other_operators_ns: float | None = None
     earlier_ns: float | None = None
     beside_ns: float | None = None
+    step_kind: str = ""
 
 
 _PARTS: Final = IncidentRow.__struct_fields__

@@ -15,7 +15,7 @@ from sqlalchemy import TextClause
 
 from tracker.schema.declarations import Column, Level
 from tracker.schema.levels import LEVEL, OP_KEY, PROFILER_ALONE, RANKS_OR_PROFILER
-from tracker.store.answers import dtype, parameter_list, whole
+from tracker.store.answers import OfKind, Steps, dtype, parameter_list, whole
 from tracker.store.sql import question
 
 SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT) END"
@@ -78,6 +78,13 @@ class LevelQuery(Struct, frozen=True, eq=False):
         return {"run_id": "d.run_id", "stage": "COALESCE(c.stage, -1)", "rank": "d.rank", **steps}
 
 
+_IS_OF_KIND: Final = """EXISTS (
+        SELECT 1
+        FROM step AS n
+        WHERE n.run_id = d.run_id AND n.rank = d.rank AND n.step = {0} AND n.kind = :step_kind
+    )"""
+
+
 class Filters(TypedDict, total=False):
     """The part of the runs that a question is about, and how fine its answer is; all optional.
 
@@ -87,13 +94,13 @@ class Filters(TypedDict, total=False):
 
     by: Sequence[str]
     ranks: Sequence[int] | None
-    steps: Sequence[int] | None
+    steps: Steps
     in_steps: bool
 
 
 def build_statement(
     level: LevelQuery, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Sequence[int] | None = None,
-    steps: Sequence[int] | None = None, in_steps: bool = False, summed: bool = True,
+    steps: Steps = None, in_steps: bool = False, summed: bool = True,
 ) -> tuple[TextClause, dict[str, Any]]:  # fmt: skip
     """Return the statement for this part of a level, and its parameters.
 
@@ -102,25 +109,38 @@ def build_statement(
     unknown = set(by) - {"run", *level.grain}
     if unknown:
         raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
-    chosen = {"ranks": ranks is not None, "steps": steps is not None, "in_steps": in_steps}
+    is_kind = isinstance(steps, OfKind)
+    chosen = {
+        "ranks": ranks is not None,
+        "steps": steps is not None and not is_kind,
+        "in_steps": in_steps,
+        "of_kind": is_kind,
+    }
     statement = _build_sums(level, tuple(by), **chosen) if summed else _build_rows(level, **chosen)
-    return statement, {"run_ids": whole(run_ids), "ranks": parameter_list(ranks), "steps": parameter_list(steps)}
+    parameters = {"run_ids": whole(run_ids), "ranks": parameter_list(ranks)}
+    if isinstance(steps, OfKind):
+        return statement, parameters | {"step_kind": steps.step_kind}
+    return statement, parameters | {"steps": parameter_list(steps)}
 
 
 @cache
-def _build_sums(level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
+def _build_sums(
+    level: LevelQuery, by: tuple[str, ...], *, ranks: bool, steps: bool, in_steps: bool, of_kind: bool
+) -> TextClause:
     """Return the statement that sums up the rows of runs (`:run_ids`), for each of the grain `by`.
 
     NULL is missing; of a level without texts stage -1 is, too.
 
-    `ranks`, `steps`: only these (`:ranks`, `:steps`); `in_steps`: without what lies outside all steps.
+    `ranks`, `steps`: only these (`:ranks`, `:steps`); `in_steps`: without what lies outside all steps; `of_kind`: only
+    steps of one kind (`:step_kind`).
     """
     grain = {name: column for name, column in level.grain.items() if name in ("run_id", *by)}
     groups = grain | level.keys
     selected = groups | {name: how.format(name) for name, how in level.numbers.items()}
     if level.largest:
         selected["largest"] = f"COALESCE(SUM(d.{level.largest}), -1)"
-    body = _select(level, selected, ranks=ranks, steps=steps, in_steps=in_steps, stages="stage" in by)
+    chosen = {"ranks": ranks, "steps": steps, "in_steps": in_steps, "of_kind": of_kind}
+    body = _select(level, selected, stages="stage" in by, **chosen)
     body += f"\nGROUP BY{_listed(groups.values())}"
     texts = {name for name, key in level.keys.items() if key.endswith("_id") and not name.endswith("_id")}
     if not texts:
@@ -143,21 +163,23 @@ def _listed(columns: Iterable[str]) -> str:
 
 
 @cache
-def _build_rows(level: LevelQuery, *, ranks: bool, steps: bool, in_steps: bool) -> TextClause:
+def _build_rows(level: LevelQuery, *, ranks: bool, steps: bool, in_steps: bool, of_kind: bool) -> TextClause:
     """Return the statement that gives the rows as they are, with run, rank and step; parameters as of `_build_sums`."""
     columns = {name: column for name, column in level.grain.items() if name != "stage"} | level.keys
     columns |= {name: f"d.{name}" for name in level.numbers}
-    return question(_select(level, columns, ranks=ranks, steps=steps, in_steps=in_steps))
+    return question(_select(level, columns, ranks=ranks, steps=steps, in_steps=in_steps, of_kind=of_kind))
 
 
 def _select(
-    level: LevelQuery, columns: Mapping[str, str], *, ranks: bool, steps: bool, in_steps: bool, stages: bool = False
-) -> str:
+    level: LevelQuery, columns: Mapping[str, str], *, ranks: bool, steps: bool, in_steps: bool, of_kind: bool,
+    stages: bool = False,
+) -> str:  # fmt: skip
     joins = level.joins
     if stages:
         joins += "\nINNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank"
     chosen = {"d.run_id IN :run_ids": True, "d.rank IN :ranks": ranks}
     chosen |= {f"{level.step} IN :steps": steps, f"{level.step} >= 0": in_steps}
+    chosen |= {_IS_OF_KIND.format(level.step): of_kind}
     where = "\n    AND ".join(condition for condition, is_asked in chosen.items() if is_asked)
     return f"SELECT{select_columns(columns)}\nFROM {level.table} AS d{joins}\nWHERE\n    {where}"
 
@@ -336,6 +358,7 @@ def sum_known_of_ranks(level: str, numbers: tuple[str, ...]) -> TextClause:
         f"SELECT{select_columns(columns)}\nFROM {level} AS d\n"
         "WHERE\n    d.run_id IN :run_ids\n    AND (:all_ranks = 1 OR d.rank IN :ranks)\n"
         "    AND (:in_steps = 0 OR d.step >= 0)\n    AND (:all_steps = 1 OR d.step IN :steps)\n"
+        f"    AND (:step_kind = '' OR {_IS_OF_KIND.format('d.step')})\n"
         f"GROUP BY {listed}\nORDER BY {listed}"
     )
 

@@ -62,12 +62,13 @@ def migrations_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "migrations"
 
 
-def _newest_migration() -> str:
+def list_migrations() -> list[str]:
+    """Return the numbers of all migrations, in their order."""
     names = os.listdir(migrations_folder() / "versions")
-    return max(name[:4] for name in names if name.endswith(".sql"))
+    return sorted(name[:4] for name in names if name.endswith(".sql"))
 
 
-SCHEMA_HEAD: Final = _newest_migration()
+SCHEMA_HEAD: Final = list_migrations()[-1]
 """The newest migration, as its file is numbered."""
 
 
@@ -178,8 +179,8 @@ def make_tables(connection: Connection) -> None:
     """Run all migrations up to SCHEMA_HEAD inside the open transaction of `connection`."""
     from tracker.store import captures, views
 
-    for number in range(1, int(SCHEMA_HEAD) + 1):
-        run_statements(connection, f"{number:04}")
+    for number in list_migrations():
+        run_statements(connection, number)
     views.make_views(connection)
     # so that an ingest by a role that owns no table can write the first runs
     captures.ensure_partitions(connection, 0)

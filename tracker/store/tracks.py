@@ -240,6 +240,21 @@ class ChosenRun(Struct, frozen=True, eq=False):
     limits: tuple[Threshold, ...]
     recorded: Recorded
 
+    @property
+    def step_kinds(self) -> set[str]:
+        """The kinds of its steps that have series."""
+        there = np.flatnonzero(~np.isnan(self.values)).tolist()
+        return {self.keys[row].step_kind for row in there} - {""}
+
+    def of_kind(self, step_kind: str) -> ChosenRun:
+        """Return what the run says of the series of one kind of steps, "" of those of all steps."""
+        if not any(key.step_kind for key in self.keys):
+            return self
+        rows = [row for row, key in enumerate(self.keys) if key.step_kind == step_kind]
+        keys = [self.keys[row] for row in rows]
+        own = (self.values[rows], self.calls[rows], self.by_calls[:, rows])
+        return ChosenRun(keys, *own, self.limits, self.recorded)
+
 
 def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRun]:
     """Return these runs, in their order.

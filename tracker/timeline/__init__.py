@@ -53,6 +53,7 @@ from tracker.timeline.memory_course import memory_curve
 from tracker.timeline.memory_peak import peak_table
 from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
+from tracker.timeline.operator_names import name_operators_of_rows
 from tracker.timeline.ops import op_table
 from tracker.timeline.queue import queue_table
 from tracker.timeline.stacks import Begun, OpStacks
@@ -70,11 +71,12 @@ def build(capture: Capture, threads: int = 1, loader_names: Sequence[str] = ()) 
     """The capture with its events summed to rows and dropped, on so many threads. `loader_names`: of a team's own data
     loaders, see `is_loader`.
 
-    One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty.
+    One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty, and
+    operators get the names that make their keys.
     """
     if capture.rows is not None:
         _check(_sums_of_rows(capture.rows))
-        rows = named(capture.rows)
+        rows = named(name_operators_of_rows(capture.rows))
         return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")

@@ -17,6 +17,7 @@ from tracker.timeline.intervals import Spans, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.loading import find_loading
 from tracker.timeline.memory_course import Course, framework_course
+from tracker.timeline.step_kinds import kinds_of_steps
 from tracker.timeline.steps import ONLY_STEP
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
@@ -126,6 +127,7 @@ def breakdowns(joined: Joined, gaps: Gaps | None, idle_loading: Spans | None) ->
     device_rows, moments = split_rows_by_value(joined.step), split_rows_by_value(course.step)
     none = np.zeros(0, dtype=np.int64)
     has_marker = joined.windows.are_of_device and joined.has_host
+    kinds = kinds_of_steps(joined.events)
     rows = []
     for step in joined.steps:
         chosen = Chosen(
@@ -137,7 +139,8 @@ def breakdowns(joined: Joined, gaps: Gaps | None, idle_loading: Spans | None) ->
         )
         start_ns = joined.windows.start_of(step) - joined.first_ns
         marker_ns = joined.windows.marker_of(step) if has_marker else None
-        rows.append(StepRow(step, start_ns, _breakdown(joined, whole, chosen), marker_ns=marker_ns))
+        kind = kinds.get(step, "")
+        rows.append(StepRow(step, start_ns, _breakdown(joined, whole, chosen), marker_ns=marker_ns, kind=kind))
     return overall, tuple(rows)
 
 

@@ -15,8 +15,8 @@ from tracker.timeline.defects import Defect, Lost, make_defect
 from tracker.timeline.idle_gaps import find_gaps
 from tracker.timeline.intervals import Spans, outside_ns, union
 from tracker.timeline.joined import Joined
-from tracker.timeline.links import launches_of
-from tracker.timeline.lost_launches import graph_launches, launching_calls
+from tracker.timeline.links import graph_launches, launches_of
+from tracker.timeline.lost_launches import launching_calls
 from tracker.timeline.steps import steps_at
 from tracker.timeline.windows import first_linked_start
 from tracker.units import format_ns, time_unit

@@ -26,10 +26,18 @@ from tracker.table import group_rows, list_codes
 from tracker.timeline.categories import category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import has_whole_microseconds, launches_of, launching_ops, ops_by_external_id, working_ops
+from tracker.timeline.links import (
+    has_whole_microseconds,
+    launches_of,
+    launching_ops,
+    ops_by_external_id,
+    ops_of_graphs,
+    working_ops,
+)
 from tracker.timeline.loading import find_loaders
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
+from tracker.timeline.operator_names import name_operators
 from tracker.timeline.other_threads import WaitingRanges, with_waiting
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
@@ -54,7 +62,8 @@ class Work(IntEnum):
 class Joined(Struct, frozen=True):
     """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1),
     `library_op` (innermost op around it, or itself, of a communication library, unless one that decides by name comes
-    first; -1).
+    first; -1). `raw_name`: the code of its name as it was written, where its key has another one, else 0; empty where
+    all are alike.
 
     Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops
     included), `step` (which launched it), `work`. `windows`: when each step runs. `steps`: the step numbers of the
@@ -68,6 +77,7 @@ class Joined(Struct, frozen=True):
     phase: I64
     loads: NDArray[np.bool_]
     op_step: I64
+    raw_name: I64
     collective_op: I64
     library_op: I64
     launch: I64
@@ -153,6 +163,9 @@ def join(events: Events, loader_names: Sequence[str] = ()) -> Joined:
     """Relates the events of one rank to each other. `loader_names`: of a team's own data loaders, see `is_loader`."""
     ops, device = events.ops, events.device
     tree = grow(ops.thread, ops.start_ns, nesting_ends(events))
+    op_step = steps_at(events.markers, ops.start_ns)
+    events, raw_name = name_operators(events, tree, op_step)
+    ops = events.ops
     module, module_texts = modules_of(events, tree)
     launch = launches_of(events)
     waiting = WaitingRanges(events, launch)
@@ -164,6 +177,7 @@ def join(events: Events, loader_names: Sequence[str] = ()) -> Joined:
     op = ops_by_external_id(events, tree, launch, op)
     op = working_ops(events, tree, op)
     op = with_waiting(op, events, launch, waiting)
+    op = ops_of_graphs(events, tree, launch, op)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     call_ns = np.zeros(len(device), dtype=np.int64)
@@ -184,7 +198,8 @@ def join(events: Events, loader_names: Sequence[str] = ()) -> Joined:
         keys=keys,
         phase=phase,
         loads=loads,
-        op_step=steps_at(events.markers, ops.start_ns),
+        op_step=op_step,
+        raw_name=raw_name,
         collective_op=collective_op,
         library_op=library_op,
         launch=launch,

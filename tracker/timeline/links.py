@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import numpy as np
 
-from tracker.profile import I64, Events, Launches, LaunchLevel
+from tracker.columns import Flags
+from tracker.profile import I64, Events, Launches, LaunchLevel, each_once
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import Tree
 
+_LAUNCHES_GRAPH: Final = re.compile(r"\w*GraphLaunch")
 # CANN's layers call on threads of their own, in no op; an arrow knows the op
 _LEVELS = (
     ((LaunchLevel.RUNTIME, LaunchLevel.DRIVER), 1),
@@ -116,6 +121,50 @@ def working_ops(events: Events, tree: Tree, op: I64) -> I64:
     inside = np.flatnonzero(op >= 0)
     inside = inside[mere[op[inside]]]
     found[inside] = around[op[inside]]
+    return found
+
+
+def ops_of_graphs(events: Events, tree: Tree, launch: I64, op: I64) -> I64:
+    """Return `op`, where the kernels of a graph launch in annotations belong to the operator around these, or to none.
+
+    A graph holds the kernels of a whole step or model: an annotation around its launch says when, not what works. Where
+    ranges are all that names work (`Extras.waiting_threads`, of Nsight) they keep theirs, with module and phase.
+    """
+    ops, linked = events.ops, launch >= 0
+    if events.extras.waiting_threads or not linked.any() or not ops.is_annotation.any():
+        return op
+    is_graph = np.zeros(len(op), dtype=bool)
+    is_graph[linked] = graph_launches(events)[launch[linked]]
+    rows = np.flatnonzero(is_graph & (op >= 0))
+    rows = rows[ops.is_annotation[op[rows]] == 1]
+    if not len(rows):
+        return op
+    around = tree.passed_down(np.where(ops.is_annotation == 1, NONE, np.arange(len(ops))), unset=NONE)
+    found = op.copy()
+    found[rows] = around[op[rows]]
+    return found
+
+
+def graph_launches(events: Events) -> Flags:
+    """Return which calls of the runtime and the driver launch a graph."""
+    return find_calls(events, _LAUNCHES_GRAPH)
+
+
+def find_calls(events: Events, pattern: re.Pattern[str]) -> Flags:
+    """Return which calls of the runtime and the driver have a name that begins like this."""
+    launches, texts = events.launches, events.strings.texts
+    is_call = are_calls(events)
+    is_meant = np.zeros(len(texts), dtype=bool)
+    for code in each_once(launches.name[is_call]).tolist():
+        is_meant[code] = bool(pattern.match(texts[code]))
+    found: Flags = is_call & is_meant[launches.name]
+    return found
+
+
+def are_calls(events: Events) -> Flags:
+    """Return which launches are calls of the runtime and the driver that may have device events."""
+    launches = events.launches
+    found: Flags = np.isin(launches.level, (LaunchLevel.RUNTIME, LaunchLevel.DRIVER)) & (launches.correlation > 0)
     return found
 
 

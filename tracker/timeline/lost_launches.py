@@ -9,15 +9,15 @@ from typing import Final
 import numpy as np
 
 from tracker.columns import I64, Flags
-from tracker.profile import NO_STEP, Events, Launches, LaunchLevel, each_once
+from tracker.profile import NO_STEP, Events, Launches, each_once
 from tracker.timeline.defects import Lost, list_names, make_defect, words_of_steps
 from tracker.timeline.joined import Joined
+from tracker.timeline.links import are_calls, find_calls, graph_launches
 from tracker.timeline.steps import steps_at
 
 _FEW: Final = 0.01
 """Share of the launches of a capture without steps that its end cuts off: of 4 real ones up to 0.9 %."""
 _LAUNCHES_KERNEL: Final = re.compile(r"\w*(?:Launch|Enqueue)\w*Kernel")
-_LAUNCHES_GRAPH: Final = re.compile(r"\w*GraphLaunch")
 _LAUNCHES_NONE: Final = re.compile(r"Graph|HostFunc|Mem(?:cpy|set)|Copy|Fill")
 """Calls that may have a device event of the kind of a kernel and need not: graphs, calls of the host, copies (those of
 no bytes have none).
@@ -114,36 +114,14 @@ def launching_calls(joined: Joined) -> Flags:
     correlation this capture has kernels, of whatever maker.
     """
     launches, texts = joined.events.launches, joined.events.strings.texts
-    is_named = _find_calls(joined.events, _LAUNCHES_KERNEL)
+    is_named = find_calls(joined.events, _LAUNCHES_KERNEL)
     with_kernels = np.zeros(len(texts), dtype=bool)
     with_kernels[launches.name[joined.launch[joined.is_kernel & (joined.launch >= 0)]]] = True
-    launching = is_named | (_are_calls(joined.events) & with_kernels[launches.name])
+    launching = is_named | (are_calls(joined.events) & with_kernels[launches.name])
     launches_none = np.zeros(len(texts), dtype=bool)
     for code in each_once(launches.name[launching]).tolist():
         launches_none[code] = bool(_LAUNCHES_NONE.search(texts[code]))
     return launching & ~launches_none[launches.name]
-
-
-def graph_launches(events: Events) -> Flags:
-    """Return which calls of the runtime and the driver launch a graph."""
-    return _find_calls(events, _LAUNCHES_GRAPH)
-
-
-def _find_calls(events: Events, pattern: re.Pattern[str]) -> Flags:
-    """Return which calls of the runtime and the driver have a name that begins like this."""
-    launches, texts = events.launches, events.strings.texts
-    is_call = _are_calls(events)
-    is_meant = np.zeros(len(texts), dtype=bool)
-    for code in each_once(launches.name[is_call]).tolist():
-        is_meant[code] = bool(pattern.match(texts[code]))
-    found: Flags = is_call & is_meant[launches.name]
-    return found
-
-
-def _are_calls(events: Events) -> Flags:
-    launches = events.launches
-    found: Flags = np.isin(launches.level, (LaunchLevel.RUNTIME, LaunchLevel.DRIVER)) & (launches.correlation > 0)
-    return found
 
 
 def _unserved_launches(joined: Joined, launching: Flags, timeless: I64) -> tuple[I64, int]:

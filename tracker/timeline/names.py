@@ -6,13 +6,15 @@ import re
 from functools import lru_cache
 
 from tracker.limits.texts import split_mark
+from tracker.profile.operator_names import HASH, HEX_SUFFIX, TRITON_GENERATED, TRITON_SPECIALIZATION
 
 _CACHED = 1 << 12
 """Names: the kernels and gaps of all ranks of a job name the same few hundred, and long ones take 0.1 ms each."""
 
-RULES_VERSION = 6
-"""Version of the rules in this file, in `categories`, in `collective_names`, of what an op launched
-(`links.working_ops`), of what a collective waits for (`wait_tasks`) and of steps that nothing marks.
+RULES_VERSION = 7
+"""Version of the rules in this file, in `categories`, in `collective_names`, of the names of operators
+(`operator_names`), of what an op launched (`links.working_ops`), of what a collective waits for (`wait_tasks`) and of
+steps that nothing marks.
 
 Rows made under different versions do not form one series.
 """
@@ -24,9 +26,6 @@ _CLONE = re.compile(r"(?<!\s)\s*+(?:\[clone [^\[\]]*\]|\(\.kd\)$)|\.kd$|\[abi:\w
 _LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\[\]]*\]|lambda\(([^()]*)\)#\d+")
 _CALL_CHAIN = re.compile(r"::lambda\[\]::operator\(\)\(\)(?: const)?")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-# TorchInductor and autograd caches: 51 characters of base 32 (sha256), or 32 to 64 hex digits
-_HASH = re.compile(r"(?<![A-Za-z0-9])(?:(?=[a-z]*[0-9])[a-z2-7]{51,52}|[0-9a-f]{32,64})(?![A-Za-z0-9])")
-_HEX_SUFFIX = re.compile(r"_(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?=_|$)")
 # Ascend: hcom_allReduce__501_0_1 is kind, then the group's hash, then running numbers; in communication.json with the
 # group's id behind an @
 _HCOM = re.compile(r"^(hcom_[A-Za-z]+(?:_[A-Za-z]+)*?)_{1,2}\d+(?:_\d+)*(?:@\d+)?$")
@@ -41,9 +40,6 @@ _OP_NUMBER = re.compile(r"-op\d+(?![A-Za-z0-9])")
 _TYPE_VARIANT = re.compile(r"(?:V\d+|D)$")
 # names that only Ascend writes: single-operator kernels, collectives, inserted transfers
 _NPU = re.compile(r"^(?:aclnn[A-Z]|hcom_|trans_[A-Z]|atomic_memset)")
-# Triton: the running number within one compiled graph, and the argument specialization 0d1d2de3 of Triton 2
-_TRITON_GENERATED = re.compile(r"^(triton_(?:poi|red|per|for|tem|spl|foreach|unk)_.*?)_\d+$")
-_TRITON_SPECIALIZATION = re.compile(r"_(?:\d(?:d[ce]?|c|e)?){3,}$")
 _DEVICE_ARRAY = re.compile(r"\b(?:at::detail::Array|std::array)<")
 _UNSIGNED_LITERAL = re.compile(r"(?<=\d)(?:ull|ul|u|l)\b", re.IGNORECASE)
 # Nsight Systems and PyTorch's profiler demangle differently: (bool)1, (int)128, (unsigned long)4 and true, 128, 4ul
@@ -120,17 +116,17 @@ def _stripped_once(name: str) -> str:
         text = _without_signatures(text)
     if "0x" in text:
         text = _ADDRESS.sub("0x#", text)
-    text = _HASH.sub("#", text)
+    text = HASH.sub("#", text)
     if text.startswith("hcom_") and (match := _HCOM.match(text)):
         return match.group(1)
-    if text.startswith("triton_") and (match := _TRITON_GENERATED.match(text)):
-        return match.group(1)
+    if text.startswith("triton_") and (match := TRITON_GENERATED.match(text)):
+        return match["base"]
     text = _INSERTED.sub(r"\1", text)
     if "-op" in text:
         text = _OP_NUMBER.sub("", text)
     if "triton" in text or "_kernel_" in text:
-        text = _TRITON_SPECIALIZATION.sub("", text)
-    return _HEX_SUFFIX.sub("", text) if text.startswith("triton") else text
+        text = TRITON_SPECIALIZATION.sub("", text)
+    return HEX_SUFFIX.sub("", text) if text.startswith("triton") else text
 
 
 def _without_signatures(text: str) -> str:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, ROW_COLUMNS, Table
 from tracker.schema.series import BY_CALLS
-from tracker.table import group_rows, sort_within
+from tracker.table import group_rows, look_up_texts, sort_within
 from tracker.timeline.contexts import ContextWork, Slots, slots_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.stacks import OpStacks, most_frequent_stacks
@@ -48,13 +48,30 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
         # only sums of a profiler state them beside a device: in a trace they cost 7 % of a database, unread
         **{name: np.full(len(slots), MISSING, dtype=np.int64) for name in ("host_min_ns", "host_max_ns")},
         **_times_by_calls(joined, slots, slot),
+        "raw_name": _raw_names(joined, slots, slot),
     }
     if not joined.events.host_is_primary:
         kept = device["events_below"] > 0
         columns = {name: column[kept] for name, column in columns.items()}
+    columns["raw_name"] = look_up_texts(columns["raw_name"], joined.events.strings.texts)
     best = most_frequent_stacks(joined.events, keys, stacks)
     columns["call_stack"] = [best[key] for key in columns["op_key"].tolist()]
     return {name: columns[name] for name in ROW_COLUMNS["op"]}
+
+
+def _raw_names(joined: Joined, slots: Slots, slot: I64) -> I64:
+    """Return the code of the name as it was written per slot, of several the first in time; 0 where it is the key's.
+
+    slot: that of each op.
+    """
+    codes = np.zeros(len(slots), dtype=np.int64)
+    if not len(joined.raw_name):
+        return codes
+    rows = np.flatnonzero(joined.raw_name)
+    # of several values for one place the last one is kept
+    rows = rows[np.argsort(-joined.events.ops.start_ns[rows], kind="stable")]
+    codes[slot[rows]] = joined.raw_name[rows]
+    return codes
 
 
 def _host_columns(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np.bool_]) -> dict[str, I64]:

@@ -3,6 +3,7 @@ SELECT
     d.run_id,
     d.op_key_id,
     d.call_stack_id,
+    d.raw_name_id,
     CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
     CASE WHEN COUNT(d.host_total_ns) = COUNT(*) THEN CAST(SUM(d.host_total_ns) AS BIGINT) END AS host_total_ns,
     CASE WHEN COUNT(d.host_self_ns) = COUNT(*) THEN CAST(SUM(d.host_self_ns) AS BIGINT) END AS host_self_ns,
@@ -22,7 +23,8 @@ WHERE
 GROUP BY
     d.run_id,
     d.op_key_id,
-    d.call_stack_id;
+    d.call_stack_id,
+    d.raw_name_id;
 
 -- op: sums by stage, rank, step
 SELECT
@@ -32,6 +34,7 @@ SELECT
     d.step,
     d.op_key_id,
     d.call_stack_id,
+    d.raw_name_id,
     CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
     CASE WHEN COUNT(d.host_total_ns) = COUNT(*) THEN CAST(SUM(d.host_total_ns) AS BIGINT) END AS host_total_ns,
     CASE WHEN COUNT(d.host_self_ns) = COUNT(*) THEN CAST(SUM(d.host_self_ns) AS BIGINT) END AS host_self_ns,
@@ -58,7 +61,8 @@ GROUP BY
     d.rank,
     d.step,
     d.op_key_id,
-    d.call_stack_id;
+    d.call_stack_id,
+    d.raw_name_id;
 
 -- op: rows
 SELECT
@@ -67,6 +71,7 @@ SELECT
     d.step,
     d.op_key_id,
     d.call_stack_id,
+    d.raw_name_id,
     d.calls,
     d.host_total_ns,
     d.host_self_ns,

@@ -236,6 +236,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'step'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ) AS step_ns,
     COALESCE((
@@ -248,6 +249,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'e2e'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -267,6 +269,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'compute'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -286,6 +289,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'exposed communication'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -305,6 +309,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'exposed copy'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -324,6 +329,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'idle time'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -343,6 +349,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'data loading'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ), (
         SELECT
@@ -362,6 +369,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'peak memory'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ) AS peak_allocated_bytes,
     (
@@ -374,6 +382,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'throughput'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ) AS throughput_per_second,
     (
@@ -386,6 +395,7 @@ SELECT
             AND r.device_id = s.device_id
             AND s.kind = 'run'
             AND s.name = 'throughput'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ) AS throughput_unit
 FROM run AS r
@@ -445,7 +455,8 @@ SELECT
     COALESCE(d.steps, 1) AS steps,
     d.data_loading_idle_ns,
     d.marker_ns,
-    d.host_idle_ns
+    d.host_idle_ns,
+    d.kind
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id
@@ -472,6 +483,7 @@ SELECT
     t_input_types.text AS input_types,
     t_module.text AS module,
     t_phase.text AS phase,
+    t_raw_name.text AS raw_name,
     d.calls,
     d.host_total_ns,
     d.host_self_ns,
@@ -498,6 +510,7 @@ LEFT JOIN detail_text AS t_input_shapes ON o.input_shapes_id = t_input_shapes.id
 LEFT JOIN detail_text AS t_input_types ON o.input_types_id = t_input_types.id
 LEFT JOIN detail_text AS t_module ON o.module_id = t_module.id
 LEFT JOIN detail_text AS t_phase ON o.phase_id = t_phase.id
+LEFT JOIN detail_text AS t_raw_name ON d.raw_name_id = t_raw_name.id
 WHERE r.state = 'active';
 
 CREATE VIEW v_kernel AS
@@ -670,6 +683,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change AS change_ratio,
@@ -725,6 +739,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     f.direction,
     f.how,
     CASE

@@ -22,9 +22,11 @@ _DTYPES: Final = {"text": "<u4", "float": "<f8"}
 _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
 _OWN_OF_A_STEP: Final = ("step", "start_ns", "steps", "marker_ns")
+_KIND: Final = "kind"
 BREAKDOWNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(_OWN_OF_A_STEP, "ns"),
     **{name: kind for column in BREAKDOWN for name, kind in column.row_kinds.items()},
+    _KIND: "text",
 }
 """Columns -> kinds, as in ROW_COLUMNS."""
 LATER_BREAKDOWNS: Final = frozenset(column.name for column in STEP_LEVEL.columns if column.is_later)
@@ -84,9 +86,10 @@ def unpacked_breakdowns(table: Mapping[str, Column]) -> tuple[Breakdown, tuple[S
     columns = (_known(table[name]) if name in table else unknown for name in Breakdown.__struct_fields__)
     breakdowns = [Breakdown(*values) for values in zip(*columns, strict=True)]
     own = [_known(table[name]) if name in table else unknown for name in _OWN_OF_A_STEP]
+    kinds = table[_KIND] if _KIND in table else [""] * len(unknown)
     rows = [
-        StepRow(step, start_ns, part, steps, marker_ns)
-        for part, step, start_ns, steps, marker_ns in zip(breakdowns, *own, strict=True)
+        StepRow(step, start_ns, part, steps, marker_ns, str(kind))
+        for part, step, start_ns, steps, marker_ns, kind in zip(breakdowns, *own, kinds, strict=True)
     ]
     return breakdowns[0], tuple(rows[1:])
 
@@ -122,8 +125,9 @@ def _steps_table(rows: Sequence[StepRow]) -> Table:
     for name in _OWN_OF_A_STEP:
         own = [getattr(row, name) for row in rows]
         table[name] = np.array([MISSING if value is None else value for value in own])
+    table[_KIND] = [row.kind for row in rows]
     for name, kind in BREAKDOWNS.items():
-        if name in _OWN_OF_A_STEP:
+        if name in (*_OWN_OF_A_STEP, _KIND):
             continue
         values = [getattr(row.breakdown, name) for row in rows]
         missing: float = np.nan if kind == "float" else MISSING

@@ -119,7 +119,9 @@ class _Assembly:
         self.cut: tuple[int, ...] = ()
         self._host_rows: dict[str, dict[int, I64]] = {}
         self.notes: list[str] = []
+        self.step_names: dict[int, str] = {}
         self.rows_of_device: I64 | None = None
+        self.rows_of_ops: I64 | None = None
         self._leave_out_waits()
         self.process_of = self._number_processes()
         self._take_steps_of_engine()
@@ -219,15 +221,24 @@ class _Assembly:
             self.device = {name: column[works] for name, column in self.device.items()}
 
     def _take_steps_of_engine(self) -> None:
-        """Make steps of the annotations of an inference engine or a loop, where no ProfilerStep marks any."""
+        """Make steps of the annotations of an inference engine or a loop, where no ProfilerStep marks any.
+
+        What marks a step is no operator.
+        """
         if len(self.markers["step"]):
             return
         found = steps_of_engine(self.ops, self.strings)
         if found is None:
             return
         rows, numbers, name = found
+        names = (self.strings[code] for code in self.ops["name"][rows].tolist())
+        self.step_names = dict(zip(numbers.tolist(), names, strict=True))
         kept = {column: self.ops[column][rows] for column in ("start_ns", "end_ns", "thread", "name")}
         self.markers = kept | {"step": numbers}
+        is_op = np.ones(len(self.ops["name"]), dtype=bool)
+        is_op[rows] = False
+        self.rows_of_ops = np.where(is_op, np.cumsum(is_op) - 1, -1)
+        self.ops = {column: values[is_op] for column, values in self.ops.items()}
         self.notes.append(f"no ProfilerStep marks a step: the {len(rows)} annotations such as {name} do")
 
     def _place_markers(self) -> None:
@@ -343,7 +354,11 @@ class _Assembly:
     def _resolve_collectives(self, collector: Collector, facts: TraceFacts) -> None:
         calls = CallTable()
         self.ops["collective"] = np.full(len(self.ops["start_ns"]), -1, dtype=np.int32)
-        for row, call in calls_of_ops(collector.op_calls, self.ops, facts.groups):
+        op_calls = collector.op_calls
+        if self.rows_of_ops is not None:
+            rows = self.rows_of_ops.tolist()
+            op_calls = [(rows[row], name, args) for row, name, args in op_calls if rows[row] >= 0]
+        for row, call in calls_of_ops(op_calls, self.ops, facts.groups):
             self.ops["collective"][row] = calls.index(call)
         self.device["collective"] = np.full(len(self.device["start_ns"]), -1, dtype=np.int32)
         for number, args in collector.kernel_calls:
@@ -428,6 +443,7 @@ class _Assembly:
                 process_groups=self.groups,
                 counters=self.convolutions.counters(self.strings) if is_first else empty(Counters),
                 served_elsewhere=self.device["correlation"][np.setdiff1d(of_process, mine, assume_unique=True)],
+                step_names=self.step_names,
                 op_external=op_external,
                 device_external=device["external"],
             ),

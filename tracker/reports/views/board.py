@@ -13,7 +13,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.view import View
 from tracker.results import Board
 from tracker.results.waiting import WaitingRun
-from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment
+from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment, step_word
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
@@ -125,7 +125,10 @@ def _spark(line: Row) -> Trend:
 
 
 def _name(line: Row) -> str:
-    return " ".join([line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or ""))])
+    steps = [f"{step_word(line['step_kind'])}s"] if line["step_kind"] else []
+    return " ".join(
+        [line["workload"], *(f"{key}={value}" for key, value in pairs(line["configuration"] or "")), *steps]
+    )
 
 
 def _tone(header: str, line: Row) -> str:

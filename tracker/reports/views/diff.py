@@ -35,9 +35,10 @@ from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
+from tracker.results.diff import StepKind
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.schema.series import UNPROFILED_STEP
-from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, steps_words, time_unit
+from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
@@ -112,7 +113,7 @@ def _steps(before: Side, after: Side) -> str:
         for side in (before, after)
     ]
     many = "" if texts == ["1", "1"] else "s"
-    return f"{cells.pair(*texts)} step{many} a run"
+    return f"{cells.pair(*texts)} {step_word(before.step_kind)}{many} a run"
 
 
 def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
@@ -123,6 +124,8 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
     if diff.tree_table is not None:
         yield tree.of_diff(diff, look)
     else:
+        if diff.step_kinds:
+            yield _step_kinds(diff)
         yield _step(diff)
         if _has_causes(diff):
             yield _causes(diff)
@@ -170,6 +173,29 @@ def heads(labels: list[str]) -> list[Column]:
         return [Column(side) for side in SIDES]
     shorts = texts if texts[0] != texts[1] else SIDES
     return [Column(name, short="" if name == text else text) for name, text in zip(names, shorts, strict=True)]
+
+
+def _step_kinds(diff: Diff) -> Table:
+    """Return each kind of steps on both sides: how long one takes, and how many a run has."""
+    unit = time_unit(*(ns for one in diff.step_kinds for ns in (one.baseline_ns, one.candidate_ns)))
+
+    def times(one: StepKind) -> str:
+        return f"{format_ns(one.baseline_ns, unit)} -> {format_ns(one.candidate_ns, unit)}"
+
+    def counts(one: StepKind) -> str:
+        return f"{one.baseline_steps:,} -> {one.candidate_steps:,}"
+
+    def change(one: StepKind) -> str:
+        return "" if one.diff is None else format_diff(one.diff)
+
+    columns = [
+        Column("steps of kind", lambda one: one.kind, **NAME),
+        Column("step", times),
+        Column("%", change),
+        Column("steps a run", counts),
+        Column("", lambda one: one.verdict or "", left=True),
+    ]
+    return table_of("", columns, diff.step_kinds, is_first=True)
 
 
 def _step(diff: Diff) -> Table:

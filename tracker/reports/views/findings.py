@@ -27,7 +27,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
-from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
@@ -180,7 +180,8 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         return first or counted(incident["findings"], "finding")
     step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
-    moved = f"the step is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
+    word = step_word(incident.get("step_kind") or "")
+    moved = f"the {word} is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
         mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)
         if mean is not None and not any(row["kind"] == "run" and row["name"] == "step" for row in own):

@@ -117,7 +117,7 @@ def series_title(series: Row) -> str:
     if series["kind"] == "run":
         name = "step time" if series["name"] == "step" else cells.readable(series["name"])
         return " ".join(filter(None, (name, cells.part_of(series))))
-    name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], series["part"])))
+    name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], cells.part_of(series))))
     what = ", ".join(filter(None, (cells.KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
     return f"{name} ({what})"
 
@@ -573,7 +573,8 @@ def _overview(
         rows.append(own[-1] | one | {"values": values, "ends": (first, values[-1]), "parts": parts})
 
     def kind(row: Row) -> str:
-        return " ".join(filter(None, (row["input_shapes"], "" if row["kind"] == "run" else row["part"])))
+        part = "" if row["kind"] == "run" else row["part"]
+        return " ".join(filter(None, (row["input_shapes"], part, row["step_kind"])))
 
     def part(at: int) -> Callable[[Row], str]:
         return lambda row: str(row["parts"][at])

@@ -19,7 +19,7 @@ from tracker.reports.views import explained as view_of_finding
 from tracker.reports.views import findings
 from tracker.reports.views.explained import describe_event, format_value, what_to_do
 from tracker.results import NOBODY, REPLACED_BY, ExplainedFinding, ExplainedIncident
-from tracker.units import counted, format_diff, format_numbers
+from tracker.units import counted, format_diff, format_numbers, step_word
 
 _FINDINGS: Final = 8
 _STEP: Final = ("step", "e2e")
@@ -78,7 +78,7 @@ def _what_happened(first: Row) -> str:
     word = "slower" if first["ratio"] > 0 else "faster"
     size = format_diff(abs(first["ratio"])).lstrip("+")
     times = cells.times(first["baseline_value"], first["candidate_value"])
-    return f"{first['version']}: the step is {size} {word}, {times} per step"
+    return f"{first['version']}: the {step_word(first.get('step_kind') or '')} is {size} {word}, {times} per step"
 
 
 def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:

@@ -83,6 +83,7 @@ from tracker.units import (
     format_numbers,
     ranges,
     some_of,
+    step_word,
     steps_words,
     time_unit,
 )  # fmt: skip
@@ -175,7 +176,8 @@ def _steps_chosen(shown: Shown) -> str:
     steps = shown.run.get("steps")
     if not steps:
         return "no step markers"
-    return steps_words(shown.options.steps) if shown.options.steps else counted(steps, "step")
+    of_all = counted(steps, step_word(shown.run.get("step_kind") or ""))
+    return steps_words(shown.options.steps) if shown.options.steps else of_all
 
 
 def _remarks(shown: Shown) -> list[str]:

@@ -363,6 +363,11 @@ _SIDE: Final = (
     field("Chosen Steps", lambda row: format_numbers(row.get("chosen_steps") or ()) or "all"),
     field("Run Ids", lambda row: ", ".join(map(str, row["run_ids"]))),
 )  # fmt: skip
+_STEP_KIND: Final = (
+    field("Steps of Kind", "kind"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
+    field("DIFF", "diff", kind="percent"), *(field(f"{side} Steps a Run", f"{name}_steps") for side, name in SIDES),
+    field("Verdict", "verdict"),
+)  # fmt: skip
 _PART: Final = (
     field("Part", "title"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
     field("Delta (ms)", "delta_ns", kind="ms"), field("Share of the Change", "share"),
@@ -403,6 +408,8 @@ def _explanation(diff: Diff) -> Iterator[_Block]:
     if diff.bottlenecks is not None:
         yield "Bottleneck", _BOTTLENECK, bottleneck.rows(*diff.bottlenecks)
     yield "Sides", _SIDE, [plain(diff.baseline), plain(diff.candidate)]
+    if diff.step_kinds:
+        yield "Steps of Each Kind", _STEP_KIND, [plain(one) | {"diff": one.diff} for one in diff.step_kinds]
     words = {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
     total, whole_ns = f"total: {words}", explanation.delta_ns
     whole = asdict(explanation) | {"title": total, "name": total}

@@ -6,7 +6,9 @@ the same on both databases.
 
 from __future__ import annotations
 
+from tracker.store.answers import OfKind as OfKind
 from tracker.store.answers import Question
+from tracker.store.answers import Steps as Steps
 from tracker.store.queries.details import (
     api,
     calls_of_steps,

@@ -7,11 +7,21 @@ from functools import cache
 from typing import Any, Final, Protocol, Unpack
 
 import numpy as np
+from sqlalchemy import Connection
 
 from tracker.columns import I64, Column, Columns
 from tracker.profile import MISSING, NO_STEP
 from tracker.store import levels
-from tracker.store.answers import answer, answer_of_runs, parameter_list, ranks_parameters, steps_parameters, whole
+from tracker.store.answers import (
+    OfKind,
+    Steps,
+    answer,
+    answer_of_runs,
+    parameter_list,
+    ranks_parameters,
+    steps_parameters,
+    whole,
+)
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
@@ -24,7 +34,6 @@ from tracker.store.sql import statement
 from tracker.table import Groups, group_rows
 
 Ranks = Sequence[int] | None
-Steps = Sequence[int] | None
 
 OWNERS: Final = list_rows(
     "memory_peak",
@@ -257,18 +266,29 @@ def _context_lines_by_rank(
         return
     with store.connect() as connection:
         rows = fetch(connection.execute(statement("op_tree"), dict(parameters)))
+        numbers = _steps_of_kind(connection, parameters["run_ids"], steps) if isinstance(steps, OfKind) else {}
     for run_id, rank, stage, content in rows:
         try:
             contexts = unpack_contexts(bytes(content))
         except ValueError as error:
             found = damaged_contexts(run_id, rank)
             raise explain_damaged(store.url, found) from error
-        summed = _sum_steps(contexts, steps, in_steps, by_step)
+        own_steps = numbers.get((run_id, rank), []) if isinstance(steps, OfKind) else steps
+        summed = _sum_steps(contexts, own_steps, in_steps, by_step)
         place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
         yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])
 
 
-def _sum_steps(contexts: Contexts, steps: Steps, in_steps: bool, by_step: bool) -> I64:
+def _steps_of_kind(connection: Connection, run_ids: Sequence[int], of: OfKind) -> dict[tuple[int, int], list[int]]:
+    """Return the numbers of the steps of a kind, by run and rank."""
+    numbers: dict[tuple[int, int], list[int]] = {}
+    for row in connection.execute(statement("steps"), {"run_ids": list(run_ids)}):
+        if row.kind == of.step_kind:
+            numbers.setdefault((row.run_id, row.rank), []).append(row.step)
+    return numbers
+
+
+def _sum_steps(contexts: Contexts, steps: Sequence[int] | None, in_steps: bool, by_step: bool) -> I64:
     """Return step, node, parent, op_key_id and CONTEXT_NUMBERS of each context that is in one of the chosen steps."""
     chosen = contexts.step >= (0 if in_steps else MISSING)
     if steps is not None:

@@ -143,7 +143,8 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     the largest host self time, then by op and grain.
 
     Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of the level op, summed
-    over call stacks; call_stack: that of most of its calls, NA where none was recorded.
+    over call stacks; call_stack: that of most of its calls, NA where none was recorded; raw_name: its name as the
+    profiler wrote it, one of several, NA where that is the name.
     """
     by = filters.get("by", ())
     level = query_of("op")
@@ -158,6 +159,7 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     groups = group_rows(*grain, op_keys, then=[stack.missing.astype(np.int64), -often, stack.values])
     numbers, first = _add_up(found, level, groups), groups.first
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
+    raw_name = groups.add_up(Column.of(found["raw_name_id"], np.int64), "min")
     grain = [column[first] for column in grain]
     rows = order_largest_first([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return Columns(
@@ -166,8 +168,17 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
             **texts.taken(rows),
             **{name: column[rows] for name, column in numbers.items()},
             "call_stack": stack_column(store, whole(run_ids), stack[first[rows]]),
+            "raw_name": _text_column(store, raw_name[rows]),
         }
     )
+
+
+def _text_column(store: Store, numbers: Column) -> Any:
+    """Return the text of each number in detail_text, None for what is missing."""
+    if numbers.missing.all():
+        return objects([None] * len(numbers))
+    known = keys_of(store, "detail_text", numbers.values[~numbers.missing])
+    return objects([None if number is None else known[number][0] for number in listed(numbers)])
 
 
 def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:

@@ -1,6 +1,6 @@
 from .families import SAMPLE_RULES
 from .ranks import BY_CALLS_COLUMNS, CALLS, VALUE
-from .rows import SampleArray, arrays_of, number_series, refresh, samples_of
+from .rows import SampleArray, arrays_of, number_series, refresh, rename_series, samples_of
 
 __all__ = [
     "BY_CALLS_COLUMNS",
@@ -11,5 +11,6 @@ __all__ = [
     "arrays_of",
     "number_series",
     "refresh",
+    "rename_series",
     "samples_of",
 ]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, StepRow, known_medians
-from tracker.schema.series import RUN, RUN_LEVEL, UNPROFILED, SeriesKey, key_of_run
+from tracker.schema.series import OF_WHOLE_CAPTURE, RUN, RUN_LEVEL, UNPROFILED, SeriesKey, key_of_run
 from tracker.store.samples.families import Family, RankRows, make_families
 from tracker.store.samples.statistics import (
     SparseSteps,
@@ -37,8 +37,6 @@ _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
 _PEAK: Final = key_of_run("peak memory").metric
 _THROUGHPUT: Final = "throughput"
-_OF_WHOLE_CAPTURE: Final = frozenset({"peak memory", _THROUGHPUT})
-"""Series that the whole capture may know where its steps do not."""
 
 
 LEAST_INTERVALS: Final = 5
@@ -80,7 +78,7 @@ def _measure_run_level(rows: RankRows) -> Measured:
             continue
         values = [getattr(step.breakdown, field) for step in rows.steps]
         whole = getattr(rows.overall, field)
-        if name in _OF_WHOLE_CAPTURE and all(value is None for value in values):
+        if name in OF_WHOLE_CAPTURE and all(value is None for value in values):
             values = [whole]
         if field == _PEAK and whole is not None:
             # no median: the largest of the whole capture, and of all ranks
@@ -212,14 +210,15 @@ class Samples(Struct, frozen=True):
     """One row per series of a run, in order of its keys. `numbers`: columns as in STATISTICS.
 
     `share`: value as a fraction of the step, nan for what is no time. `rank_spread`: (largest - smallest rank) / median
-    of the ranks of a stage, in the stage where that is largest; nan for one rank. `steps`: of the rank with most.
+    of the ranks of a stage, in the stage where that is largest; nan for one rank. `steps`: per series, of the rank with
+    most.
     """
 
     keys: Sequence[SeriesKey]
     numbers: F64
     share: F64
     rank_spread: F64
-    steps: int
+    steps: I64
     intermittent: NDArray[np.bool_]
 
 
@@ -260,7 +259,8 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
         numbers = np.concatenate([numbers, more])[order]
         spread = np.concatenate([spread, np.full(len(balance), np.nan)])[order]
         intermittent = np.concatenate([intermittent, np.zeros(len(balance), dtype=bool)])[order]
-    return Samples(keys, numbers, _shares_of_step(keys, numbers[:, VALUE]), spread, steps, intermittent)
+    of_each = np.full(len(keys), steps, dtype=np.int64)
+    return Samples(keys, numbers, _shares_of_step(keys, numbers[:, VALUE]), spread, of_each, intermittent)
 
 
 def _measure_balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:

@@ -22,11 +22,12 @@ from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
 from tracker.store import bulk, documents
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
-from tracker.store.dimensions import Dimension, ids
+from tracker.store.dimensions import Dimension, digest_of, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
 from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_document
+from tracker.store.samples.step_kinds import join_samples, kinds_of_ranks, of_kind, with_step_kind
 from tracker.store.sql import statement
 
 
@@ -60,7 +61,7 @@ _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
 _TRACK: Final = ("workload_id", "configuration_id", "device_id")
-_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8)
+_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8, later=True)
 _DELETE_SAMPLES: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK_RULES: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
 _SERIES_KEYS: Final = text(
@@ -68,6 +69,13 @@ _SERIES_KEYS: Final = text(
     "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
 )
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
+_SERIES_OF_DIGEST: Final = text("SELECT id FROM series WHERE digest = :digest")
+_RENAME_SERIES: Final = text("UPDATE series SET name = :name, digest = :digest WHERE id = :id")
+_RUNS_TO_MOVE: Final = text(
+    "SELECT m.run_id FROM sample AS m WHERE m.series_id = :old AND EXISTS ("
+    "SELECT 1 FROM capture AS c WHERE c.run_id = m.run_id AND c.pruned_at_ns IS NOT NULL) "
+    "AND NOT EXISTS (SELECT 1 FROM sample AS o WHERE o.run_id = m.run_id AND o.series_id = :new) ORDER BY m.run_id"
+)
 _ROUNDED_FROM: Final = 1_000.0
 _EXACT: Final = frozenset({"value", "calls", "by_quartile", "by_median"})
 """Columns that are never rounded: they are judged."""
@@ -80,7 +88,7 @@ def read_ranks(connection: Connection, run_id: int, *, but: Set[int] = frozenset
         return []
     steps: dict[int, list[StepRow]] = {}
     for row in _rows(connection, "steps", run_ids=[run_id]):
-        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns)
+        step = StepRow(row.step, row.start_ns, _breakdown(row), row.steps, row.marker_ns, row.kind)
         steps.setdefault(row.rank, []).append(step)
     wanted = {row.rank for row in captures}
     dimensions, places = _dimensions(connection, run_id)
@@ -299,6 +307,21 @@ def _move_series(connection: Connection, run_id: int) -> None:
     write_array(connection, run_id)
 
 
+def rename_series(connection: Connection, series_id: int, track_key: Sequence[int], key: SeriesKey) -> None:
+    """Give a series another key, so that its findings go on.
+
+    Where another series has that key, the samples that cannot be made again become the other one's.
+    """
+    digest = digest_of((*track_key, *key), _SERIES.digest_bytes)
+    other = connection.execute(_SERIES_OF_DIGEST, {"digest": digest}).scalar()
+    if other is None:
+        connection.execute(_RENAME_SERIES, {"name": key.name, "digest": digest, "id": series_id})
+        return
+    for run_id in connection.scalars(_RUNS_TO_MOVE, {"old": series_id, "new": other}).all():
+        connection.execute(_MOVE_SERIES, {"run_id": run_id, "old": series_id, "new": other})
+        write_array(connection, run_id)
+
+
 def number_series(
     connection: Connection, track_key: Sequence[int], keys: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, ...], int]:
@@ -308,11 +331,19 @@ def number_series(
 
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
-    """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
-    measured = [(rank.stage, measure(rank)) for rank in _ranks_of(connection, run_id, at_hand)]
+    """Return the samples of a run from its rows, without writing them; `at_hand`: as in `refresh`.
+
+    Those of each kind of steps stand behind those of all steps.
+    """
+    ranks = _ranks_of(connection, run_id, at_hand)
+    measured = [(rank.stage, measure(rank)) for rank in ranks]
     for document in documents.of_runs(connection, [run_id]).get(run_id, []):
         measured += [(rank.stage, measure_document(rank)) for rank in _ranks_of(connection, document, at_hand)]
-    return combine(measured)
+    of_kinds = [combine(measured)]
+    for kind in kinds_of_ranks(ranks):
+        own = [(rank.stage, measure(of_kind(rank, kind))) for rank in ranks]
+        of_kinds.append(with_step_kind(combine(own), kind))
+    return join_samples(of_kinds)
 
 
 def _ranks_of(connection: Connection, run_id: int, at_hand: Sequence[Placed]) -> list[RankRows]:
@@ -355,6 +386,6 @@ def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: 
         columns.append(bulk.floats(name, shown))
     columns.append(bulk.floats("share", samples.share[order]))
     columns.append(bulk.floats("rank_spread", samples.rank_spread[order]))
-    columns.append(Column("steps", "short", [samples.steps] * len(order)))
+    columns.append(Column("steps", "short", samples.steps[order].tolist()))
     columns.append(Column("intermittent", "bool", samples.intermittent[order].tolist()))
     return columns

@@ -2,15 +2,15 @@
 -- Parameters: all_findings (1: yes), finding_ids (list, read when all_findings = 0: only these);
 --   workload (name, NULL = all); workload_id, configuration_id, device_id (a track; NULL = all)
 -- Columns: finding_id, incident_id; workload, configuration: its values; vendor, device: model; workload_id,
---   configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series; direction; change:
---   how it was found (level, presence, gradual, late, machine); base_state: as the judgement says, without the words
---   of users; version, version_id, ordinal: that it is dated to; decided_version_id: whose runs decided it;
---   ended_version, ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided that,
---   NULL: neither;
---   excused: 1 where users said expect or invalid, and did not take it back; size (a log); q,
---   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs:
---   what decided; is_leaf: an operator; step_before_ns, step_after_ns, operators_ns, new_ns, gone_ns, machine_ns,
---   other_operators_ns, earlier_ns, beside_ns: of the incident; shared_factor: of the version that decided it
+--   configuration_id, device_id; series_id, kind, metric, name, input_shapes, part, step_kind: of the series;
+--   direction; change: how it was found (level, presence, gradual, late, machine); base_state: as the judgement says,
+--   without the words of users; version, version_id, ordinal: that it is dated to; decided_version_id: whose runs
+--   decided it; ended_version, ended_version_id, ended_by_version_id: that in which it was over, and whose runs decided
+--   that, NULL: neither; excused: 1 where users said expect or invalid, and did not take it back; size (a log); q,
+--   contribution, baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs: what
+--   decided; is_leaf: an operator; step_before_ns, step_after_ns, operators_ns, new_ns, gone_ns, machine_ns,
+--   other_operators_ns, earlier_ns, beside_ns, incident_kind: of the incident; shared_factor: of the version that
+--   decided it
 SELECT
     f.id AS finding_id,
     i.id AS incident_id,
@@ -27,6 +27,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     f.direction,
     f.how AS change,
     f.state AS base_state,
@@ -74,6 +75,7 @@ SELECT
     i.other_operators_ns,
     i.earlier_ns,
     i.beside_ns,
+    i.step_kind AS incident_kind,
     j.shared_factor
 FROM finding AS f
 INNER JOIN workload AS w ON f.workload_id = w.id

@@ -4,7 +4,8 @@
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
 --   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
 --   profiler on one of its ranks, JSON; run_step_ns, run_e2e_ns, samples_per_second, run_peak_bytes: its samples,
---   NULL: not stated; step_way, throughput_way: how that was measured, a word of series.WAYS;
+--   NULL: not stated; step_kind: of which steps the step is, those by which the newest version of its track was judged;
+--   step_way, throughput_way: how that was measured, a word of series.WAYS;
 --   throughput_unit: "" where its source names none
 WITH picked AS (
     SELECT
@@ -35,11 +36,12 @@ ways AS (
         d.run_id,
         s.metric,
         s.part,
+        s.step_kind,
         s.input_shapes,
         d.value,
         ROW_NUMBER() OVER (
             PARTITION BY d.run_id, s.metric
-            ORDER BY CASE s.part WHEN 'unprofiled' THEN 0 WHEN '' THEN 1 ELSE 2 END, d.value DESC
+            ORDER BY s.step_kind DESC, CASE s.part WHEN 'unprofiled' THEN 0 WHEN '' THEN 1 ELSE 2 END, d.value DESC
         ) AS place
     FROM series AS s
     INNER JOIN workload AS w ON s.workload_id = w.id
@@ -47,6 +49,19 @@ ways AS (
     WHERE
         w.name = :workload
         AND s.kind = 'run'
+        AND s.step_kind IN ('', COALESCE(
+            (
+                SELECT j.step_kind
+                FROM judged_version AS j
+                INNER JOIN version AS n ON j.version_id = n.id
+                WHERE
+                    j.workload_id = s.workload_id
+                    AND j.configuration_id = s.configuration_id
+                    AND j.device_id = s.device_id
+                ORDER BY n.ordinal DESC, n.id DESC
+                LIMIT 1
+            ), ''
+        ))
         AND s.metric IN ('duration_ns', 'e2e_ns', 'samples_per_second', 'peak_allocated_bytes')
 ),
 
@@ -55,6 +70,7 @@ of_series AS (
         y.run_id,
         MAX(CASE WHEN y.metric = 'duration_ns' THEN y.value END) AS run_step_ns,
         MAX(CASE WHEN y.metric = 'duration_ns' THEN y.part END) AS step_way,
+        MAX(CASE WHEN y.metric = 'duration_ns' THEN y.step_kind END) AS step_kind,
         MAX(CASE WHEN y.metric = 'e2e_ns' THEN y.value END) AS run_e2e_ns,
         MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.value END) AS samples_per_second,
         MAX(CASE WHEN y.metric = 'samples_per_second' THEN y.part END) AS throughput_way,
@@ -92,6 +108,7 @@ SELECT
     c.settings,
     s.run_step_ns,
     s.step_way,
+    s.step_kind,
     s.run_e2e_ns,
     s.samples_per_second,
     s.throughput_way,

@@ -22,6 +22,20 @@ WHERE
     w.name = :workload
     AND w.id = s.workload_id
     AND s.kind = 'run'
+    -- those of the steps by which the newest version of the track was judged stand behind those of all steps
+    AND s.step_kind IN ('', COALESCE(
+        (
+            SELECT o.step_kind
+            FROM judged_version AS o
+            INNER JOIN version AS n ON o.version_id = n.id
+            WHERE
+                o.workload_id = s.workload_id
+                AND o.configuration_id = s.configuration_id
+                AND o.device_id = s.device_id
+            ORDER BY n.ordinal DESC, n.id DESC
+            LIMIT 1
+        ), ''
+    ))
     AND s.workload_id = j.workload_id
     AND s.configuration_id = j.configuration_id
     AND s.device_id = j.device_id
@@ -29,4 +43,4 @@ WHERE
     AND s.id = d.series_id
     AND d.reason <> 'OTHER_WORK'
     AND d.version_id = v.id
-ORDER BY d.series_id, d.version_id
+ORDER BY s.step_kind, d.series_id, d.version_id

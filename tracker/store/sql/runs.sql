@@ -8,7 +8,7 @@
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected: that it should have;
 --   ranks_awaited: the same, while it has fewer and is not judged, else NULL; world_size (NULL: unknown);
 --   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: its sample, in whole ns, without a profiler where
---   that is known, NULL: unknown;
+--   that is known, NULL: unknown, or of several kinds;
 --   commit_id (of the version); note; rules_version: of the rules that made names and categories, NULL: unknown
 WITH picked AS (
     SELECT
@@ -94,12 +94,14 @@ captures AS (
 markers AS (
     SELECT
         s.run_id,
-        CAST(SUM(s.steps) AS BIGINT) AS steps
+        CAST(SUM(s.steps) AS BIGINT) AS steps,
+        COUNT(DISTINCT s.kind) AS kinds
     FROM (
         SELECT
             d.run_id,
             d.step,
-            MAX(COALESCE(d.steps, 1)) AS steps
+            MAX(COALESCE(d.steps, 1)) AS steps,
+            MAX(d.kind) AS kind
         FROM step AS d
         WHERE d.run_id IN (SELECT p.id FROM picked AS p)
         GROUP BY d.run_id, d.step
@@ -123,7 +125,8 @@ SELECT
     p.world_size,
     COALESCE(m.steps, 0) AS steps,
     t.e2e_ns,
-    (
+    -- steps of several kinds have no time in common
+    CASE WHEN COALESCE(m.kinds, 0) <= 1 THEN (
         SELECT
             CAST(
                 ROUND(
@@ -142,8 +145,9 @@ SELECT
             AND s.device_id = p.device_id
             AND s.kind = 'run'
             AND s.name = 'step'
+            AND s.step_kind = ''
             AND d.run_id = p.id
-    ) AS step_ns,
+    ) END AS step_ns,
     p.commit_id,
     p.note,
     p.rules_version

@@ -1,8 +1,8 @@
 -- What do these runs say of their series? One row per run and series.
 -- Parameters: run_ids (list)
--- Columns: run_id, series_id; kind, metric, name, input_shapes, part: of the series; per_step: the value that is
---   judged; mean, sd, min, p10, p90, max: over the steps; calls_per_step; share: of the step; rank_spread; steps;
---   intermittent, by_quartile, by_median: see the table sample. Times in ns, sizes in bytes, per step
+-- Columns: run_id, series_id; kind, metric, name, input_shapes, part, step_kind: of the series; per_step: the value
+--   that is judged; mean, sd, min, p10, p90, max: over the steps; calls_per_step; share: of the step; rank_spread;
+--   steps; intermittent, by_quartile, by_median: see the table sample. Times in ns, sizes in bytes, per step
 SELECT
     d.run_id,
     d.series_id,
@@ -11,6 +11,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     d.value AS per_step,
     d.mean,
     d.sd,
@@ -28,4 +29,4 @@ SELECT
 FROM sample AS d
 INNER JOIN series AS s ON d.series_id = s.id
 WHERE d.run_id IN :run_ids
-ORDER BY d.run_id, s.kind, s.metric, s.name, s.input_shapes, s.part
+ORDER BY d.run_id, s.kind, s.metric, s.name, s.input_shapes, s.part, s.step_kind

@@ -1,6 +1,7 @@
 -- Where did the time of each step go? One row per run, rank and step.
 -- Parameters: run_ids (list)
 -- Columns: run_id, rank, step; start_ns: since the first event of the capture; steps: how many the row is the mean of;
+--   kind: what the step does, '' where all do the same;
 --   marker_ns: of the host, where the step is a window of the device; the fields of tracker.profile.Breakdown;
 --   whole_ns: what compute, exposed communication, exposed copies and idle time add up to
 SELECT
@@ -10,6 +11,7 @@ SELECT
     s.start_ns,
     COALESCE(s.steps, 1) AS steps,
     s.timeline,
+    s.kind,
     s.marker_ns,
     s.duration_ns,
     s.e2e_ns,

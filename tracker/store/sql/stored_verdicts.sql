@@ -1,7 +1,7 @@
 -- What was said of the series of a version? One row per verdict.
 -- Parameters: workload_id, configuration_id, device_id, version_id; kind (of series, NULL = all); verdict (NULL = all)
--- Columns: kind, metric, name, input_shapes, part: of the series; verdict: what later runs made of it, else what its
---   own runs did, NULL where settings forbid one; reason; change, judged_change (ratios: with and without the
+-- Columns: kind, metric, name, input_shapes, part, step_kind: of the series; verdict: what later runs made of it, else
+--   what its own runs did, NULL where settings forbid one; reason; change, judged_change (ratios: with and without the
 --   common-mode shift), q, contribution (share of the step), detectable (ratio); level_version_id: with which the level
 --   began that it was judged against; series_id
 SELECT
@@ -10,6 +10,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
     d.reason,
     d.change,

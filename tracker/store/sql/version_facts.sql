@@ -1,7 +1,7 @@
 -- What changed for certain with a version? One row per series of a track and what.
 -- Parameters: workload_id, configuration_id, device_id, version_id
--- Columns: series_id, kind, metric, name, input_shapes, part: of the series; what: calls (per step) or bytes;
---   value_before, value_after
+-- Columns: series_id, kind, metric, name, input_shapes, part, step_kind: of the series; what: calls (per step) or
+--   bytes; value_before, value_after
 SELECT
     s.id AS series_id,
     s.kind,
@@ -9,6 +9,7 @@ SELECT
     s.name,
     s.input_shapes,
     s.part,
+    s.step_kind,
     f.what,
     f.value_before,
     f.value_after

@@ -29,6 +29,7 @@ SELECT
             AND s.device_id = r.device_id
             AND s.kind = 'run'
             AND s.name = 'step'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     ) AS step_ns
 FROM run AS r

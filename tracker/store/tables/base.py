@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text
+from sqlalchemy import BigInteger, Boolean, Double, Integer, LargeBinary, MetaData, Text, text
 from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
@@ -70,10 +70,20 @@ def text_key(*, primary: bool = False) -> Any:
     return Field(sa_type=TEXT, primary_key=primary, nullable=False)
 
 
+def later_text() -> Any:
+    """Text that classifies, of a column that came later: empty for "none", as in all rows of before."""
+    return Field(default="", sa_type=TEXT, nullable=False, sa_column_kwargs={"server_default": text("''")})
+
+
 def text_number(*, primary: bool = False) -> Any:
     """The number of a text in DETAIL_TEXT, which identifies or classifies."""
     extra: dict[str, Any] = {"info": {IS_OF_TEXT: True}, **({"autoincrement": False} if primary else {})}
     return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
+
+
+def optional_text_number() -> Any:
+    """The number of a text in DETAIL_TEXT that may be missing."""
+    return Field(default=None, sa_type=BigInteger, nullable=True, sa_column_kwargs={"info": {IS_OF_TEXT: True}})
 
 
 def digest() -> Any:
@@ -145,10 +155,14 @@ def make_columns(columns: Iterable[Column], keys: Collection[str] = ()) -> dict[
 
 
 def _make_column(column: Column, *, is_key: bool) -> tuple[Any, Any]:
+    if column.kind == "word" and column.is_later:
+        return later_text(), str
     if column.kind == "word":
         return text_key(primary=is_key), str
     if column.kind == "text":
         return text_number(primary=is_key), int
+    if column.kind == "optional_text":
+        return optional_text_number(), int | None
     if column.kind == "float":
         return real(), float | None
     # no group and no size class have numbers of their own

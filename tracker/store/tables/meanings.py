@@ -74,7 +74,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "version_id": "the version",
     "device_id": "the hardware model",
     "process_group_id": "the group, in process_group",
-    "name_id": "its name as the profiler wrote it, in detail_text",
+    "name_id": "its name without running numbers and hashes of compilers, in detail_text",
     "input_shapes_id": "the shapes of its inputs, in detail_text",
     "input_types_id": "the types of its inputs, in detail_text",
     "module_id": "its path of nested module instances, GPT_0/Block_0/Attention_0, in detail_text",
@@ -141,6 +141,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "series.kind": "its family: op, op_name (all shapes), kernel, communication, memory, api, module, phase, or run",
     "series.metric": "what is followed: device_self_ns, host_self_ns, total_ns, exposed_ns, bytes, duration_ns, ...",
     "series.name": "canonical name; of kind run: step, compute, idle time, ...",
+    "step_kind": "of which kind of steps, such as DECODE; empty: of all steps",
     "part": "of a collective its group's role and size class, of an API call its level, of a module its phase; of a "
     "whole run unprofiled or summary, empty: measured in a profiler's trace",
     "sample.value": "per step, what is judged: the median over the steps of the sum per step, or the mean where that "

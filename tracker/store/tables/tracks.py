@@ -11,7 +11,20 @@ from typing import Any
 from sqlalchemy import Boolean, Double, Index, Integer, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from tracker.store.tables.base import ID, Base, Binary, digest, key, packed, real, row_id, text_key, text_value, value
+from tracker.store.tables.base import (
+    ID,
+    Base,
+    Binary,
+    digest,
+    key,
+    later_text,
+    packed,
+    real,
+    row_id,
+    text_key,
+    text_value,
+    value,
+)
 
 
 class Series(Base, table=True):
@@ -32,6 +45,7 @@ class Series(Base, table=True):
     name: str = text_key()
     input_shapes: str = text_key()
     part: str = text_key()
+    step_kind: str = later_text()
 
 
 class Sample(Base, table=True):
@@ -129,6 +143,7 @@ class VersionJudgement(Base, table=True):
     peak: float = Field(sa_type=Double, nullable=False)
     levels: Binary = packed()
     basis: str | None = text_value()
+    step_kind: str = later_text()
 
 
 class SeriesVerdict(Base, table=True):
@@ -238,3 +253,4 @@ class VersionIncident(Base, TrackColumns, table=True):
     other_operators_ns: float | None = real()
     beside_ns: float | None = real()
     earlier_ns: float | None = real()
+    step_kind: str = later_text()

@@ -22,6 +22,7 @@ _SERIES: Final = (
     word("input_shapes", "s.input_shapes", "shapes of the inputs; empty: all"),
     word("part", "s.part", "of a collective its group's role and size class, of an API call its level, of a module its "
           "phase"),
+    word("step_kind", "s.step_kind", "of which kind of steps; empty: of all steps"),
 )  # fmt: skip
 
 _OF_VERSION: Final = tuple(ViewColumn(column.name, f"q.{column.name}", column.kind, column.meaning) for column in TRACK)

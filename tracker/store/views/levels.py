@@ -18,7 +18,7 @@ from tracker.store.views.parts import (
     word,
 )
 
-_KINDS: Final[dict[str, Kind]] = {"float": "double", "word": "text", "text": "text"}
+_KINDS: Final[dict[str, Kind]] = {"float": "double", "word": "text", "text": "text", "optional_text": "text"}
 """Kind of a column of a level -> that of a column of a view; all others are whole numbers."""
 
 _RANK: Final = (
@@ -41,7 +41,7 @@ def _level_view(name: str, level: Level, title: str, extra: Sequence[ViewColumn]
             columns.append(whole("step", "NULLIF(d.step, -1)", meaning))
         elif column.kind in ("op_key", "kernel_key"):
             columns += _columns_of_key(column.kind, level, joins)
-        elif column.kind == "text":
+        elif column.kind in ("text", "optional_text"):
             joins.append(_join_text(column.name, f"d.{column.stored_name}"))
             columns.append(word(column.name, f"t_{column.name}.text", _public_meaning(column)))
         elif column.kind == "group":
@@ -93,7 +93,7 @@ def _columns_of_key(kind: str, level: Level, joins: list[str]) -> list[ViewColum
 
 
 _KEY_MEANINGS: Final = {
-    "op": "name of the operator, as the profiler wrote it",
+    "op": "name of the operator, without running numbers and hashes of compilers",
     "input_shapes": "shapes of the inputs, as the profiler wrote them",
     "input_types": "element types of the inputs",
     "module": "path of nested module instances, GPT_0/Block_0/Attention_0",

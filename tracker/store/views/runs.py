@@ -246,6 +246,7 @@ def _sample(sql: str, name: str) -> str:
             {same_track("r", "s", indent=12)}
             AND s.kind = 'run'
             AND s.name = '{name}'
+            AND s.step_kind = ''
             AND n.run_id = r.id
     )"""
 

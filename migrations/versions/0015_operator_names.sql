@@ -1,0 +1,1 @@
+ALTER TABLE op ADD COLUMN raw_name_id BIGINT;

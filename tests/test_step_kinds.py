@@ -1,0 +1,144 @@
+"""A step has a kind: what an engine decodes is never compared with what it extends, nor a mix of both with another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.readers import traces
+from tracker import compare
+from tracker.errors import UsageError
+from tracker.intake import ingest
+from tracker.results import DiffOptions, HistoryOptions
+from tracker.store import Store, queries
+
+EXTEND, DECODE = "step[EXTEND bs=4 toks=8192]", "step[DECODE bs=32]"
+
+
+def write_run(folder: Path, number: int, steps: Sequence[tuple[str, int]]) -> Path:
+    """Write a run of these steps, each with its name and how long its one operator takes on the host, in us."""
+    folder.mkdir(parents=True, exist_ok=True)
+    events, at = [], 0
+    for name, took in steps:
+        lasts = took + number % 3  # no two runs of a version are the same
+        events.append(traces.op(name, at, lasts, cat="user_annotation"))
+        events.append(traces.op("aten::mm", at + 1, lasts - 2))
+        at += lasts + 5
+    return traces.write(folder, events, name=f"run{number}.json", baseTimeNanoseconds=number * 10**12)
+
+
+def fill(store: Store, folder: Path, **versions: Sequence[tuple[str, int]]) -> None:
+    """Ingest three runs of each version, which have these steps."""
+    for place, (version, steps) in enumerate(versions.items()):
+        for number in range(3):
+            write_run(folder / version, 3 * place + number, steps)
+        ingest(store, [folder / version], version=version, workload="engine")
+
+
+def mix(extend: int, decode: int, *, decode_us: int = 5_000) -> list[tuple[str, int]]:
+    return [(EXTEND, 40_000)] * extend + [(DECODE, decode_us)] * decode
+
+
+def test_one_kind_is_slower_while_the_mix_has_more_of_it(memory_store: Store, tmp_path: Path):
+    """The mean step falls from 24 to 9 ms, for most steps of v2 are short; each of these takes 15 % longer."""
+    fill(memory_store, tmp_path, v1=mix(9, 8), v2=mix(2, 15, decode_us=5_750))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert found.headline.startswith("v2 is 15.0 % slower than v1 in DECODE steps: 5.00 -> 5.75 ms per step")
+    assert found.headline.endswith("; EXTEND steps unchanged")
+    assert found.explanation.verdict == "REGRESSED"
+    assert found.gates["new"].code == 1
+    assert [(row.kind, row.baseline_steps, row.candidate_steps, row.verdict) for row in found.step_kinds] == [
+        ("DECODE", 8, 15, "REGRESSED"),
+        ("EXTEND", 9, 2, "UNCHANGED"),
+    ]
+    assert "The mix of steps differs: v1 has 9 of 17 EXTEND steps a run, v2 2 of 17." in found.notes
+    extend = compare.diff(memory_store, "v1", "v2", options=DiffOptions(step_kind="EXTEND"))
+    assert extend.headline.startswith("v2 is as fast as v1 in EXTEND steps")
+
+
+def test_another_mix_of_equal_steps_is_no_change(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path, v1=mix(8, 8), v2=mix(7, 9))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert {row.verdict for row in found.step_kinds} == {"UNCHANGED"}
+    assert found.gates["new"].code == 0
+    assert len(queries.findings(memory_store)) == 0
+
+
+def test_history_log_and_board_have_the_kind_that_changed(memory_store: Store, tmp_path: Path):
+    from tracker.regressions.board import board
+    from tracker.regressions.history import history
+    from tracker.results import LogOptions
+
+    fill(memory_store, tmp_path, v1=mix(9, 8), v2=mix(2, 15, decode_us=5_750))
+    series = history(memory_store, options=HistoryOptions(key="step")).tables["series"].records()
+    assert {row["step_kind"] for row in series} == {"", "DECODE", "EXTEND"}
+    (line,) = board(memory_store).tables["lines"].records()
+    assert (line["step_kind"], line["step_verdict"]) == ("DECODE", "REGRESSED")
+    assert line["previous_change"] == pytest.approx(0.15, abs=0.001)
+    log = compare.log(memory_store, options=LogOptions(workload="engine", metric="step"))
+    (column,) = log.tables["columns"].records()
+    assert column["configuration"] == "steps=DECODE"
+    assert [cell["verdict"] for cell in log.tables["cells"].records()][-1] == "REGRESSED"
+
+
+def test_a_kind_that_one_side_has_is_named_and_not_judged(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path, v1=mix(0, 9), v2=mix(4, 5))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert found.headline.startswith("v2 is as fast as v1 in DECODE steps")
+    assert found.headline.endswith("; EXTEND steps in the candidate only")
+    with pytest.raises(UsageError, match="v1 has no EXTEND steps: it has DECODE"):
+        compare.diff(memory_store, "v1", "v2", options=DiffOptions(step_kind="EXTEND"))
+
+
+def test_steps_of_one_kind_are_steps(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path, v1=mix(0, 9), v2=mix(0, 9, decode_us=5_750))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert found.headline.startswith("v2 is 15.0 % slower than v1: 5.00 -> 5.75 ms per step")
+    assert found.step_kinds == ()
+
+
+def train(count: int, *, every: int) -> list[dict]:
+    """A training of so many steps of 100 us, of which each `every`-th has an optimizer."""
+    events = []
+    for number in range(count):
+        at = 200 * number
+        events += [traces.step(number + 1, at, 100), traces.op("aten::mm", at + 1, 50)]
+        if (number + 1) % every == 0:
+            events.append(traces.op("Optimizer.step#AdamW.step", at + 60, 30, cat="user_annotation"))
+    return events
+
+
+@pytest.mark.parametrize(
+    ("events", "kinds"),
+    [
+        (train(8, every=4), [*["without optimizer"] * 3, "with optimizer"] * 2),
+        (train(6, every=1), [""] * 6),
+        # the capture ended within the last step
+        ([one for one in train(6, every=1) if not (one["name"].startswith("Opt") and one["ts"] > 1000)], [""] * 6),
+        (train(4, every=9), [""] * 4),
+    ],
+    ids=["accumulation", "each step", "cut in the last step", "no optimizer"],
+)
+def test_steps_with_and_without_an_optimizer_are_two_kinds(
+    memory_store: Store, tmp_path: Path, events: list[dict], kinds: list[str]
+):
+    ingest(memory_store, [traces.write(tmp_path, events)], version="v1", workload="toy")
+    assert queries.steps(memory_store, [1]).listed("kind") == kinds
+
+
+def test_steps_within_an_evaluation_are_a_kind(memory_store: Store, tmp_path: Path):
+    events = train(6, every=1)
+    events += [traces.op("run_validation", 200 * number, 90, cat="user_annotation") for number in (2, 5)]
+    ingest(memory_store, [traces.write(tmp_path, events)], version="v1", workload="toy")
+    assert queries.steps(memory_store, [1]).listed("kind") == ["", "", "evaluation", "", "", "evaluation"]
+
+
+def test_scaling_the_steps_of_one_kind_changes_no_verdict_of_another(memory_store: Store, tmp_path: Path):
+    """A law: of v2 to v4 the decode steps take 0.5 to 3 times as long, and what extends stays as it was."""
+    scaled = {f"v{number}": mix(5, 5, decode_us=took) for number, took in enumerate((5_000, 2_500, 7_500, 15_000), 1)}
+    fill(memory_store, tmp_path, **scaled)
+    for version in ("v2", "v3", "v4"):
+        found = compare.diff(memory_store, "v1", version)
+        assert {row.verdict for row in found.step_kinds if row.kind == "EXTEND"} == {"UNCHANGED"}

@@ -1,0 +1,196 @@
+"""The kinds of steps of two sides: each is compared by itself, and one of them is shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.compare import match
+from tracker.compare.coverage import with_step_counts
+from tracker.compare.side import LoadedSide
+from tracker.errors import UsageError
+from tracker.regressions.sides import STEP, SideVerdicts
+from tracker.results import Explanation
+from tracker.results.diff import StepKind
+from tracker.schema.series import UNPROFILED
+from tracker.store.samples.statistics import over_runs
+from tracker.units import format_ns
+
+_SEVERAL: Final = 2
+_LEAST_STEPS: Final = 2
+"""A kind needs two steps on a side."""
+_WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
+
+
+class Kinds(Struct, frozen=True):
+    """The kinds of steps of two sides. `shown`: that which stands for them, "" where steps are not told apart; `rows`:
+    each kind with its numbers and its verdict, the shown one first.
+    """
+
+    shown: str = ""
+    rows: tuple[StepKind, ...] = ()
+
+
+def count_kinds(side: LoadedSide) -> Counter[str]:
+    """Return how many steps of each kind the runs of a side have, of the rank with most; "" of those without one."""
+    counts: dict[tuple[int, int], Counter[str]] = {}
+    for run_id, rank, kind, steps in side.steps.rows("run_id", "rank", "kind", "steps"):
+        counts.setdefault((run_id, rank), Counter())[kind or ""] += steps
+    most: Counter[str] = Counter()
+    for own in counts.values():
+        most |= own
+    return most
+
+
+def choose_kind_of_steps(
+    baseline: LoadedSide, candidate: LoadedSide, chosen: str | None, verdicts: SideVerdicts | None
+) -> Kinds:
+    """Return the kinds of steps of two sides, and which is shown: the `chosen` one, else that with the worst verdict,
+    else that whose steps took most time on both sides together.
+
+    UsageError where a side has no steps of the `chosen` kind.
+    """
+    counts = [count_kinds(side) for side in (baseline, candidate)]
+    if chosen is not None:
+        for side, own in zip((baseline, candidate), counts, strict=True):
+            _require_kind(side, own, chosen)
+    before, after = counts
+    both = [kind for kind in before if kind and min(before[kind], after[kind]) >= _LEAST_STEPS]
+    rows = []
+    for kind in sorted({*before, *after} - {""}):
+        verdict = _verdict_of(verdicts, kind) if kind in both else None
+        rows.append(
+            StepKind(
+                kind,
+                before[kind],
+                after[kind],
+                _measure(baseline, kind) if before[kind] else None,
+                _measure(candidate, kind) if after[kind] else None,
+                verdict,
+            )
+        )
+    shown = chosen or min((row for row in rows if row.kind in both), key=_place, default=StepKind("", 0, 0)).kind
+    return Kinds(shown, tuple(sorted(rows, key=lambda row: (row.kind != shown, *_place(row)))))
+
+
+def differ_in_kinds(baseline: LoadedSide, candidate: LoadedSide) -> bool:
+    """Return whether two sides are compared by the kinds of their steps: some side has several, or the sides have not
+    the same. Where one of them was read before kinds were known, all steps are compared.
+    """
+    named = [{kind for kind in count_kinds(side) if kind} for side in (baseline, candidate)]
+    return all(named) and (named[0] != named[1] or len(named[0]) > 1)
+
+
+def of_kind(side: LoadedSide, step_kind: str) -> LoadedSide:
+    """Return a side with the steps of one kind alone."""
+    steps = side.steps.taken(np.array([kind == step_kind for kind in side.steps.listed("kind")], dtype=bool))
+    captures = with_step_counts(side.captures, steps)
+    numbers = captures.integers("steps")
+    own = replace(
+        side.side,
+        steps=int(numbers.max()),
+        fewest_steps=int(numbers[numbers > 0].min()) if (numbers > 0).any() else None,
+        step_kind=step_kind,
+    )
+    is_part = side.is_part or len(steps) < len(side.steps)
+    return replace(side, side=own, steps=steps, captures=captures, step_kind=step_kind, is_part=is_part, cache={})
+
+
+def keep_kind(side: LoadedSide, chosen: str | None) -> tuple[LoadedSide, tuple[str, ...]]:
+    """Return a side with the steps of the `chosen` kind, or where steps are of several kinds with those that took most
+    time; and a sentence on the others. A side of which steps were chosen by number stays as it is.
+    """
+    counts = count_kinds(side)
+    named = [kind for kind in counts if kind]
+    if side.chosen_steps is not None or (chosen is None and len(named) < _SEVERAL):
+        return side, ()
+    if chosen is not None:
+        _require_kind(side, counts, chosen)
+    times = {kind: (_measure(side, kind) or 0.0) for kind in named}
+    kind = chosen or max(sorted(named), key=lambda kind: times[kind] * counts[kind])
+    own = of_kind(side, kind)
+    numbers = tuple(sorted(set(own.steps.listed("step"))))
+    others = [f"{counts[other]:,} {other} ({format_ns(times[other])} each)" for other in sorted(named) if other != kind]
+    note = f"Shown are {counts[kind]:,} {kind} steps; the others are {', '.join(others)}: --step-kind chooses."
+    return replace(own, chosen_steps=numbers), (note,) if others else ()
+
+
+def say_others(kinds: Kinds) -> str:
+    """Return what the other kinds of steps did, and how the mix of steps differs, behind a headline; "" for nothing.
+
+    >>> a, b = StepKind("DECODE", 8, 15, 5.0, 5.8, "REGRESSED"), StepKind("EXTEND", 9, 2, 40.0, 40.0, "UNCHANGED")
+    >>> say_others(Kinds("DECODE", (a, b)))
+    '; EXTEND steps unchanged'
+    """
+    words = []
+    for row in kinds.rows[1:]:
+        if row.baseline_ns is None or row.candidate_ns is None:
+            side = "baseline" if row.candidate_ns is None else "candidate"
+            words.append(f"{row.kind} steps in the {side} only")
+        elif row.verdict in _WORST_FIRST:
+            words.append(f"{row.kind} steps {row.verdict} ({row.diff:+.1%})".replace("%", " %"))
+        else:
+            words.append(f"{row.kind} steps {'unchanged' if row.verdict else 'not judged'}")
+    return "".join(f"; {one}" for one in words)
+
+
+def add_others(explanation: Explanation, kinds: Kinds) -> Explanation:
+    """Return an explanation whose headline says what the other kinds of steps did, too."""
+    others = say_others(kinds)
+    return replace(explanation, headline=f"{explanation.headline}{others}") if others else explanation
+
+
+def note_on_mix(kinds: Kinds, labels: Sequence[str]) -> str:
+    """Return a sentence where the sides have another mix of steps: that is no change of any of them."""
+    if not kinds.rows:
+        return ""
+    totals = [sum(getattr(row, f"{side}_steps") for row in kinds.rows) for side in ("baseline", "candidate")]
+    shares = [[getattr(row, f"{side}_steps") / max(total, 1) for row in kinds.rows]
+              for side, total in zip(("baseline", "candidate"), totals, strict=True)]  # fmt: skip
+    if shares[0] == shares[1]:
+        return ""
+    row = max(kinds.rows, key=lambda row: max(row.baseline_ns or 0.0, row.candidate_ns or 0.0))
+    before, after = labels
+    return (
+        f"The mix of steps differs: {before} has {row.baseline_steps:,} of {totals[0]:,} {row.kind} steps a run, "
+        f"{after} {row.candidate_steps:,} of {totals[1]:,}."
+    )
+
+
+def _require_kind(side: LoadedSide, counts: Mapping[str, int], chosen: str) -> None:
+    if counts.get(chosen, 0):
+        return
+    there = sorted(kind for kind in counts if kind)
+    has = f"it has {', '.join(there)}" if there else "its steps have no kinds"
+    raise UsageError(f"{side.side.label} has no {chosen} steps: {has}", remedy="choose among these, or leave it out")
+
+
+def _measure(side: LoadedSide, kind: str) -> float | None:
+    """Return the step of a kind, ns, as every number of a side is reduced; None where it is not known."""
+    own = of_kind(side, kind)
+    values = match.reduce_steps(own, ["duration_ns"])["duration_ns"]
+    known = values[~np.isnan(values)]
+    return float(over_runs(known[None, :])[0]) if len(known) else None
+
+
+def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> str | None:
+    if verdicts is None:
+        return None
+    for key, row in verdicts.by_series.items():
+        if key.kind == "run" and key.name == STEP[0] and key.step_kind == kind and key.part != UNPROFILED:
+            word: str | None = row["verdict"]
+            return word
+    return None
+
+
+def _place(row: StepKind) -> tuple[int, float]:
+    """Return a sort key: the worst verdict first, then the largest change, without one the most time of both sides."""
+    if row.verdict in _WORST_FIRST:
+        return _WORST_FIRST.index(row.verdict), -abs(row.diff or 0.0)
+    time_ns = (row.baseline_ns or 0.0) * row.baseline_steps + (row.candidate_ns or 0.0) * row.candidate_steps
+    return len(_WORST_FIRST), -time_ns
