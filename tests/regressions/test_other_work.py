@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.regressions.made import runs
@@ -10,7 +11,9 @@ from tracker.regressions.gates import gate_of_findings
 from tracker.regressions.history import history
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.regressions.scaled_inputs import find_other_runs
 from tracker.results import FindingsOptions, HistoryOptions
+from tracker.schema.series import SeriesKey
 
 
 def version(store, label, start, *, size=2048, ns=80_000_000, changed=None, **more):
@@ -123,3 +126,19 @@ def test_single_runs_confirm_over_a_version_of_other_work(memory_store):
     version(memory_store, "v6", 7, ns=100_000_000, count=1)
     judge(memory_store)
     assert [verdict_of(memory_store, label) for label in ("v2", "v6")] == ["REGRESSED", "REGRESSED"]
+
+
+def test_each_kind_of_steps_has_inputs_of_its_own():
+    """The prompts of run 2 are longer, what is decoded is not: of DECODE, and of all steps, nothing is other work."""
+    own = "device_self_ns"
+    numbers = {
+        SeriesKey("op", own, "aten::mm", "[[2048,64]]", step_kind="EXTEND"): (4e6, np.nan),
+        SeriesKey("op", own, "aten::mm", "[[3072,64]]", step_kind="EXTEND"): (np.nan, 6e6),
+        SeriesKey("run", "duration_ns", "step", step_kind="EXTEND"): (4e6, 6e6),
+        SeriesKey("op", own, "aten::mm", "[[1,64]]", step_kind="DECODE"): (9e6, 9e6),
+        SeriesKey("run", "duration_ns", "step", step_kind="DECODE"): (9e6, 9e6),
+    }
+    values = np.array([*numbers.values()])
+    found = find_other_runs([*numbers], values, np.ones((5, 2)), np.array([1, 2]))
+    assert found.inputs[1].words == "2048 -> 3072 in 1 operator, 1.5 x the elements"
+    assert found.cells.tolist() == [[True, True], [True, False], [True, False], [False, False], [False, False]]
