@@ -375,6 +375,10 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
                  if counts[word] and word != "UNCHANGED"]  # fmt: skip
         if counts:
             yield f"Operators: {', '.join([*(found or ['no finding']), *quiet, *_too_small(diff)])}."
+        kernels = Counter(row.verdict for row in diff.explanation.contributions if row.kind == "kernel")
+        of_kernels = [f"{cells.MARKS[word]} {kernels[word]} {word}" for word in CHANGED if kernels[word]]
+        if of_kernels:
+            yield f"Kernels outside of operators: {', '.join(of_kernels)}."
         rows = [row for one in diff.tables.values() if "reason" in one and EXCUSED in one.listed("reason")
                 for row in records(one) if row["reason"] == EXCUSED]  # fmt: skip
         if rows:
