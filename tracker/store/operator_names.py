@@ -89,7 +89,8 @@ _PRUNED_NAMES: Final = text(
 )
 _TRACKS: Final = text("SELECT id, workload_id, configuration_id, device_id FROM run")
 _SERIES: Final = text(
-    "SELECT id, workload_id, configuration_id, device_id, kind, metric, name, input_shapes, part FROM series "
+    "SELECT id, workload_id, configuration_id, device_id, kind, metric, name, input_shapes, part, step_kind "
+    "FROM series "
     "WHERE kind IN :kinds ORDER BY id"
 ).bindparams(bindparam("kinds", expanding=True))
 _KINDS: Final = tuple(kind.word for kind in KINDS if kind.texts == "op_key" and kind.name == "name")
@@ -480,10 +481,10 @@ def _rename_series(connection: Connection, votes: Mapping[tuple[Track, str], Cou
     if not votes:
         return
     for row in connection.execute(_SERIES, {"kinds": _KINDS}).all():
-        number, workload, configuration, device, kind, metric, name, shapes, part = row
+        number, workload, configuration, device, kind, metric, name, shapes, part, step_kind = row
         track: Track = (workload, configuration, device)
         of_name = votes.get((track, name))
         if of_name is None:
             continue
         new_name = max(of_name, key=lambda key: (of_name[key], key))
-        rename_series(connection, number, track, SeriesKey(kind, metric, new_name, shapes, part))
+        rename_series(connection, number, track, SeriesKey(kind, metric, new_name, shapes, part, step_kind))
