@@ -76,7 +76,7 @@ def test_step_and_capture_have_each_number_of_a_breakdown():
     numbers = [column.name for column in BREAKDOWN]
     assert numbers == list(Breakdown.__struct_fields__)
     own = [column.name for column in STEP_LEVEL.columns if column.name not in numbers]
-    assert own == ["step", "start_ns", "steps", "marker_ns"]
+    assert own == ["step", "start_ns", "steps", "marker_ns", "kind"]
     assert {*own, "breakdown"} == set(StepRow.__struct_fields__)
     for table in ("step", "capture"):
         stored = metadata.tables[table].columns

@@ -142,3 +142,20 @@ def test_scaling_the_steps_of_one_kind_changes_no_verdict_of_another(memory_stor
     for version in ("v2", "v3", "v4"):
         found = compare.diff(memory_store, "v1", version)
         assert {row.verdict for row in found.step_kinds if row.kind == "EXTEND"} == {"UNCHANGED"}
+
+
+def test_history_goes_on_from_runs_that_were_read_before_kinds_were_known(memory_store: Store, tmp_path: Path):
+    """v1 has no kinds: v2 is compared with it by all steps, and v3 with v2 by kinds."""
+    fill(memory_store, tmp_path, v1=mix(5, 8))
+    with memory_store.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE step SET kind = ''")
+        connection.exec_driver_sql("UPDATE run SET sample_rules = NULL")
+    for version, decode_us in (("v2", 5_000), ("v3", 5_750)):
+        for number in range(3):
+            write_run(tmp_path / version, 30 + decode_us + number, mix(5, 8, decode_us=decode_us))
+        ingest(memory_store, [tmp_path / version], version=version, workload="engine")
+    found = compare.diff(memory_store, "v1", "v2")
+    assert found.step_kinds == ()
+    assert found.explanation.verdict == "UNCHANGED"
+    found = compare.diff(memory_store, "v2", "v3")
+    assert found.headline.startswith("v3 is 15.0 % slower than v2 in DECODE steps")

@@ -7,7 +7,7 @@ from alembic import op
 from tracker.store import operator_names, schema
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0014"
 branch_labels = None
 depends_on = None
 

@@ -10,7 +10,8 @@ from tests.factories import EPOCH_NS, save
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import FindingsOptions
-from tracker.store import connect, health, open_store, pruning, queries, schema
+from tracker.results.thresholds import Threshold
+from tracker.store import connect, health, open_store, pruning, queries, schema, tracks
 from tracker.store.operator_names import RULES_AFTER, RULES_BEFORE
 
 GRAPHS = [f"## Call CompiledFxGraph f{letter * 50}2 ##" for letter in "ab"]
@@ -203,3 +204,32 @@ def findings_of_operators(store):
     """Number, name and verdict of each finding of an operator."""
     rows = found_rows(store, FindingsOptions(workload="gpt"))
     return {(row["finding_id"], row["name"], row["verdict"]) for row in rows if row["kind"].startswith("op")}
+
+
+def test_places_of_idle_time_and_allocators_get_the_name_too(database_url):
+    with open_store(database_url) as store:
+        first, *_ = save_before(
+            store, "v1", (GRAPHS[0], 30), (GRAPHS[1], 12), idle=[("host: operator", GRAPHS[0], 5)],
+            memory=[("aten::mm", 8, {"allocator": GRAPHS[0]})], peak=[("aten::mm", 8, {"allocator": GRAPHS[1]})],
+        )  # fmt: skip
+    upgrade(database_url)
+    with open_store(database_url) as store:
+        assert set(queries.idle(store, [first]).rows("place", "ns")) == {("## Call CompiledFxGraph ##", 5)}
+        allocators = {*queries.memory_allocators(store, [first])["allocator"]}
+        assert allocators == {*queries.memory_owners(store, [first])["allocator"]} == {"## Call CompiledFxGraph ##"}
+        assert health.check(store) == []
+
+
+def test_threshold_of_an_operator_holds_for_its_key(database_url):
+    limits = [
+        Threshold("min_ratio", 0.07, "op", pattern, who="ann", when_ns=1, reason="noisy")
+        for pattern in ("triton_red_fused_norm_4", "aten::mm")
+    ]
+    with open_store(database_url) as store:
+        save_before(store, "v1", ("triton_red_fused_norm_4", 450_000), ("aten::mm", 600_000))
+        with store.begin() as connection:
+            tracks.write_limits(connection, 1, limits)
+    upgrade(database_url)
+    with open_store(database_url) as store, store.connect() as connection:
+        found = connection.execute(text("SELECT pattern FROM threshold")).scalars()
+        assert {*found} == {"triton_red_fused_norm", "aten::mm"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.factories import rows
 from tests.timeline.made_events import Made, by_op, records
-from tracker.profile.operator_names import is_numbered_kernel, number_by_order, stable_name
+from tracker.profile.operator_names import find_data_numbers, is_numbered_kernel, number_by_order, stable_name
 from tracker.timeline.operator_names import name_operators_of_rows
 
 HASH = "fal4xpiah2v6blbfmwwonu52dvevbsmlh743q5tkclrt4gcqpzea"
@@ -162,6 +162,19 @@ def test_renaming_running_numbers_in_order_changes_no_key(kernels, steps):
 def test_keys_of_kernels_are_their_own_keys(kernels):
     keys = number_by_order(f"{base}_{number}" for base, number in kernels).values()
     assert all(stable_name(key) == key and not is_numbered_kernel(key) for key in keys)
+
+
+NUMBERS = st.lists(st.integers(0, 10**6), min_size=2, max_size=6, unique=True)
+
+
+@given(NUMBERS, NUMBERS)
+def test_key_of_a_range_with_data_does_not_depend_on_the_data(numbers, others):
+    """One such range and two layers in each step, whatever is in the name of the range."""
+    keys = set()
+    for of_steps in (numbers, others):
+        steps = [{f"generate_{number}(sk{number + 7})", "layer_1", "layer_2"} for number in of_steps]
+        keys.add(frozenset(find_data_numbers(steps).values()))
+    assert keys == {frozenset({"generate_#(sk#)"})}
 
 
 PARTS = st.sampled_from(

@@ -57,8 +57,11 @@ class JudgedVersion(Struct, frozen=True):
                 return _WORST_FIRST.index(verdict), -abs(float(judged.change[row])), 0.0
             return len(_WORST_FIRST), -time_of_kind.get(one.step_kind, 0.0), 0.0
 
-        # all steps stand for a version only where it has no kinds
-        own = [one for one in self.kinds if one.step_kind] or self.kinds
+        of_kinds = [one for one in self.kinds if one.step_kind]
+        of_all = [one for one in self.kinds if not one.step_kind]
+        compared = [one for one in of_kinds if has_base(one)]
+        # the runs before may have been read before kinds were known
+        own = compared or [one for one in of_all if has_base(one)] or of_kinds or of_all
         return min(own, key=order)
 
 
@@ -66,6 +69,12 @@ def step_row(one: JudgedKind) -> int | None:
     """Return the series that is the step of a kind, None where it has none."""
     judged = one.result.judged
     return one.track.series.choose_step(judged.new_runs, judged.base_runs)
+
+
+def has_base(one: JudgedKind) -> bool:
+    """Return whether there are runs that the step of a kind is compared with."""
+    row = step_row(one)
+    return row is not None and bool(one.result.judged.base_runs[row] > 0)
 
 
 def judge_kinds(track: Track, state: TrackState, version: int, limits: Thresholds = DEFAULTS) -> JudgedVersion:

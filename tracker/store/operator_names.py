@@ -37,6 +37,8 @@ RULES_AFTER: Final = 7
 _MERGED: Final = ("op", "kernel", "memory", "memory_allocator")
 """Levels whose rows have an operator in their key: two operators that become one are one row."""
 _REFERRING: Final = ("memory_peak", "memory_block")
+_NAMING: Final = (("idle", "place_id"), ("memory_peak", "allocator_id"), ("memory_block", "allocator_id"))
+"""Columns that name an operator by its text."""
 _MAY_MARK_STEPS: Final = re.compile(r"(?!Optimizer\.).*(?:execute|step|iter|batch)", re.IGNORECASE | re.DOTALL)
 _OF_OPERATOR: Final = re.compile(r"::|Backward\d*$|^\(|^triton_|Compiled")
 _FEWEST_STEPS: Final = 2
@@ -75,9 +77,6 @@ _STEPS_OF_OPS: Final = text(
 )
 _TREE: Final = text("SELECT contexts FROM op_tree WHERE run_id = :run_id AND rank = :rank")
 _SET_TREE: Final = text("UPDATE op_tree SET contexts = :contexts WHERE run_id = :run_id AND rank = :rank")
-_RENAME_PLACE: Final = text(
-    "UPDATE idle SET place_id = :new WHERE run_id = :run_id AND rank = :rank AND place_id = :old"
-)
 _RUNS: Final = text("SELECT id FROM run WHERE rules_version = :rules ORDER BY id")
 _SET_RULES: Final = text("UPDATE run SET rules_version = :rules WHERE id = :run_id")
 _FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
@@ -88,16 +87,21 @@ _PRUNED_NAMES: Final = text(
     "SELECT 1 FROM capture AS c WHERE c.run_id = m.run_id AND c.pruned_at_ns IS NOT NULL)"
 )
 _TRACKS: Final = text("SELECT id, workload_id, configuration_id, device_id FROM run")
+_RENAME_LIMITS: Final = text(
+    "UPDATE threshold SET pattern = :new WHERE workload_id = :workload_id AND pattern = :old AND NOT EXISTS ("
+    "SELECT 1 FROM threshold AS o WHERE o.workload_id = :workload_id AND o.pattern = :new)"
+)
 _SERIES: Final = text(
-    "SELECT id, workload_id, configuration_id, device_id, kind, metric, name, input_shapes, part FROM series "
+    "SELECT id, workload_id, configuration_id, device_id, kind, metric, name, input_shapes, part, step_kind "
+    "FROM series "
     "WHERE kind IN :kinds ORDER BY id"
 ).bindparams(bindparam("kinds", expanding=True))
 _KINDS: Final = tuple(kind.word for kind in KINDS if kind.texts == "op_key" and kind.name == "name")
 """Kinds of series that are called as an operator."""
 
-_OF_KEYS: Final = (
-    "run_id = :run_id AND rank = :rank AND op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
-)
+_OF_PLACE: Final = "run_id = :run_id AND rank = :rank AND "
+_AMONG: Final = " IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
+_OF_KEYS: Final = f"{_OF_PLACE}op_key_id{_AMONG}"
 
 Track = tuple[int, int, int]
 Place = tuple[int, int]
@@ -137,6 +141,7 @@ def rename_stored(connection: Connection) -> None:
                     votes[track_of_run[run_id], names[op_key][0]][name] += 1
     _vote_of_pruned(connection, votes)
     _rename_series(connection, votes)
+    _rename_limits(connection, votes)
     for run_id in sorted(changed):
         connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
     done = [run_id for run_id in connection.scalars(_RUNS, {"rules": RULES_BEFORE}).all() if run_id not in to_read]
@@ -226,7 +231,7 @@ def _drop_marks(connection: Connection, place: Place, marks: set[int], names: di
         _rename_rows(connection, level, place, new_key, {})
     _drop_rows_of_marks(connection, place, marks, no_op)
     _refer_to(connection, place, new_key)
-    _name_places(connection, place, {named.texts[names[mark][0]]: named.texts[""] for mark in marks})
+    _name_in_texts(connection, place, {named.texts[names[mark][0]]: named.texts[""] for mark in marks})
     _rewrite_tree(connection, place, {}, marks, no_op)
 
 
@@ -326,7 +331,7 @@ def _rename_rank(
     for level in _MERGED:
         _rename_rows(connection, level, place, new_key, raw_id)
     _refer_to(connection, place, new_key)
-    _name_places(connection, place, {raw_id[op_key]: named.texts[name] for op_key, name in new_names.items()})
+    _name_in_texts(connection, place, {raw_id[op_key]: named.texts[name] for op_key, name in new_names.items()})
     _rewrite_tree(connection, place, new_key)
 
 
@@ -334,15 +339,21 @@ def _refer_to(connection: Connection, place: Place, new_key: Mapping[int, int]) 
     """Write new keys into the rows that name an operator and are numbered by their place."""
     values = [{"run_id": place[0], "rank": place[1], "old": old, "new": new} for old, new in new_key.items()]
     for level in _REFERRING:
-        where = "run_id = :run_id AND rank = :rank AND op_key_id = :old"
+        where = f"{_OF_PLACE}op_key_id = :old"
         # the levels are those above
         connection.execute(text(f"UPDATE {level} SET op_key_id = :new WHERE {where}"), values)  # noqa: S608
 
 
-def _name_places(connection: Connection, place: Place, new_text: Mapping[int, int]) -> None:
-    """Write the new names of operators, old text -> new one, where idle time of the device is said to be in them."""
+def _name_in_texts(connection: Connection, place: Place, new_text: Mapping[int, int]) -> None:
+    """Write the new names of operators, old text -> new one, where a row names one by its text alone: where the device
+    idled, and what made an allocation.
+    """
     values = [{"run_id": place[0], "rank": place[1], "old": old, "new": new} for old, new in new_text.items()]
-    connection.execute(_RENAME_PLACE, values)
+    for level, column in _NAMING:
+        where = f"{_OF_PLACE}{column} = :old"
+        # the levels and columns are those above
+        connection.execute(text(f"UPDATE {level} SET {column} = :new WHERE {where}"), values)  # noqa: S608
+    _rename_rows(connection, "memory_allocator", place, new_text, {}, column="allocator_id")
 
 
 def _read_tree(connection: Connection, place: Place) -> Contexts | None:
@@ -415,26 +426,35 @@ def _part_marks(
 
 
 def _rename_rows(
-    connection: Connection, level: str, place: tuple[int, int], new_key: Mapping[int, int], raw_id: Mapping[int, int]
+    connection: Connection,
+    level: str,
+    place: Place,
+    new_number: Mapping[int, int],
+    raw_id: Mapping[int, int],
+    *,
+    column: str = "op_key_id",
 ) -> None:
-    """Write the rows of a level of one rank with new keys, those that become one added up."""
-    touched = bulk.as_keys({*new_key, *new_key.values()})
-    columns = [column.stored_name for column in LEVEL[level].columns]
-    asked = {"run_id": place[0], "rank": place[1], "ids": touched}
+    """Write the rows of a level of one rank with new numbers in a column, those that become one added up.
+
+    raw_id: key of an operator -> the text of its name as it was written.
+    """
+    columns = [declared.stored_name for declared in LEVEL[level].columns]
+    asked = {"run_id": place[0], "rank": place[1], "ids": bulk.as_keys({*new_number, *new_number.values()})}
+    where = f"{_OF_PLACE}{column}{_AMONG}"
     # the level and its columns are declared ones
-    question = text(f"SELECT {', '.join(columns)} FROM {level} WHERE {_OF_KEYS}")  # noqa: S608
+    question = text(f"SELECT {', '.join(columns)} FROM {level} WHERE {where}")  # noqa: S608
     rows = connection.execute(question, asked).mappings().all()
     if not rows:
         return
     merged: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     key_columns = LEVEL[level].stored_key
     for row in rows:
-        op_key = row["op_key_id"]
-        renamed = {**row, "op_key_id": new_key.get(op_key, op_key)}
-        if level == "op" and op_key in raw_id:
-            renamed["raw_name_id"] = raw_id[op_key]
+        number = row[column]
+        renamed = {**row, column: new_number.get(number, number)}
+        if level == "op" and number in raw_id:
+            renamed["raw_name_id"] = raw_id[number]
         merged.setdefault(tuple(renamed[name] for name in key_columns), []).append(renamed)
-    connection.execute(text(f"DELETE FROM {level} WHERE {_OF_KEYS}"), asked)  # noqa: S608 as above
+    connection.execute(text(f"DELETE FROM {level} WHERE {where}"), asked)  # noqa: S608 as above
     lines = []
     for own in merged.values():
         added = own[0] if len(own) == 1 else _add_up(level, own)
@@ -480,10 +500,17 @@ def _rename_series(connection: Connection, votes: Mapping[tuple[Track, str], Cou
     if not votes:
         return
     for row in connection.execute(_SERIES, {"kinds": _KINDS}).all():
-        number, workload, configuration, device, kind, metric, name, shapes, part = row
+        number, workload, configuration, device, kind, metric, name, shapes, part, step_kind = row
         track: Track = (workload, configuration, device)
         of_name = votes.get((track, name))
         if of_name is None:
             continue
         new_name = max(of_name, key=lambda key: (of_name[key], key))
-        rename_series(connection, number, track, SeriesKey(kind, metric, new_name, shapes, part))
+        rename_series(connection, number, track, SeriesKey(kind, metric, new_name, shapes, part, step_kind))
+
+
+def _rename_limits(connection: Connection, votes: Mapping[tuple[Track, str], Counter[str]]) -> None:
+    """Have the thresholds that name an operator as it was written name its key, where none does already."""
+    for ((workload_id, _, _), name), of_name in votes.items():
+        new_name = max(of_name, key=lambda key: (of_name[key], key))
+        connection.execute(_RENAME_LIMITS, {"workload_id": workload_id, "old": name, "new": new_name})

@@ -7,7 +7,7 @@ captures have one kind, which has no name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -82,7 +82,7 @@ def _kinds_of_names(names: Mapping[int, str]) -> dict[int, str]:
 
 
 def _kinds_by_optimizer(events: Events, steps: Iterable[int]) -> dict[int, str]:
-    holding = {int(step) for step in each_once(_steps_of(events, _find_ops(events, _OPTIMIZER)))}
+    holding = {int(step) for step in each_once(_steps_of(events, _find_ops(events, _OPTIMIZER, ("ptimi", "PTIMI"))))}
     having = [step for step in steps if step in holding]
     lacking = [step for step in steps if step not in holding]
     if lacking and lacking == [_last_step(events)]:
@@ -98,7 +98,7 @@ def _last_step(events: Events) -> int:
 
 def _find_evaluation(events: Events) -> list[int]:
     """Return the steps of which ranges of evaluation, the outermost on one thread, last for half or more."""
-    rows = _find_ops(events, _EVALUATION)
+    rows = _find_ops(events, _EVALUATION, ("val", "Val", "VAL"))
     if not len(rows):
         return []
     steps = _steps_of(events, rows)
@@ -113,9 +113,13 @@ def _find_evaluation(events: Events) -> list[int]:
     return found
 
 
-def _find_ops(events: Events, pattern: re.Pattern[str]) -> I64:
-    """Return the operators and ranges whose names hold a pattern."""
-    codes = [code for code, text in enumerate(events.strings.texts) if pattern.search(text)]
+def _find_ops(events: Events, pattern: re.Pattern[str], parts: Sequence[str]) -> I64:
+    """Return the operators and ranges whose names hold a pattern; `parts`: one of which a name has that does."""
+    codes = []
+    for code, text in enumerate(events.strings.texts):
+        # a capture has a hundred thousand texts, and few names of these
+        if any(part in text for part in parts) and pattern.search(text):
+            codes.append(code)
     if not codes:
         return np.zeros(0, dtype=np.int64)
     return np.flatnonzero(np.isin(events.ops.name, codes))

@@ -1659,6 +1659,11 @@ WHERE
     AND (:all_ranks = 1 OR d.rank IN :ranks)
     AND (:in_steps = 0 OR d.step >= 0)
     AND (:all_steps = 1 OR d.step IN :steps)
+    AND (:step_kind = '' OR EXISTS (
+        SELECT 1
+        FROM step AS n
+        WHERE n.run_id = d.run_id AND n.rank = d.rank AND n.step = d.step AND n.kind = :step_kind
+    ))
 GROUP BY d.rank, d.kernel_key_id, d.op_key_id, d.category_id
 ORDER BY d.rank, d.kernel_key_id, d.op_key_id, d.category_id;
 

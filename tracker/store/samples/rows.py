@@ -22,7 +22,7 @@ from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
 from tracker.store import bulk, documents
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
-from tracker.store.dimensions import Dimension, digest_of, ids
+from tracker.store.dimensions import Dimension, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
@@ -312,7 +312,7 @@ def rename_series(connection: Connection, series_id: int, track_key: Sequence[in
 
     Where another series has that key, the samples that cannot be made again become the other one's.
     """
-    digest = digest_of((*track_key, *key), _SERIES.digest_bytes)
+    digest = _SERIES.digest((*track_key, *key))
     other = connection.execute(_SERIES_OF_DIGEST, {"digest": digest}).scalar()
     if other is None:
         connection.execute(_RENAME_SERIES, {"name": key.name, "digest": digest, "id": series_id})
