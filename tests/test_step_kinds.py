@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from tracker import compare
 from tracker.errors import UsageError
 from tracker.intake import ingest
 from tracker.results import DiffOptions, HistoryOptions
-from tracker.store import Store, queries
+from tracker.store import Store, open_store, queries
 
 EXTEND, DECODE = "step[EXTEND bs=4 toks=8192]", "step[DECODE bs=32]"
 
@@ -99,12 +100,12 @@ def test_steps_of_one_kind_are_steps(memory_store: Store, tmp_path: Path):
     assert found.step_kinds == ()
 
 
-def train(count: int, *, every: int) -> list[dict]:
-    """A training of so many steps of 100 us, of which each `every`-th has an optimizer."""
+def train(count: int, *, every: int, first: int = 0) -> list[dict]:
+    """A training of so many steps of 100 us, of which each `every`-th has an optimizer; `first`: their numbers."""
     events = []
     for number in range(count):
         at = 200 * number
-        events += [traces.step(number + 1, at, 100), traces.op("aten::mm", at + 1, 50)]
+        events += [traces.step(first + number + 1, at, 100), traces.op("aten::mm", at + 1, 50)]
         if (number + 1) % every == 0:
             events.append(traces.op("Optimizer.step#AdamW.step", at + 60, 30, cat="user_annotation"))
     return events
@@ -142,6 +143,37 @@ def test_scaling_the_steps_of_one_kind_changes_no_verdict_of_another(memory_stor
     for version in ("v2", "v3", "v4"):
         found = compare.diff(memory_store, "v1", version)
         assert {row.verdict for row in found.step_kinds if row.kind == "EXTEND"} == {"UNCHANGED"}
+
+
+def test_steps_in_another_order_have_the_same_verdicts_and_numbers(tmp_path: Path):
+    """A law: what comes behind the first step may come in any order."""
+    said = []
+    for seed in (None, 1, 2):
+        store = open_store("sqlite://")
+        versions = {}
+        for version, decode_us in (("v1", 5_000), ("v2", 5_750)):
+            first, *others = mix(4, 6, decode_us=decode_us)
+            if seed is not None:
+                random.Random(seed).shuffle(others)
+            versions[version] = [first, *others]
+        fill(store, tmp_path / str(seed), **versions)
+        found = compare.diff(store, "v1", "v2")
+        said.append((found.headline, found.step_kinds, found.gates["new"].code))
+        store.close()
+    assert said[0] == said[1] == said[2]
+
+
+def test_steps_of_other_numbers_are_the_same_steps(memory_store: Store, tmp_path: Path):
+    """A law: a capture that began 100 steps later has the same kinds, for its numbers are no part of them."""
+    for version, first in (("v1", 0), ("v2", 100)):
+        for number in range(3):
+            (tmp_path / version).mkdir(exist_ok=True)
+            events = train(8, every=4, first=first)
+            start_ns = (first + number) * 10**12
+            traces.write(tmp_path / version, events, name=f"run{number}.json", baseTimeNanoseconds=start_ns)
+        ingest(memory_store, [tmp_path / version], version=version, workload="toy")
+    found = compare.diff(memory_store, "v1", "v2")
+    assert [(row.kind, row.diff) for row in found.step_kinds] == [("without optimizer", 0.0), ("with optimizer", 0.0)]
 
 
 def test_history_goes_on_from_runs_that_were_read_before_kinds_were_known(memory_store: Store, tmp_path: Path):
