@@ -135,6 +135,17 @@ def test_calls_in_a_mark_are_roots_of_the_tree(database_url):
         assert tree == {("aten::mm", -1, 40), ("(no op)", -1, 1000)}
 
 
+def test_range_that_fills_a_capture_without_marks_stays(database_url):
+    """It is as long as the one step, which is the whole capture."""
+    with open_store(database_url) as store:
+        ops = [("train step", 5, {"host_total_ns": 1000}), ("batch loop", 5, {"host_total_ns": 1000})]
+        first, *_ = save_before(store, "v1", *ops, step_ns=1000)
+    upgrade(database_url)
+    with open_store(database_url) as store:
+        assert ops_of(store, first) == {("train step",), ("batch loop",)}
+        assert rules_of(store, first) == RULES_AFTER
+
+
 def test_range_that_is_not_surely_a_mark_waits_for_the_files(database_url):
     """Two ranges in each other are as long as the step: only the file says which of them marks it."""
     ops, values = engine()

@@ -41,7 +41,6 @@ _NAMING: Final = (("idle", "place_id"), ("memory_peak", "allocator_id"), ("memor
 """Columns that name an operator by its text."""
 _MAY_MARK_STEPS: Final = re.compile(r"(?!Optimizer\.).*(?:execute|step|iter|batch)", re.IGNORECASE | re.DOTALL)
 _OF_OPERATOR: Final = re.compile(r"::|Backward\d*$|^\(|^triton_|Compiled")
-_FEWEST_STEPS: Final = 2
 NO_PARENT: Final = -1
 
 _OP_KEYS: Final = text(
@@ -55,9 +54,10 @@ _RANKS: Final = text(
     "WHERE r.rules_version = :rules AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e) "
     "ORDER BY o.run_id, o.rank"
 )
+_IS_AS_MARK: Final = "CASE WHEN o.calls = 1 AND o.host_total_ns = COALESCE(s.marker_ns, s.duration_ns) THEN"
 _MARKS: Final = text(
-    "SELECT o.run_id, o.rank, o.op_key_id, COUNT(*), "
-    "SUM(CASE WHEN o.calls = 1 AND o.host_total_ns = COALESCE(s.marker_ns, s.duration_ns) THEN 1 ELSE 0 END) "
+    f"SELECT o.run_id, o.rank, o.op_key_id, COUNT(*), SUM({_IS_AS_MARK} 1 ELSE 0 END), "  # noqa: S608 the text above
+    f"MIN({_IS_AS_MARK} o.step END), MAX({_IS_AS_MARK} o.step END) "
     "FROM op AS o INNER JOIN run AS r ON o.run_id = r.id "
     "LEFT JOIN step AS s ON o.run_id = s.run_id AND o.rank = s.rank AND o.step = s.step "
     "WHERE r.rules_version = :rules AND o.op_key_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e) "
@@ -176,22 +176,23 @@ def _find_marks(connection: Connection, names: Mapping[int, tuple[str, ...]]) ->
     asked = [op_key for op_key, (name, *_) in names.items() if _may_be_annotation(name) and _MAY_MARK_STEPS.match(name)]
     if not asked:
         return {}, set()
-    steps: Counter[Place] = Counter()
     marks: dict[Place, set[int]] = {}
-    unsure: dict[Place, bool] = {}
-    for run_id, rank, op_key, rows, alike in connection.execute(
-        _MARKS, {"rules": RULES_BEFORE, "ids": bulk.as_keys(asked)}
-    ):
+    steps: dict[Place, set[int]] = {}
+    unsure: set[Place] = set()
+    found = connection.execute(_MARKS, {"rules": RULES_BEFORE, "ids": bulk.as_keys(asked)})
+    for run_id, rank, op_key, rows, alike, first, last in found:
         if alike:
             place = (run_id, rank)
-            steps[place] += alike
             marks.setdefault(place, set()).add(op_key)
-            unsure[place] = unsure.get(place, False) or alike < rows
-    marks = {place: keys for place, keys in marks.items() if steps[place] >= _FEWEST_STEPS}
+            steps.setdefault(place, set()).update((first, last))
+            if alike < rows:
+                unsure.add(place)
+    # a capture without markers is one step, which a range may fill
+    marks = {place: keys for place, keys in marks.items() if len(steps[place]) > 1}
     to_read = set()
     for place, keys in marks.items():
         contexts = _read_tree(connection, place)
-        if unsure[place] or contexts is None or _lie_in_others(contexts, keys):
+        if place in unsure or contexts is None or _lie_in_others(contexts, keys):
             to_read.add(place[0])
     return marks, to_read
 
