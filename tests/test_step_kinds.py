@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -91,6 +92,13 @@ def test_a_kind_that_one_side_has_is_named_and_not_judged(memory_store: Store, t
     assert found.headline.endswith("; EXTEND steps in the candidate only")
     with pytest.raises(UsageError, match="v1 has no EXTEND steps: it has DECODE"):
         compare.diff(memory_store, "v1", "v2", options=DiffOptions(step_kind="EXTEND"))
+
+
+def test_sides_without_a_kind_in_common_are_not_compared(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path, v1=mix(0, 9), v2=mix(9, 0))
+    found = compare.diff(memory_store, "v1", "v2")
+    assert "not comparable: no kind of steps comes twice on both sides (9 DECODE | 9 EXTEND)" in found.headline
+    assert len(queries.findings(memory_store)) == 0
 
 
 def test_steps_of_one_kind_are_steps(memory_store: Store, tmp_path: Path):
@@ -191,3 +199,27 @@ def test_history_goes_on_from_runs_that_were_read_before_kinds_were_known(memory
     assert found.explanation.verdict == "UNCHANGED"
     found = compare.diff(memory_store, "v2", "v3")
     assert found.headline.startswith("v3 is 15.0 % slower than v2 in DECODE steps")
+
+
+def test_one_prefill_among_many_decodes_is_no_change_of_the_step(memory_store: Store, tmp_path: Path):
+    """The usual capture of an engine: how many decodes come behind the one prefill is no matter of speed."""
+    fill(memory_store, tmp_path, v1=mix(1, 15), v2=mix(1, 4), v3=mix(1, 15, decode_us=5_750))
+    assert compare.diff(memory_store, "v1", "v2").gates["new"].code == 0
+    found = compare.diff(memory_store, "v2", "v3")
+    assert found.headline.startswith("v3 is 15.0 % slower than v2 in DECODE steps")
+    assert {row["version"] for row in queries.findings(memory_store)} == {"v3"}
+
+
+def test_peak_memory_is_judged_beside_kinds(memory_store: Store, tmp_path: Path):
+    """v2 holds 2 GB where v1 held 1 GB, and its steps are as fast."""
+    for place, (version, size) in enumerate((("v1", 10**9), ("v2", 2 * 10**9))):
+        for number in range(3):
+            path = write_run(tmp_path / version, 3 * place + number, mix(4, 6))
+            trace = json.loads(path.read_text())
+            trace["traceEvents"].append(traces.memory(5, size, 0, **{"Total Allocated": size}))
+            path.write_text(json.dumps(trace))
+        ingest(memory_store, [tmp_path / version], version=version, workload="engine")
+    found = compare.diff(memory_store, "v1", "v2")
+    (peak,) = [row for row in found.tables["overall"].records() if row["metric"] == "peak_allocated_bytes"]
+    assert (peak["diff"], peak["verdict"]) == (1.0, "REGRESSED")
+    assert found.gates["new"].code == 1

@@ -16,6 +16,7 @@ from tracker.compare.operators import Operators, own_time
 from tracker.compare.other_work import OtherWork, find_other_work
 from tracker.compare.references import FILES, needs_store
 from tracker.compare.sections import MATCHED_TABLES
+from tracker.compare.step_kinds import say_none_shared
 from tracker.detect import DEFAULTS
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.profile.branches import main_of
@@ -316,7 +317,7 @@ def _other_work(baseline: LoadedSide, candidate: LoadedSide, operators: Operator
     which one is faster.
     """
     models = [_models(side) for side in (baseline, candidate)]
-    other = _different(baseline, candidate, "workload")
+    other = _different(baseline, candidate, "workload") or say_none_shared(baseline, candidate)
     if not other and all(models) and not models[0] & models[1]:
         other = f"different model ({' | '.join(sorted(models[0]))} and {' | '.join(sorted(models[1]))})"
     shares = None if other or operators is None else _in_common(operators)

@@ -173,6 +173,8 @@ def _find_kinds(left: LoadedSide, right: LoadedSide, pair: Pair) -> step_kinds.K
     """Return the kinds of steps of two sides, by their verdicts; nothing where all steps are of one kind."""
     asked = pair.options.step_kind
     if any(side.chosen_steps for side in (left, right)):
+        if asked is not None:
+            raise step_kinds.name_both()
         return step_kinds.Kinds()
     if asked is None and not step_kinds.differ_in_kinds(left, right):
         return step_kinds.Kinds()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from tracker.results import Explanation
 from tracker.results.diff import StepKind
 from tracker.schema.series import UNPROFILED
 from tracker.store.samples.statistics import over_runs
-from tracker.units import format_ns
+from tracker.units import format_diff, format_ns
 
 _SEVERAL: Final = 2
 _LEAST_STEPS: Final = 2
@@ -37,14 +38,17 @@ class Kinds(Struct, frozen=True):
 
 
 def count_kinds(side: LoadedSide) -> Counter[str]:
-    """Return how many steps of each kind the runs of a side have, of the rank with most; "" of those without one."""
+    """Return how many steps of each kind a run of a side has, of its rank with most, the median of its runs; "" of
+    those without one. A kind that some run has is counted once at least.
+    """
     counts: dict[tuple[int, int], Counter[str]] = {}
     for run_id, rank, kind, steps in side.steps.rows("run_id", "rank", "kind", "steps"):
         counts.setdefault((run_id, rank), Counter())[kind or ""] += steps
-    most: Counter[str] = Counter()
-    for own in counts.values():
-        most |= own
-    return most
+    of_runs: dict[int, Counter[str]] = {}
+    for (run_id, _), own in counts.items():
+        of_runs[run_id] = of_runs.get(run_id, Counter()) | own
+    every = {kind for own in of_runs.values() for kind in own}
+    return Counter({kind: max(1, round(median(own[kind] for own in of_runs.values()))) for kind in every})
 
 
 def choose_kind_of_steps(
@@ -60,7 +64,7 @@ def choose_kind_of_steps(
         for side, own in zip((baseline, candidate), counts, strict=True):
             _require_kind(side, own, chosen)
     before, after = counts
-    both = [kind for kind in before if kind and min(before[kind], after[kind]) >= _LEAST_STEPS]
+    both = [kind for kind in before if kind and _come_twice(kind, baseline, candidate)]
     rows = []
     for kind in sorted({*before, *after} - {""}):
         verdict = _verdict_of(verdicts, kind) if kind in both else None
@@ -86,6 +90,19 @@ def differ_in_kinds(baseline: LoadedSide, candidate: LoadedSide) -> bool:
     return all(named) and (named[0] != named[1] or len(named[0]) > 1)
 
 
+def say_none_shared(baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Return why two sides have no steps that can be compared, "" where they have: no kind comes twice on both."""
+    if baseline.step_kind or not differ_in_kinds(baseline, candidate):
+        return ""
+    before, after = count_kinds(baseline), count_kinds(candidate)
+    if any(kind and _come_twice(kind, baseline, candidate) for kind in before):
+        return ""
+    words = []
+    for own in (before, after):
+        words.append(", ".join(f"{count:,} {kind}" for kind, count in sorted(own.items()) if kind))
+    return f"no kind of steps comes twice on both sides ({' | '.join(words)})"
+
+
 def of_kind(side: LoadedSide, step_kind: str) -> LoadedSide:
     """Return a side with the steps of one kind alone."""
     steps = side.steps.taken(np.array([kind == step_kind for kind in side.steps.listed("kind")], dtype=bool))
@@ -107,6 +124,8 @@ def keep_kind(side: LoadedSide, chosen: str | None) -> tuple[LoadedSide, tuple[s
     """
     counts = count_kinds(side)
     named = [kind for kind in counts if kind]
+    if side.chosen_steps is not None and chosen is not None:
+        raise name_both()
     if side.chosen_steps is not None or (chosen is None and len(named) < _SEVERAL):
         return side, ()
     if chosen is not None:
@@ -128,14 +147,18 @@ def say_others(kinds: Kinds) -> str:
     '; EXTEND steps unchanged'
     """
     words = []
-    for row in kinds.rows[1:]:
+    for row in kinds.rows:
+        if row.kind == kinds.shown:
+            continue
         if row.baseline_ns is None or row.candidate_ns is None:
             side = "baseline" if row.candidate_ns is None else "candidate"
             words.append(f"{row.kind} steps in the {side} only")
         elif row.verdict in _WORST_FIRST:
-            words.append(f"{row.kind} steps {row.verdict} ({row.diff:+.1%})".replace("%", " %"))
+            words.append(f"{row.kind} steps {row.verdict} ({format_diff(row.diff or 0.0)})")
+        elif row.verdict == "UNCHANGED":
+            words.append(f"{row.kind} steps unchanged")
         else:
-            words.append(f"{row.kind} steps {'unchanged' if row.verdict else 'not judged'}")
+            words.append(f"{row.kind} steps {row.verdict or 'not judged'}")
     return "".join(f"; {one}" for one in words)
 
 
@@ -162,12 +185,26 @@ def note_on_mix(kinds: Kinds, labels: Sequence[str]) -> str:
     )
 
 
+def _come_twice(kind: str, baseline: LoadedSide, candidate: LoadedSide) -> bool:
+    """Return whether both sides have two steps of a kind, in one run or in several."""
+    for side in (baseline, candidate):
+        own = [(run_id, step) for run_id, step, of in side.steps.rows("run_id", "step", "kind") if of == kind]
+        if len(set(own)) < _LEAST_STEPS:
+            return False
+    return True
+
+
 def _require_kind(side: LoadedSide, counts: Mapping[str, int], chosen: str) -> None:
     if counts.get(chosen, 0):
         return
     there = sorted(kind for kind in counts if kind)
     has = f"it has {', '.join(there)}" if there else "its steps have no kinds"
     raise UsageError(f"{side.side.label} has no {chosen} steps: {has}", remedy="choose among these, or leave it out")
+
+
+def name_both() -> UsageError:
+    """Return the error for a choice of steps by kind and by number at once."""
+    return UsageError("both a kind of steps and steps by number are named", remedy="leave out one of them")
 
 
 def _measure(side: LoadedSide, kind: str) -> float | None:

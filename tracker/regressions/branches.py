@@ -156,9 +156,9 @@ def _judge_version(connection: Connection, track: TrackRuns, version: int) -> _M
         new = [finding.series for finding in one.result.found if finding.first_version == at]
         _number_series(connection, track.key, one.track, one.result, new)
         data.ids[one.rows] = one.track.ids
-    incident = next((row for row in incidents_of_kinds(judged, order) if row.first_version_id == version), None)
+    incident = next((row for row in incidents_of_kinds(judged, main, order) if row.first_version_id == version), None)
     return _Made(
-        judged_row_of_kind(main, version, track.rests_on[version]),
+        judged_row_of_kind(judged, main, version, track.rests_on[version]),
         _levels(state, data, at, order),
         verdict_columns_of_kinds(judged, order),
         facts_of_kinds(judged),

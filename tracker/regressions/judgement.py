@@ -212,11 +212,13 @@ class TrackReader(Struct):
             judged = judge_kinds(data, state, first, track.thresholds)
             main = judged.choose_main(time_of_kinds(connection, judged, [run.run_id for run in self.runs]))
             writes += [
-                partial(stored_findings.write_incidents, track_key=track_key, rows=incidents_of_kinds(judged, order)),
+                partial(
+                    stored_findings.write_incidents, track_key=track_key, rows=incidents_of_kinds(judged, main, order)
+                ),
                 partial(
                     stored_findings.write_version,
                     track_key=track_key,
-                    row=judged_row_of_kind(main, order[first - 1], track.rests_on[order[first - 1]]),
+                    row=judged_row_of_kind(judged, main, order[first - 1], track.rests_on[order[first - 1]]),
                     basis=track.basis[order[first - 1]],
                     levels=stored_levels(state, first, data.there, data.ids, order),
                     verdicts=verdict_columns_of_kinds(judged, order),
@@ -281,27 +283,25 @@ def time_of_kinds(connection: Connection, judged: JudgedVersion, run_ids: Sequen
     return {row.step_kind: float(row.total_ns) for row in rows}
 
 
-def incidents_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> list[IncidentRow]:
-    """Return the incidents of a version; of several kinds of steps the one that became slower by most stands for it."""
+def incidents_of_kinds(judged: JudgedVersion, main: JudgedKind, order: Sequence[int]) -> list[IncidentRow]:
+    """Return the incidents of a version, one for each version that findings are dated to: by the kind of steps that
+    stands for it, `main`, or where that has no finding, by another one.
+    """
     found: dict[int, IncidentRow] = {}
-    for one in judged.kinds:
+    others = sorted((one for one in judged.kinds if one is not main), key=lambda one: one.of_whole)
+    for one in (main, *others):
         for row in incidents_of(one.track, one.state, one.result, order):
-            own = replace(row, step_kind=one.step_kind)
-            known = found.get(own.first_version_id)
-            if known is None or _slowdown(own) > _slowdown(known):
-                found[own.first_version_id] = own
+            found.setdefault(row.first_version_id, replace(row, step_kind=one.step_kind))
     return [found[version] for version in sorted(found)]
 
 
-def _slowdown(row: IncidentRow) -> float:
-    """Return how much longer the step of an incident became, a ratio; 0 where a side has none."""
-    return row.after_ns / row.before_ns if row.after_ns and row.before_ns else 0.0
-
-
-def judged_row_of_kind(main: JudgedKind, version: int, rests_on: bytes) -> JudgedRow:
-    """Return the row of a version, by the kind of steps that stands for it."""
-    row = judged_row(main.track, main.state, main.result, version, rests_on)
-    return replace(row, step_kind=main.step_kind)
+def judged_row_of_kind(judged: JudgedVersion, main: JudgedKind, version: int, rests_on: bytes) -> JudgedRow:
+    """Return the row of a version, by the kind of steps that stands for it, with the peak of the whole captures."""
+    row = replace(judged_row(main.track, main.state, main.result, version, rests_on), step_kind=main.step_kind)
+    peaks = [
+        judged_row(one.track, one.state, one.result, version, rests_on).peak for one in judged.kinds if one.of_whole
+    ]
+    return replace(row, peak=max(peaks)) if peaks else row
 
 
 def verdict_columns_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> list[Column]:
@@ -312,7 +312,7 @@ def verdict_columns_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> lis
     parts = []
     for one in judged.kinds:
         columns = verdict_columns(one.track, one.state, one.result, order)
-        if len(judged.kinds) > 1 and not one.step_kind:
+        if len(judged.kinds) > 1 and not one.step_kind and not one.of_whole:
             (base_runs,) = (column.values for column in columns if column.name == "base_runs")
             is_kept = [bool(count) for count in base_runs]
             columns = [replace(column, values=[*compress(column.values, is_kept)]) for column in columns]

@@ -271,16 +271,16 @@ def _find_of_kind(
     is_new = versions == versions[like]
     is_shaped = np.array([bool(keys[row].input_shapes) for row in rows], dtype=bool)
     in_new = there[:, is_new].any(axis=1)
-    known: dict[bytes, ScaledInputs | None] = {}
     inputs: dict[int, ScaledInputs] = {}
     for version in dict.fromkeys(versions[~is_new].tolist()):
         is_own = versions == version
         in_own = there[:, is_own].any(axis=1)
-        pattern = (in_own & is_shaped).tobytes()
-        if pattern not in known:
-            sides = [_take_side(values[rows][:, own], calls[rows][:, own]) for own in (is_own, is_new)]
-            known[pattern] = _find_between(sides, in_own != in_new, [keys[row] for row in rows])
-        found = known[pattern]
+        is_other = in_own != in_new
+        if not (is_other & is_shaped).any():
+            # most versions have the inputs of the one before
+            continue
+        sides = [_take_side(values[rows][:, own], calls[rows][:, own]) for own in (is_own, is_new)]
+        found = _find_between(sides, is_other, [keys[row] for row in rows])
         if found is not None:
             inputs[version] = found
     return inputs

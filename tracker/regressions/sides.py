@@ -180,7 +180,8 @@ class SideVerdicts(Struct, frozen=True, eq=False):
 
     def of_kind(self, step_kind: str) -> SideVerdicts:
         """Return the verdicts of one kind of steps as those of a run that has no other ones."""
-        if not step_kind:
+        if not any(key.step_kind == step_kind for key in self.by_series):
+            # all steps are of one kind, or there are no kinds
             return self
 
         def chosen(key: SeriesKey) -> bool:
@@ -195,7 +196,9 @@ class SideVerdicts(Struct, frozen=True, eq=False):
             still={plain(key): own for key, own in self.still.items() if chosen(key)},
             excused=frozenset(plain(key) for key in self.excused if chosen(key)),
             bases={plain(key): own for key, own in self.bases.items() if chosen(key)},
-            shift=self.shift_of_kind.get(step_kind, self.shift),
+            shift=self.shift if step_kind == self.step_kind else self.shift_of_kind.get(step_kind),
+            # how the version came out is by the kind that stood for it
+            history=self.history if step_kind == (self.step_kind or step_kind) else None,
         )
 
 
@@ -324,6 +327,7 @@ def _stored_verdicts(
         history=in_history(connection, track, row),
         marks=marks_of(connection, new),
         bases=read_bases(connection, track, row.version_id) if bases is None else bases,
+        step_kind=row.step_kind,
     )
 
 
@@ -387,7 +391,8 @@ def _mark_older_side(history: InHistory, track: TrackRuns, row: JudgedRow, basel
 
 def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHistory:
     """Return how the step of a version was judged when it came."""
-    step = _step_of(_read_verdicts(connection, track, row, kind="run"))
+    verdicts = _read_verdicts(connection, track, row, kind="run")
+    step = _step_of({key: own for key, own in verdicts.items() if key.step_kind == row.step_kind})
     version, base = track.labels[row.version_id], tuple(map(int, row.base_runs.split()))
     returned = _returned(connection, track, row.version_id)
     if step is None:
@@ -478,7 +483,7 @@ def _stored_gates(
     for word, gated in zip(FAIL_ON, (new, every), strict=True):
         signs = [(one.kind, one.name, SIGNS[one.direction]) for one in gated if one.change != MACHINE]
         is_machine = any(one.change == MACHINE and SIGNS[one.direction] > 0 for one in gated)
-        net = sum(one.contribution for one in gated if one.is_leaf)
+        net = _net_of(gated)
         gates[word] = _gate(track.thresholds, verdicts, signs, net=net, peak=peak, is_machine=is_machine)
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     if track.main is not None and len(runs) >= track.thresholds.least_new:
@@ -486,6 +491,17 @@ def _stored_gates(
         gates = {word: replace(one, cause=MAIN_LINE) if one.cause == "suspect" else one for word, one in gates.items()}
     base = [*map(int, row.base_runs.split())]
     return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
+
+
+def _net_of(findings: Sequence[Any]) -> float:
+    """Return the change by operators as a share of the step: of several kinds of steps that of the kind that lost most,
+    for shares of different steps have no sum.
+    """
+    nets: dict[str, float] = {}
+    for one in findings:
+        if one.is_leaf:
+            nets[one.step_kind] = nets.get(one.step_kind, 0.0) + one.contribution
+    return max(nets.values(), default=0.0)
 
 
 def open_findings(connection: Connection, run_id: int) -> str:
@@ -544,7 +560,7 @@ def judge_sides(
     limits = track_limits(rows)
     counts = (len(baseline), len(candidate))
     kinds = _find_kinds(runs, len(baseline))
-    parts = [_judge_kind(kind, runs, counts, rows) for kind in ("", *kinds)]
+    parts = [_judge_kind(kind, runs, counts, rows) for kind in ("", *kinds.shared)]
     if any((_moves(part) & ~part.track.series.of_step).any() for part in parts):
         # whether such a series jumps between two levels is what the look-back of the candidate shows
         with candidate_store.connect() as connection:
@@ -554,63 +570,89 @@ def judge_sides(
         if places:
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
-            parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds)]
-    verdicts: VerdictsBySeries = {}
-    excused: set[SeriesKey] = set()
-    new_signs: list[tuple[str, str, int]] = []
-    nets, peak = [], 0.0
-    for part in parts:
-        keys, traits, judged = part.track.keys, part.track.series, part.judged
-        stated_here = _list_verdicts(part.track, judged, keys, limits)
-        signs = judged.sign.tolist()
-        is_excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
-        excused.update(keys[row] for row in np.flatnonzero(is_excused).tolist())
-        peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~is_excused])
-        peak = max(peak, float(np.nan_to_num(peaks).max(initial=0.0)))
-        if kinds and not part.step_kind:
-            # a mix of steps has no verdict beside those of its kinds
-            verdicts |= {key: own for key, own in stated_here.items() if key.name in OF_WHOLE_CAPTURE}
-            continue
-        verdicts |= stated_here
-        changed = np.isin(judged.verdict, CHANGES) & ~is_excused
-        nets.append(float(judged.contribution[traits.leaf & changed].sum()))
-        moved = np.flatnonzero((judged.sign != 0) & ~is_excused).tolist()
-        new_signs += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
-    # of several kinds the one that lost most
-    net = max(nets)
+            parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds.shared)]
+    found = _join_parts(parts, marks, limits, are_apart=kinds.are_apart)
     older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
-    older_net = sum(one.contribution for one in marks.older if one.is_leaf)
+    older_net = _net_of(marks.older)
+    signs = [*found.signs, *older_signs]
     gates = {
-        FAIL_ON[0]: _gate(limits, verdicts, new_signs, net=net, peak=peak),
-        FAIL_ON[1]: _gate(limits, verdicts, [*new_signs, *older_signs], net=net + older_net, peak=peak),
+        FAIL_ON[0]: _gate(limits, found.verdicts, found.signs, net=found.net, peak=found.peak),
+        FAIL_ON[1]: _gate(limits, found.verdicts, signs, net=found.net + older_net, peak=found.peak),
     }
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     shifts = {part.step_kind: _shift_of(part.window, part.judged, part.track) for part in parts}
     return SideVerdicts(
-        by_series=verdicts,
+        by_series=found.verdicts,
         rows=rows,
         limits=limits,
         shift=shifts[""],
         gates=gates,
         host=host,
         still=marks.still,
-        excused=frozenset(excused),
+        excused=found.excused,
         history=marks.history,
         marks=marks.marks,
         shift_of_kind=shifts,
     )
 
 
-def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> list[str]:
-    """Return the kinds of steps by which two sides are judged: those that runs of both have, where some run has
-    several, or the sides have not the same; the first `baseline` runs are the one side.
+class _Found(Struct, frozen=True):
+    """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
+    of the operators that changed, in the kind that lost most; `peak`: rise of peak memory.
+    """
+
+    verdicts: VerdictsBySeries
+    excused: frozenset[SeriesKey]
+    signs: Sequence[tuple[str, str, int]]
+    net: float
+    peak: float
+
+
+def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, are_apart: bool) -> _Found:
+    """Return what the parts show together, "" among them; `are_apart`: all steps together have no verdict."""
+    verdicts: VerdictsBySeries = {}
+    every_excused: set[SeriesKey] = set()
+    every_sign: list[tuple[str, str, int]] = []
+    nets, peak = [0.0] if are_apart else [], 0.0
+    for part in parts:
+        keys, traits, judged = part.track.keys, part.track.series, part.judged
+        own = _list_verdicts(part.track, judged, keys, limits)
+        signs = judged.sign.tolist()
+        excused = np.array([(key, sign) in marks.excused for key, sign in zip(keys, signs, strict=True)], dtype=bool)
+        every_excused.update(keys[row] for row in np.flatnonzero(excused).tolist())
+        peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
+        peak = max(peak, float(np.nan_to_num(peaks).max(initial=0.0)))
+        if are_apart and not part.step_kind:
+            # a mix of steps has no verdict beside those of its kinds
+            verdicts |= {key: verdict for key, verdict in own.items() if key.name in OF_WHOLE_CAPTURE}
+            continue
+        verdicts |= own
+        changed = np.isin(judged.verdict, CHANGES) & ~excused
+        nets.append(float(judged.contribution[traits.leaf & changed].sum()))
+        moved = np.flatnonzero((judged.sign != 0) & ~excused).tolist()
+        every_sign += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
+    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak)
+
+
+class _Kinds(Struct, frozen=True):
+    """The kinds of steps of two sides: those that both have, and whether steps are compared kind by kind."""
+
+    shared: Sequence[str] = ()
+    are_apart: bool = False
+
+
+def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> _Kinds:
+    """Return the kinds of steps of two sides, the first `baseline` runs being the one side.
+
+    Steps are compared kind by kind where some side has several kinds, or the sides have not the same; all steps are
+    where a side was read before kinds were known.
     """
     of_runs = [run.step_kinds for run in runs]
     before, after = (set().union(*own) for own in (of_runs[:baseline], of_runs[baseline:]))
-    if before == after and all(len(kinds) <= 1 for kinds in of_runs):
-        return []
-    return sorted(before & after)
+    if not before or not after or (before == after and len(before) == 1):
+        return _Kinds()
+    return _Kinds(sorted(before & after), are_apart=True)
 
 
 def _judge_kind(
@@ -715,15 +757,18 @@ def _gate(
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's."""
     step_key = _step_key(verdicts)
-    step_name, step_verdict = "", None
+    step_name = ""
+    steps: list[dict[str, Any]] = []
     suspects = [verdict for key, verdict in verdicts.items() if key.kind == "run" and key.name == MEAN_STEP]
     if step_key is not None:
-        step_name, step_verdict = step_key.name, verdicts[step_key]["verdict"]
+        step_name = step_key.name
         for key, own in verdicts.items():
             # of each kind of steps
             if (key.kind, key.name, key.part) == (step_key.kind, step_key.name, step_key.part):
-                suspects.append(own)
-    is_decided = step_verdict not in (None, "TOO_FEW_RUNS")
+                steps.append(own)
+        suspects += steps
+    # a kind of steps that is rare need not be decided where another one is
+    is_decided = any(verdict["verdict"] not in (None, "TOO_FEW_RUNS") for verdict in steps)
     reasons = {verdict["reason"] for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
     return gate_of(
         limits,

@@ -17,6 +17,7 @@ from tracker.columns import I64, Flags
 from tracker.detect import DEFAULTS, Thresholds, Verdict
 from tracker.detect.track import Track
 from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next
+from tracker.schema.series import OF_WHOLE_CAPTURE
 
 _SEVERAL: Final = 2
 _WORST_FIRST: Final = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.IMPROVED)
@@ -26,7 +27,7 @@ _WORST_FIRST: Final = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.IMPROVED)
 class JudgedKind(Struct, frozen=True):
     """What judging the steps of one kind gives, "" for all steps: its series, the state after the version, the result.
 
-    `rows`: which series of the whole track these are.
+    `rows`: row numbers of its series in the whole track. `of_whole`: they are those of OF_WHOLE_CAPTURE, beside kinds.
     """
 
     step_kind: str
@@ -34,6 +35,7 @@ class JudgedKind(Struct, frozen=True):
     track: Track
     state: TrackState
     result: VersionResult
+    of_whole: bool = False
 
 
 class JudgedVersion(Struct, frozen=True):
@@ -58,7 +60,7 @@ class JudgedVersion(Struct, frozen=True):
             return len(_WORST_FIRST), -time_of_kind.get(one.step_kind, 0.0), 0.0
 
         of_kinds = [one for one in self.kinds if one.step_kind]
-        of_all = [one for one in self.kinds if not one.step_kind]
+        of_all = [one for one in self.kinds if not one.step_kind and not one.of_whole]
         compared = [one for one in of_kinds if has_base(one)]
         # the runs before may have been read before kinds were known
         own = compared or [one for one in of_all if has_base(one)] or of_kinds or of_all
@@ -85,17 +87,24 @@ def judge_kinds(track: Track, state: TrackState, version: int, limits: Threshold
         return JudgedVersion([JudgedKind("", np.arange(state.series), track, state, result)], result.found)
     has_kind = {kind: ~np.isnan(track.values[names == kind]).all(axis=0) for kind in sorted({*names.tolist()} - {""})}
     kinds = _choose_kinds(track, has_kind, version)
-    judged, found = [], []
-    for kind in ["", *kinds]:
-        rows = np.flatnonzero(names == kind)
-        counting = None
-        if kinds and not kind:
-            is_without = ~np.any([*has_kind.values()], axis=0)
-            counting = is_without | (track.versions == version)
+
+    def judge(kind: str, rows: I64, counting: Flags | None = None, *, of_whole: bool = False) -> JudgedKind:
         part, own = track.take(rows, counting), _take_state(state, rows)
-        result = judge_next(part, own, version, limits)
-        judged.append(JudgedKind(kind, rows, part, own, result))
+        return JudgedKind(kind, rows, part, own, judge_next(part, own, version, limits), of_whole)
+
+    is_whole = np.array([key.name in OF_WHOLE_CAPTURE for key in track.keys], dtype=bool)
+    if not kinds:
+        judged = [judge("", np.flatnonzero(names == ""))]
+    else:
+        # beside kinds, all steps are compared with runs that have none
+        is_without = ~np.any([*has_kind.values()], axis=0) | (track.versions == version)
+        judged = [
+            judge("", np.flatnonzero((names == "") & ~is_whole), is_without),
+            judge("", np.flatnonzero((names == "") & is_whole), of_whole=True),
+            *(judge(kind, np.flatnonzero(names == kind)) for kind in kinds),
+        ]
     _keep_levels(state, version)
+    found: list[Finding] = []
     for one in judged:
         found += _put_back(state, one, version)
     return JudgedVersion(judged, found)
@@ -103,10 +112,10 @@ def judge_kinds(track: Track, state: TrackState, version: int, limits: Threshold
 
 def _choose_kinds(track: Track, has_kind: Mapping[str, Flags], version: int) -> list[str]:
     """Return the kinds of steps by which a version is judged: those of its own runs, where these, or runs before them,
-    have several. Steps of one kind are all steps.
+    have several. Where all runs have the same one kind, all steps are of it.
     """
-    counts = np.sum([*has_kind.values()], axis=0)
-    if not (counts >= _SEVERAL).any():
+    there = [kind for kind, has in has_kind.items() if has.any()]
+    if len(there) < _SEVERAL:
         return []
     is_own = track.versions == version
     return [kind for kind, has in has_kind.items() if has[is_own].any()]
@@ -126,7 +135,7 @@ def _take_state(state: TrackState, rows: I64) -> TrackState:
 
 
 def _keep_levels(state: TrackState, version: int) -> None:
-    """Give a version the levels before it, for series that are not judged in it."""
+    """Give a version the levels before it in all series; `_put_back` overwrites those that are judged."""
     state.levels[version] = state.current
     state.settled[version] = np.full(state.series, version)
     state.waits[version] = np.zeros(state.series, dtype=np.int64)

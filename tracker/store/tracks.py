@@ -248,7 +248,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
 
     def of_kind(self, step_kind: str) -> ChosenRun:
         """Return what the run says of the series of one kind of steps, "" of those of all steps."""
-        if not any(key.step_kind for key in self.keys):
+        if not step_kind and not any(key.step_kind for key in self.keys):
             return self
         rows = [row for row, key in enumerate(self.keys) if key.step_kind == step_kind]
         keys = [self.keys[row] for row in rows]

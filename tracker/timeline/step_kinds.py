@@ -19,12 +19,13 @@ WITH_OPTIMIZER: Final = "with optimizer"
 WITHOUT_OPTIMIZER: Final = "without optimizer"
 EVALUATION: Final = "evaluation"
 LEAST_STEPS: Final = 2
-"""One step of another kind is no kind: nothing can be said of it."""
+"""Steps of each kind, where ranges inside of them make it: one step without an optimizer is cut, rather than a kind."""
 
 # step[DECODE bs=16]: SGLang
-_SGLANG: Final = re.compile(r"step\[\s*(?P<kind>[A-Za-z_][\w-]*)[^\]]*\]")
+_SGLANG: Final = re.compile(r"step\[\s*(?P<kind>[A-Za-z_][\w-]*)(?:\s[^\]]*)?\]")
 # execute_context_0(0)_generation_16(16), execute_32_context_0(sq0)_generation_32(sq32), execute_new_1_cached_0: vLLM
-_VLLM: Final = re.compile(r"(?:^|_)(?P<part>context|generation|new|cached)_(?P<count>\d+)")
+_OF_VLLM: Final = re.compile(r"execute_(?:\d+_)?(?:context|generation|new|cached)_\d")
+_VLLM: Final = re.compile(r"_(?P<part>context|generation|new|cached)_(?P<count>\d+)")
 _NUMBER: Final = re.compile(r"[ _#:.-]*\d+")
 _OPTIMIZER: Final = re.compile(r"(?:^|[^a-z])optimi[sz]er[._ ]?step(?![a-z])|^optimi[sz]er$", re.IGNORECASE)
 _EVALUATION: Final = re.compile(
@@ -42,8 +43,8 @@ def kinds_of_steps(events: Events) -> dict[int, str]:
     """
     if not len(events.markers):
         return {}
-    if events.extras.step_names:
-        return _kinds_of_names(events.extras.step_names)
+    if kinds := _kinds_of_names(events.extras.step_names):
+        return kinds
     evaluating = _find_evaluation(events)
     others = [step for step in each_once(events.markers.step).tolist() if step not in evaluating and step != NO_STEP]
     kinds = dict.fromkeys(evaluating, EVALUATION) if len(evaluating) >= LEAST_STEPS and others else {}
@@ -62,15 +63,15 @@ def name_kind(marker: str) -> str:
     """
     if match := _SGLANG.fullmatch(marker):
         return match["kind"]
-    parts = [(match["part"], int(match["count"])) for match in _VLLM.finditer(marker)]
-    if parts:
+    if _OF_VLLM.match(marker):
+        parts = [(match["part"], int(match["count"])) for match in _VLLM.finditer(marker)]
         return " + ".join(part for part, count in parts if count > 0) or parts[-1][0]
     return _NUMBER.sub("", marker).strip()
 
 
 def is_named_kind(marker: str) -> bool:
     """Return whether a marker says what its step does, so that its kind has a name even where it is the only one."""
-    return _SGLANG.fullmatch(marker) is not None or _VLLM.search(marker) is not None
+    return _SGLANG.fullmatch(marker) is not None or _OF_VLLM.match(marker) is not None
 
 
 def _kinds_of_names(names: Mapping[int, str]) -> dict[int, str]:
@@ -97,7 +98,7 @@ def _last_step(events: Events) -> int:
 
 
 def _find_evaluation(events: Events) -> list[int]:
-    """Return the steps of which ranges of evaluation, the outermost on one thread, last for half or more."""
+    """Return the steps of which the longest range of an evaluation lasts for half or more."""
     rows = _find_ops(events, _EVALUATION, ("val", "Val", "VAL"))
     if not len(rows):
         return []

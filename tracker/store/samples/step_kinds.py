@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,16 +12,10 @@ from tracker.store.bulk import clean
 from tracker.store.samples.families import RankRows
 from tracker.store.samples.ranks import Samples
 
-LEAST_STEPS: Final = 2
-"""One step of a kind is not followed: nothing tells it from noise."""
-
 
 def kinds_of_ranks(ranks: Sequence[RankRows]) -> list[str]:
-    """Return the kinds of steps of which each rank that has any has two steps or more, in order."""
-    counts = [Counter({kind: own for kind, own in _count_kinds(rank).items() if kind}) for rank in ranks]
-    counts = [own for own in counts if own]
-    every = {kind for own in counts for kind in own}
-    return sorted(kind for kind in every if all(own[kind] >= LEAST_STEPS for own in counts))
+    """Return the kinds of steps of the ranks of a run, in order."""
+    return sorted({step.kind for rank in ranks for step in rank.steps} - {""})
 
 
 def of_kind(rows: RankRows, kind: str) -> RankRows:
@@ -32,7 +24,9 @@ def of_kind(rows: RankRows, kind: str) -> RankRows:
 
 
 def with_step_kind(samples: Samples, kind: str) -> Samples:
-    """Return samples as those of a kind of steps, without what the whole capture alone knows."""
+    """Return samples as those of a kind of steps, without the series of OF_WHOLE_CAPTURE: a capture has one peak of
+    memory, whatever its steps do.
+    """
     own = [place for place, key in enumerate(samples.keys) if key.name not in OF_WHOLE_CAPTURE]
     return Samples(
         keys=[samples.keys[place]._replace(step_kind=clean(kind)) for place in own],
@@ -56,10 +50,3 @@ def join_samples(parts: Sequence[Samples]) -> Samples:
         steps=np.concatenate([part.steps for part in parts]),
         intermittent=np.concatenate([part.intermittent for part in parts]),
     )
-
-
-def _count_kinds(rows: RankRows) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for step in rows.steps:
-        counts[step.kind] += step.steps
-    return counts
