@@ -32,12 +32,15 @@ OPTIONS = [
     ("diff", DiffOptions(op="a+b", module="m", kind="k", group="dp", ranks=(0, 3), stage=1, minimum_ns=2500,
                          baseline_steps=(1, 2, 3), candidate_steps=(4,), match="name", max_kernels=2,
                          only=("overall", "operator"), by=("module",), depth=2, force=True, config={"a": "b"},
+                         step_kind="DECODE",
                          workload="w")),
     ("run", ShowOptions(steps=(12, 14), by=("rank", "module"), depth=3, op="x", group="dp", kind="k", minimum_ns=1,
-     module="m", ranks=(7,), stage=0, workload="w")),
-    ("cluster", ClusterOptions(workload="w", ranks=(1,), stage=0, steps=(3,), microbatches=8, only=("ranks",))),
+     module="m", ranks=(7,), stage=0, step_kind="a+b c", workload="w")),
+    ("cluster", ClusterOptions(workload="w", ranks=(1,), stage=0, steps=(3,), step_kind="x", microbatches=8,
+                               only=("ranks",))),
     ("log", LogOptions(workload="w", baseline="v1", metric="step", config={"a": "b"}, by=("lr",), last=5, device="d")),
-    ("run_advice", AdviseOptions(workload="w", everything=True, rules=("K6", "I3"), only=("kernels",), microbatches=8)),
+    ("run_advice", AdviseOptions(workload="w", everything=True, rules=("K6", "I3"), only=("kernels",), microbatches=8,
+                                 step_kind="x")),
     ("runs", RunsOptions(search="a b=1", version="v1", workload="w", device="d", tag="x", state="all", limit=7)),
 ]  # fmt: skip
 
