@@ -493,7 +493,7 @@ def find_other_version(connection: Connection, track: TrackRuns, version_id: int
     Of a judged version alone: to read the samples of all runs before it takes longer than the rest.
     """
     row = track.judged.get(version_id)
-    if row is None or row.step_verdict is not None:
+    if row is None or row.step_verdict is not None or row.base_runs:
         return None
     runs = [*track.runs_before(version_id)[-track.thresholds.look_back :], *track.runs_of(version_id)]
     known = ReadBefore() if track.main is None else read_beside_main(connection, track)
