@@ -108,3 +108,10 @@ def test_other_work_is_known_where_operators_match_by_name(memory_store):
     longer(memory_store)
     found = diff(memory_store, "v1", "v2", options=DiffOptions(match="name"))
     assert "other work: 2048 -> 3072" in found.headline
+
+
+def test_single_runs_of_other_work_wait_for_no_verdict_on_the_step(memory_store):
+    side(memory_store, "v1", 2048)
+    side(memory_store, "v2", 3072, mm=6_000_000, gelu=150_000)
+    (reason,) = diff(memory_store, "v1", "v2").judgement.sentences
+    assert reason.startswith("One run each: no verdict on operators with the same inputs; ")

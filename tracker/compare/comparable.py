@@ -251,7 +251,7 @@ def find_refusal(
         *((_waits_for_ranks(side), RANKS) for side in (baseline, candidate)),
         _otherwise_recorded(recorded),
         (_timed_otherwise(baseline, candidate), SETTINGS),
-        (_too_few(baseline, candidate), TOO_FEW),
+        (_too_few(baseline, candidate, recorded), TOO_FEW),
     ]
     return next(((sentence, word) for sentence, word in found if sentence), ("", ""))
 
@@ -269,12 +269,14 @@ def _waits_for_ranks(side: LoadedSide) -> str:
     return ""
 
 
-def _too_few(baseline: LoadedSide, candidate: LoadedSide) -> str:
+def _too_few(baseline: LoadedSide, candidate: LoadedSide, recorded: Recorded) -> str:
     if baseline.side.runs > 1:
         return ""
     needed = DEFAULTS.runs_needed(1, candidate.side.runs)
     if candidate.side.runs == 1:
-        return f"One run each: no verdict on the time; {needed}."
+        # no number of runs judges a step of other work
+        what = "the time" if recorded.other_work is None else "operators with the same inputs"
+        return f"One run each: no verdict on {what}; {needed}."
     return f"{counted(candidate.side.runs, 'run')} against 1: {needed}."
 
 
