@@ -59,8 +59,15 @@ def test_names_are_looked_for_in_all_kinds():
 
 
 def test_keys_of_kinds():
-    assert KIND["op"].make_key("device_self_ns", ("mm", "[[2, 3]]")) == ("op", "device_self_ns", "mm", "[[2, 3]]", "")
-    assert KIND["op_name"].make_key("device_self_ns", ("mm",)) == ("op_name", "device_self_ns", "mm", "", "")
+    assert KIND["op"].make_key("device_self_ns", ("mm", "[[2, 3]]")) == (
+        "op",
+        "device_self_ns",
+        "mm",
+        "[[2, 3]]",
+        "",
+        "",
+    )
+    assert KIND["op_name"].make_key("device_self_ns", ("mm",)) == ("op_name", "device_self_ns", "mm", "", "", "")
     assert KIND["api"].make_key("self_ns", ("cudaLaunchKernel", "runtime")).part == "runtime"
     assert KIND["module"].make_key("host_self_ns", ("net/fc", "forward")).part == "forward"
     assert KIND["module"].make_key("host_self_ns", ("", "forward")) is NO_SERIES

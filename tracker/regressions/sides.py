@@ -571,7 +571,7 @@ def judge_sides(
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
             parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds.shared)]
-    found = _join_parts(parts, marks, limits, are_apart=kinds.are_apart)
+    found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
     older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
     older_net = _net_of(marks.older)
     signs = [*found.signs, *older_signs]
@@ -609,12 +609,12 @@ class _Found(Struct, frozen=True):
     peak: float
 
 
-def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, are_apart: bool) -> _Found:
-    """Return what the parts show together, "" among them; `are_apart`: all steps together have no verdict."""
+def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
+    """Return what the parts show together, "" among them; `is_by_kind`: all steps together have no verdict."""
     verdicts: VerdictsBySeries = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
-    nets, peak = [0.0] if are_apart else [], 0.0
+    nets, peak = [0.0] if is_by_kind else [], 0.0
     for part in parts:
         keys, traits, judged = part.track.keys, part.track.series, part.judged
         own = _list_verdicts(part.track, judged, keys, limits)
@@ -623,7 +623,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, a
         every_excused.update(keys[row] for row in np.flatnonzero(excused).tolist())
         peaks = np.expm1(judged.raw_change[(traits.kind == KindCode.PEAK) & ~excused])
         peak = max(peak, float(np.nan_to_num(peaks).max(initial=0.0)))
-        if are_apart and not part.step_kind:
+        if is_by_kind and not part.step_kind:
             # a mix of steps has no verdict beside those of its kinds
             verdicts |= {key: verdict for key, verdict in own.items() if key.name in OF_WHOLE_CAPTURE}
             continue
@@ -639,7 +639,7 @@ class _Kinds(Struct, frozen=True):
     """The kinds of steps of two sides: those that both have, and whether steps are compared kind by kind."""
 
     shared: Sequence[str] = ()
-    are_apart: bool = False
+    is_by_kind: bool = False
 
 
 def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> _Kinds:
@@ -652,7 +652,7 @@ def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> _Kinds:
     before, after = (set().union(*own) for own in (of_runs[:baseline], of_runs[baseline:]))
     if not before or not after or (before == after and len(before) == 1):
         return _Kinds()
-    return _Kinds(sorted(before & after), are_apart=True)
+    return _Kinds(sorted(before & after), is_by_kind=True)
 
 
 def _judge_kind(

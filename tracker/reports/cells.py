@@ -77,7 +77,7 @@ def part_of(series: Mapping[str, Any]) -> str:
     """
     part = str(series["part"] or "")
     own = PROFILERS[WAYS[part]] if series["kind"] == "run" and part in WAYS else part
-    return ", ".join(filter(None, (own, series["step_kind"])))
+    return ", ".join(filter(None, (own, series.get("step_kind"))))
 
 
 def readable(name: Any) -> str:

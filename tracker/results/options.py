@@ -323,8 +323,7 @@ ShowBy = Annotated[
 Depth = Annotated[int | None, Option("Levels of the tree of --by. Default: all.", "N", group=ROWS, least=1)]
 _CHOSEN: Final = "Only these steps of the {}, by number: 12, 12-15 or 12,14-16. Default: all."
 STEP_KIND: Final = Option(
-    "Only steps of this kind, such as DECODE: where steps are of several kinds, each is compared by itself. Default: "
-    "the kind with the worst verdict, else that whose steps took most time.",
+    "Only steps of this kind: DECODE. Default: the worst kind.",
     "KIND",
     group=SIDES,
 )

@@ -68,7 +68,7 @@ class Threshold(Struct, frozen=True):
 
 
 TRIED_COLUMNS: Final = (
-    "movement", "version", "direction", "how", "kind", "metric", "name", "input_shapes", "part", "ratio",
+    "movement", "version", "direction", "how", "kind", "metric", "name", "input_shapes", "part", "step_kind", "ratio",
     "contribution", "state", "configuration", "device",
 )  # fmt: skip
 
