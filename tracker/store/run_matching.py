@@ -74,10 +74,13 @@ def stored_alike(connection: Connection, where: Mapping[str, int], job_id: str |
     return found
 
 
-def _placed_alike(connection: Connection, where: Mapping[str, int], placed: Sequence[Placed]) -> list[Stored]:
+def _placed_alike(
+    connection: Connection, where: Mapping[str, int], job_id: str | None, placed: Sequence[Placed]
+) -> list[Stored]:
     """Return those of the captures whose rows are not in yet that are of runs of one identity, `where`."""
     run_ids = sorted({item.run_id for item in placed}) or [-1]
-    runs = {row.id: row for row in connection.execute(statement("runs_alike"), {**where, "run_ids": run_ids})}
+    asked = {**where, "job_id": job_id, "run_ids": run_ids}
+    runs = {row.id: row for row in connection.execute(statement("runs_alike"), asked)}
     found = []
     for item in placed:
         if item.run_id in runs:
@@ -300,7 +303,8 @@ def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Place
     }
     # ranks that come in at once from several machines must find the run that the first of them makes
     labels.lock(connection, "run", *where.values())
-    stored = stored_alike(connection, where, record.facts.get("job_id"))
+    job_id = record.facts.get("job_id")
+    stored = stored_alike(connection, where, job_id)
     _refuse_parts(connection, incoming, stored)
     cycles = find_cycles(connection, incoming, stored)
     if cycles:
@@ -309,7 +313,7 @@ def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Place
     notes = [_note_on_cycle(one) for one in cycles]
     if not incoming.captures:
         return Home(cycles[0].stored.run_id, "joined" if replaced else "already", notes=tuple(notes), replaced=replaced)
-    found = _run_to_join(connection, incoming, [*stored, *_placed_alike(connection, where, placed)])
+    found = _run_to_join(connection, incoming, [*stored, *_placed_alike(connection, where, job_id, placed)])
     run_id, beside = found.run_id, None
     if run_id is None:
         _refuse_siblings(incoming, stored)
