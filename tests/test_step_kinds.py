@@ -223,3 +223,11 @@ def test_peak_memory_is_judged_beside_kinds(memory_store: Store, tmp_path: Path)
     (peak,) = [row for row in found.tables["overall"].records() if row["metric"] == "peak_allocated_bytes"]
     assert (peak["diff"], peak["verdict"]) == (1.0, "REGRESSED")
     assert found.gates["new"].code == 1
+
+
+def test_a_matrix_compares_the_kind_that_took_most_time(memory_store: Store, tmp_path: Path):
+    fill(memory_store, tmp_path, v1=mix(4, 6), v2=mix(2, 9), v3=mix(3, 7))
+    found = compare.matrix(memory_store, ["v1", "v2", "v3"])
+    assert found.notes[0].endswith("(DECODE, EXTEND): compared are EXTEND steps; --step-kind chooses.")
+    cells = [row["value"] for row in found.tables["cells"].records() if row["row"] == 0]
+    assert cells == [pytest.approx(40_000_000, rel=1e-3)] * 3

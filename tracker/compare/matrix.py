@@ -21,6 +21,7 @@ from tracker.compare.notes import warnings
 from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named, needs_store
 from tracker.compare.sections import compare_table
+from tracker.compare.step_kinds import keep_shared_kind
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
 from tracker.table import Numbered, number_tables
@@ -54,7 +55,7 @@ def matrix(
         references, runs = named(store, references, options.workload, options.config)
         if store is not None:
             check_one_track(store, runs)
-        sides = load_all(store, references, options, stack, runs=runs)
+        sides, on_kinds = keep_shared_kind(load_all(store, references, options, stack, runs=runs), options.step_kind)
         found_of = [recordings.compare_recordings(*pair, whole)[0] for pair in pairwise(sides)]
         if any(found.by_name for found in found_of):
             whole = replace(whole, match="name")  # one key for all sides
@@ -71,6 +72,7 @@ def matrix(
             names = (name for table in everything for name in table.listed("name"))
             check_named("operator", options.op, names, sides)
         metrics = {operators.own_time(side) for side in sides}
+        of_recordings = [note for found in found_of for note in found.notes()]
         return Matrix(
             sides=tuple(side.side for side in sides),
             metric=metrics.pop() if len(metrics) == 1 else "self_ns",
@@ -78,7 +80,7 @@ def matrix(
             tables=tables,
             judged=tuple(" ".join(found.judgement.sentences) for found in judged),
             options=options,
-            notes=tuple(dict.fromkeys([*(note for found in found_of for note in found.notes()), *warnings(sides)])),
+            notes=tuple(dict.fromkeys([*on_kinds, *of_recordings, *warnings(sides)])),
         )
 
 

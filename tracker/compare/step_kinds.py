@@ -139,6 +139,29 @@ def keep_kind(side: LoadedSide, chosen: str | None) -> tuple[LoadedSide, tuple[s
     return replace(own, chosen_steps=numbers), (note,) if others else ()
 
 
+def keep_shared_kind(sides: Sequence[LoadedSide], chosen: str | None) -> tuple[list[LoadedSide], tuple[str, ...]]:
+    """Return several sides with the steps of one kind: the `chosen` one, else, where steps are of several kinds, that
+    of which all sides have two steps and which took most time; and a sentence on it. Sides without such a kind stay as
+    they are, and the sentence says so.
+    """
+    counts = [count_kinds(side) for side in sides]
+    named = {kind for own in counts for kind in own} - {""}
+    if chosen is not None:
+        for side, own in zip(sides, counts, strict=True):
+            _require_kind(side, own, chosen)
+    elif len(named) < _SEVERAL or any(not set(own) - {""} for own in counts):
+        return [*sides], ()
+    shared = [kind for kind in sorted(named) if all(_has_twice(side, kind) for side in sides)]
+    times: dict[str, float] = {}
+    for kind in shared:
+        times[kind] = sum((_measure(side, kind) or 0.0) * own[kind] for side, own in zip(sides, counts, strict=True))
+    kind = chosen or max(shared, key=lambda one: times[one], default="")
+    if not kind:
+        return [*sides], (f"Steps are of several kinds ({', '.join(sorted(named))}), of which no one is on all sides.",)
+    note = f"Steps are of several kinds ({', '.join(sorted(named))}): compared are {kind} steps; --step-kind chooses."
+    return [of_kind(side, kind) for side in sides], (note,)
+
+
 def say_others(kinds: Kinds) -> str:
     """Return what the other kinds of steps did, and how the mix of steps differs, behind a headline; "" for nothing.
 
@@ -187,11 +210,12 @@ def note_on_mix(kinds: Kinds, labels: Sequence[str]) -> str:
 
 def _come_twice(kind: str, baseline: LoadedSide, candidate: LoadedSide) -> bool:
     """Return whether both sides have two steps of a kind, in one run or in several."""
-    for side in (baseline, candidate):
-        own = [(run_id, step) for run_id, step, of in side.steps.rows("run_id", "step", "kind") if of == kind]
-        if len(set(own)) < _LEAST_STEPS:
-            return False
-    return True
+    return _has_twice(baseline, kind) and _has_twice(candidate, kind)
+
+
+def _has_twice(side: LoadedSide, kind: str) -> bool:
+    own = [(run_id, step) for run_id, step, of in side.steps.rows("run_id", "step", "kind") if of == kind]
+    return len(set(own)) >= _LEAST_STEPS
 
 
 def _require_kind(side: LoadedSide, counts: Mapping[str, int], chosen: str) -> None:

@@ -495,7 +495,7 @@ def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> Non
     given = {
         "--depth": depth or options.depth, "--max-kernels": options.max_kernels, "--op-map": options.op_map,
         "--baseline-step": options.baseline_steps, "--candidate-step": options.candidate_steps, "--only": options.only,
-        "--force": options.force, "--step-kind": options.step_kind,
+        "--force": options.force,
     }  # fmt: skip
     two = [name for name, value in given.items() if value]
     if two:

@@ -11,7 +11,9 @@ SELECT
     s.input_shapes,
     s.part,
     s.step_kind,
-    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
+    CASE
+        WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict)
+    END AS verdict,
     d.reason,
     d.change,
     d.judged_change,
