@@ -57,8 +57,8 @@ def test_one_kind_is_slower_while_the_mix_has_more_of_it(memory_store: Store, tm
     ]
     # 9 x 40 and 8 x 5 of 17 steps, then 2 x 40 and 15 x 5.75; with 15 x 5 it would be 9.12
     assert (
-        "The mix of steps differs: v1 has 9 of 17 EXTEND steps a run, v2 2 of 17; the mean over all steps is "
-        "23.53 -> 9.78 ms, -14.41 ms by the mix alone."
+        "The mix of steps differs: v1 has 9 of 17 EXTEND steps a run, v2 2 of 17; the kinds, weighted by their "
+        "steps, take 23.53 -> 9.78 ms, -14.41 ms by the mix alone."
     ) in found.notes
     extend = compare.diff(memory_store, "v1", "v2", options=DiffOptions(step_kind="EXTEND"))
     assert extend.headline.startswith("v2 is as fast as v1 in EXTEND steps")
@@ -145,7 +145,34 @@ def test_steps_within_an_evaluation_are_a_kind(memory_store: Store, tmp_path: Pa
     events = train(6, every=1)
     events += [traces.op("run_validation", 200 * number, 90, cat="user_annotation") for number in (2, 5)]
     ingest(memory_store, [traces.write(tmp_path, events)], version="v1", workload="toy")
-    assert queries.steps(memory_store, [1]).listed("kind") == ["", "", "evaluation", "", "", "evaluation"]
+    assert queries.steps(memory_store, [1]).listed("kind") == [*["training"] * 2, "evaluation"] * 2
+
+
+def test_more_evaluation_makes_no_training_slower(memory_store: Store, tmp_path: Path):
+    """Training steps take 100 us and those of an evaluation 400; v2 has 6 of these among 9 steps, v1 3 of 9."""
+
+    def work(evaluating: set[int]) -> list[dict]:
+        events = []
+        for number in range(9):
+            at, is_evaluating = 500 * number, number in evaluating
+            events.append(traces.step(number + 1, at, 400 if is_evaluating else 100))
+            events.append(traces.op("aten::mm", at + 1, 50))
+            name = "evaluate" if is_evaluating else "Optimizer.step#AdamW.step"
+            events.append(traces.op(name, at + 60, 330 if is_evaluating else 30, cat="user_annotation"))
+        return events
+
+    for place, (version, evaluating) in enumerate({"v1": {2, 5, 8}, "v2": {1, 2, 4, 5, 7, 8}}.items()):
+        (tmp_path / version).mkdir()
+        for number in range(3):
+            start_ns = (3 * place + number) * 10**12
+            traces.write(tmp_path / version, work(evaluating), name=f"run{number}.json", baseTimeNanoseconds=start_ns)
+        ingest(memory_store, [tmp_path / version], version=version, workload="toy")
+    found = compare.diff(memory_store, "v1", "v2")
+    assert [(row.kind, row.baseline_steps, row.candidate_steps, row.verdict) for row in found.step_kinds] == [
+        ("evaluation", 3, 6, "UNCHANGED"),
+        ("training", 6, 3, "UNCHANGED"),
+    ]
+    assert found.gates["new"].code == 0
 
 
 def test_scaling_the_steps_of_one_kind_changes_no_verdict_of_another(memory_store: Store, tmp_path: Path):

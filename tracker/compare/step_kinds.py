@@ -18,6 +18,7 @@ from tracker.errors import UsageError
 from tracker.regressions.sides import STEP, SideVerdicts
 from tracker.results import Explanation
 from tracker.results.diff import StepKind
+from tracker.results.verdicts import WORST_FIRST
 from tracker.schema.series import UNPROFILED
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_diff, format_ns, time_unit
@@ -25,7 +26,6 @@ from tracker.units import format_diff, format_ns, time_unit
 _SEVERAL: Final = 2
 _LEAST_STEPS: Final = 2
 """A kind needs two steps on a side."""
-_WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
 
 
 class Kinds(Struct, frozen=True):
@@ -176,7 +176,7 @@ def say_others(kinds: Kinds) -> str:
         if row.baseline_ns is None or row.candidate_ns is None:
             side = "baseline" if row.candidate_ns is None else "candidate"
             words.append(f"{row.kind} steps in the {side} only")
-        elif row.verdict in _WORST_FIRST:
+        elif row.verdict in WORST_FIRST:
             words.append(f"{row.kind} steps {row.verdict} ({format_diff(row.diff or 0.0)})")
         elif row.verdict == "UNCHANGED":
             words.append(f"{row.kind} steps unchanged")
@@ -193,7 +193,7 @@ def add_others(explanation: Explanation, kinds: Kinds) -> Explanation:
 
 def note_on_mix(kinds: Kinds, labels: Sequence[str]) -> str:
     """Return a sentence where the sides have another mix of steps: that is no change of any of them. It says how much
-    of the change of the mean over all steps is the mix, where each kind is on both sides.
+    the mix alone changes the time of all steps together, where each kind is on both sides.
     """
     if not kinds.rows:
         return ""
@@ -205,16 +205,18 @@ def note_on_mix(kinds: Kinds, labels: Sequence[str]) -> str:
     row = max(kinds.rows, key=lambda row: max(row.baseline_ns or 0.0, row.candidate_ns or 0.0))
     return (
         f"The mix of steps differs: {labels[0]} has {row.baseline_steps:,} of {totals[0]:,} {row.kind} steps a run, "
-        f"{labels[1]} {row.candidate_steps:,} of {totals[1]:,}{_describe_mean(kinds.rows)}."
+        f"{labels[1]} {row.candidate_steps:,} of {totals[1]:,}{_describe_weighted(kinds.rows)}."
     )
 
 
-def _describe_mean(rows: Sequence[StepKind]) -> str:
-    """Return how the mean over all steps changed, by the steps of each kind, and by how much the mix alone changed it.
+def _describe_weighted(rows: Sequence[StepKind]) -> str:
+    """Return how the kinds changed together, each weighted by its steps, and by how much the mix alone changed that.
+
+    It is made of the numbers of the rows, each a median: the mean step of a capture is another number.
 
     >>> slow, quick = StepKind("EXTEND", 1, 1, 40e6, 40e6), StepKind("DECODE", 1, 3, 4e6, 8e6)
-    >>> _describe_mean([slow, quick])
-    '; the mean over all steps is 22.00 -> 16.00 ms, -9.00 ms by the mix alone'
+    >>> _describe_weighted([slow, quick])
+    '; the kinds, weighted by their steps, take 22.00 -> 16.00 ms, -9.00 ms by the mix alone'
     """
     if any(row.baseline_ns is None or row.candidate_ns is None for row in rows):
         return ""
@@ -227,7 +229,7 @@ def _describe_mean(rows: Sequence[StepKind]) -> str:
     numbers = f"{format_ns(first, unit).split(' ')[0]} -> {format_ns(last, unit)}"
     by_mix = format_ns(mixed - first, unit)
     sign = "+" if mixed > first else ""
-    return f"; the mean over all steps is {numbers}, {sign}{by_mix} by the mix alone"
+    return f"; the kinds, weighted by their steps, take {numbers}, {sign}{by_mix} by the mix alone"
 
 
 def _come_twice(kind: str, baseline: LoadedSide, candidate: LoadedSide) -> bool:
@@ -273,7 +275,7 @@ def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> str | None:
 
 def _place(row: StepKind) -> tuple[int, float]:
     """Return a sort key: the worst verdict first, then the largest change, without one the most time of both sides."""
-    if row.verdict in _WORST_FIRST:
-        return _WORST_FIRST.index(row.verdict), -abs(row.diff or 0.0)
+    if row.verdict in WORST_FIRST:
+        return WORST_FIRST.index(row.verdict), -abs(row.diff or 0.0)
     time_ns = (row.baseline_ns or 0.0) * row.baseline_steps + (row.candidate_ns or 0.0) * row.candidate_steps
-    return len(_WORST_FIRST), -time_ns
+    return len(WORST_FIRST), -time_ns

@@ -45,7 +45,7 @@ from tracker.regressions.track import (
 )
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, GateResult
+from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult
 from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
@@ -68,7 +68,6 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
-_WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
 VerdictsBySeries = dict[SeriesKey, dict[str, Any]]
 """A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
 without the common-mode shift.
@@ -794,7 +793,7 @@ def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
     def order(key: SeriesKey) -> tuple[int, int, int, float]:
         # of several kinds of steps the one that became slower by most
         verdict, change = verdicts[key]["verdict"], verdicts[key]["change"]
-        worst = _WORST_FIRST.index(verdict) if verdict in _WORST_FIRST else len(_WORST_FIRST)
+        worst = WORST_FIRST.index(verdict) if verdict in WORST_FIRST else len(WORST_FIRST)
         return STEP.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(change)
 
     return min(steps, key=order, default=None)

@@ -17,11 +17,11 @@ from tracker.columns import I64, Flags
 from tracker.detect import DEFAULTS, Thresholds, Verdict
 from tracker.detect.track import Track
 from tracker.regressions.lifecycle import UNDECIDED, Finding, TrackState, VersionResult, judge_next
+from tracker.results.verdicts import WORST_FIRST
 from tracker.schema.series import OF_WHOLE_CAPTURE
 
 _SEVERAL: Final = 2
-_WORST_FIRST: Final = (Verdict.REGRESSED, Verdict.SUSPECT, Verdict.IMPROVED)
-"""Verdicts of the step of a kind by which that kind stands for the version."""
+_WORST_FIRST: Final = tuple(Verdict[name] for name in WORST_FIRST)
 
 
 class JudgedKind(Struct, frozen=True):

@@ -63,6 +63,9 @@ OTHER_WORK_REASON: Final = "OTHER_WORK"
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""
 
+WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
+"""Verdicts of a step by which it stands for others: of several kinds of steps that with the first of these."""
+
 GLOSSES: Final[Mapping[str, str]] = {
     "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
     "DRIFT": "machine-wide drift", "NOT_CONFIRMED": "later runs are as before", "UNCHANGED": "as the level before",

@@ -18,6 +18,8 @@ from tracker.timeline.steps import steps_at
 WITH_OPTIMIZER: Final = "with optimizer"
 WITHOUT_OPTIMIZER: Final = "without optimizer"
 EVALUATION: Final = "evaluation"
+TRAINING: Final = "training"
+"""Of a capture with steps of an evaluation, the others: where an optimizer does not tell these apart, too."""
 LEAST_STEPS: Final = 2
 """Steps of each kind, where ranges inside of them make it: one step without an optimizer is cut, rather than a kind."""
 
@@ -38,8 +40,8 @@ def kinds_of_steps(events: Events) -> dict[int, str]:
     """Return the kind of each step of a rank that has one, by its number; of steps that are all alike there is none.
 
     By the names of the markers where an engine wrote them, else by the ranges inside: a step is one of evaluation where
-    such a range lasts for half of it, and steps with an optimizer's range are told from those without. A last step that
-    the capture cut before its optimizer is like the others.
+    such a range lasts for half of it, and the others are those of a training; steps with an optimizer's range are told
+    from those without. A last step that the capture cut before its optimizer is like the others.
     """
     if not len(events.markers):
         return {}
@@ -47,8 +49,10 @@ def kinds_of_steps(events: Events) -> dict[int, str]:
         return kinds
     evaluating = _find_evaluation(events)
     others = [step for step in each_once(events.markers.step).tolist() if step not in evaluating and step != NO_STEP]
-    kinds = dict.fromkeys(evaluating, EVALUATION) if len(evaluating) >= LEAST_STEPS and others else {}
-    return kinds | _kinds_by_optimizer(events, others)
+    kinds = _kinds_by_optimizer(events, others)
+    if len(evaluating) < LEAST_STEPS or not others:
+        return kinds
+    return dict.fromkeys(evaluating, EVALUATION) | (kinds or dict.fromkeys(others, TRAINING))
 
 
 def name_kind(marker: str) -> str:
