@@ -684,7 +684,9 @@ SELECT
     s.input_shapes,
     s.part,
     s.step_kind,
-    CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict) END AS verdict,
+    CASE
+        WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') THEN COALESCE(d.decided, d.verdict)
+    END AS verdict,
     d.reason,
     d.change AS change_ratio,
     d.judged_change AS judged_change_ratio,

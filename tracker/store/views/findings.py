@@ -35,9 +35,10 @@ VERDICT_VIEW: Final = View(
         *_OF_VERSION, *_SERIES,
         word(
             "verdict",
-            "CASE WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') "
-            "THEN COALESCE(d.decided, d.verdict) END",
-            "REGRESSED, IMPROVED, SUSPECT, ...: what later runs made of it, else its own; NULL: settings forbid one",
+            "CASE\n        WHEN d.reason NOT IN ('SETTINGS', 'INCOMPLETE', 'OTHER_WORK') "
+            "THEN COALESCE(d.decided, d.verdict)\n    END",
+            "REGRESSED, IMPROVED, SUSPECT, ...: what later runs made of it, else its own; NULL: none can be given, see "
+            "reason",
         ),
         word("reason", "d.reason", "the condition that kept it from being a change; NONE: it is one"),
         real("change_ratio", "d.change", "change of its number; 0.1: 10 % more than before"),
