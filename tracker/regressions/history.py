@@ -161,12 +161,19 @@ def _chosen_versions(
 
 def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     """Say what a reader of the verdicts of a track must know: limits of users, what is out of date, other settings."""
-    own = f"Judged by thresholds of your own: {words_of_limits(track.limits)}." if track.limits else ""
-    late = ", ".join(track.labels[version] for version in track.late)
-    left_out = f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
-    other = find_other_version(connection, track, track.order[-1])
-    notes = (own, left_out if late else "", settings_note(connection, track), f"{other.sentence}." if other else "")
-    return [note for note in notes if note]
+    notes = []
+    if track.limits:
+        notes.append(f"Judged by thresholds of your own: {words_of_limits(track.limits)}.")
+    if track.late:
+        late = ", ".join(track.labels[version] for version in track.late)
+        notes.append(
+            f"The judgement of {late} is out of date and left out; tracker versions judge brings it up to date."
+        )
+    if settings := settings_note(connection, track):
+        notes.append(settings)
+    if other := find_other_version(connection, track, track.order[-1]):
+        notes.append(f"{other.sentence}.")
+    return notes
 
 
 def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numbers: Columns) -> Columns:

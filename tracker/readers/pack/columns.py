@@ -83,10 +83,14 @@ def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:
 def unpacked_breakdowns(table: Mapping[str, Column]) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """The breakdown of the capture and its steps, from the columns of BREAKDOWNS, which have at least one row."""
     unknown = [None] * len(table["step"])
-    columns = (_known(table[name]) if name in table else unknown for name in Breakdown.__struct_fields__)
-    breakdowns = [Breakdown(*values) for values in zip(*columns, strict=True)]
-    own = [_known(table[name]) if name in table else unknown for name in _OWN_OF_A_STEP]
-    kinds = table[_KIND] if _KIND in table else [""] * len(unknown)
+
+    def take(name: str) -> list[Any]:
+        # a pack of an earlier program lacks what was not known then
+        return _known(table[name]) if name in table else unknown
+
+    breakdowns = [Breakdown(*values) for values in zip(*map(take, Breakdown.__struct_fields__), strict=True)]
+    own = [take(name) for name in _OWN_OF_A_STEP]
+    kinds = table.get(_KIND, [""] * len(unknown))
     rows = [
         StepRow(step, start_ns, part, steps, marker_ns, str(kind))
         for part, step, start_ns, steps, marker_ns, kind in zip(breakdowns, *own, kinds, strict=True)
