@@ -36,7 +36,8 @@ PARTS: Final = {
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "parts of other runs",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
-    "unprofiled_step_ns": "step without a profiler",
+    "unprofiled_step_ns": "step without a profiler", "exposed_wait_ns": "waiting for other ranks",
+    "exposed_transmit_ns": "transfers",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {

@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from tracker.compare.headline import CUT_OUTS, FACTS
 from tracker.compare.references import short_labels
+from tracker.compare.waiting import TRANSFER, WAIT
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of
@@ -34,7 +35,7 @@ from tracker.reports.text import ROWS, shorten
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
-from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
+from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.schema.series import UNPROFILED_STEP
@@ -53,6 +54,8 @@ _LEAST_NET: Final = 0.8
 """Part of all that moved from which on a change has parts that say something: where losses and gains cancel, a part can
 be -18 % or 119 % of it.
 """
+_MUCH_WAITING: Final = 0.05
+"""Change of waiting by the step from which on the ranks are worth a look."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _OWN_LEVEL: Final = "own level"
@@ -273,7 +276,7 @@ def _causes(diff: Diff) -> Table:
     found = diff.explanation
     rows = found.contributions
     # parts of next to nothing, and of what cancels, are larger than the whole
-    delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
+    delta, moved = abs(found.delta_ns or 0.0), _sum_moves(rows)
     has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     rest = cells.rest_of(found.delta_ns, [row.delta_ns for row in rows if row.kind != "rest"], unit)
@@ -306,6 +309,13 @@ def _causes(diff: Diff) -> Table:
     ]  # fmt: skip
     adds = tuple(None if row.kind == "whole" else delta_of(row) for row in rows)
     return table_of("", columns, rows, is_first=True, tone=tone, links=link, adds=adds)
+
+
+def _sum_moves(rows: Sequence[Contribution]) -> float:
+    """Return how much the rows moved, whatever cancels; waiting and transfers, two halves of one part, as this part."""
+    communication = fsum(row.delta_ns for row in rows if row.metric in (WAIT, TRANSFER))
+    others = [abs(row.delta_ns) for row in rows if row.metric not in (WAIT, TRANSFER)]
+    return fsum([abs(communication), *others])
 
 
 def _of_change(share: float | None) -> str:
@@ -448,7 +458,23 @@ def _next(diff: Diff, look: Look) -> Iterator[str]:
         yield command_of(("tracker", "diff"), sides, (*options, *more))
         if names_modules(diff.tables["modules"]):
             yield command_of(("tracker", "diff"), sides, (*options, "--by", "module"))
+    longer = _find_waiting_side(diff)
+    if longer is not None:
+        yield command_of(
+            ("tracker", "cluster"), (longer.label,), options_of(ShowOptions(workload=diff.options.workload))
+        )
     yield command_of(("tracker", "diff"), sides, (*options, "-o", "diff.xlsx"))
+
+
+def _find_waiting_side(diff: Diff) -> Side | None:
+    """Return the side that waits more for other ranks, by a part of the step worth asking about; None for none."""
+    found = diff.explanation
+    waiting = next((row for row in found.contributions if row.metric == WAIT), None)
+    if waiting is None or abs(waiting.delta_ns) < _MUCH_WAITING * min(
+        found.baseline_ns or 0.0, found.candidate_ns or 0.0
+    ):
+        return None
+    return diff.candidate if waiting.delta_ns > 0 else diff.baseline
 
 
 def list_json(diff: Diff, look: Look) -> dict[str, Any]:
