@@ -201,10 +201,7 @@ def _split_communication(
     delta_ns: float | None,
 ) -> list[Contribution]:
     """Return the parts with exposed communication as waiting and transfers, where both are known."""
-    before = sides[0]
-    if own is not None and own.side.own_runs is not None:
-        of_part = own.side.own_runs.of_number(EXPOSED)
-        before = sides[0] if of_part is None else own.side.of_runs(sorted(of_part))
+    before = sides[0].of_runs_of(EXPOSED, own)
     part = next((part for part in parts if part.name == EXPOSED), None)
     if part is None:
         return [*contributions]

@@ -95,6 +95,7 @@ _WHOLE: Final = {
 }  # fmt: skip
 """Part of the time of a group -> the time that it is a part of."""
 
+_STEP: Final = ("run_id", "rank", "step")
 _PARTS: Final = (_WAIT, _TRANSMIT, _SYNCHRONIZATION, _TRANSIT, _IDLE)
 """Those that depend on where wait and transit come from."""
 
@@ -435,6 +436,25 @@ def sum_exposed_wait(side: LoadedSide, roles: Names) -> ExposedWait | None:
     numbers = match.reduce_side(side, every, names, names[1:], {"exposed_wait_ns": "exposed_ns"})
     exposed_ns, wait_ns = (float(numbers[name][0]) for name in names)
     return None if np.isnan(wait_ns) else ExposedWait(exposed_ns, wait_ns, bool(in_part.any()))
+
+
+def sum_waits_of_steps(side: LoadedSide) -> dict[tuple[int, int, int], tuple[float, float]]:
+    """Return the exposed time of the collectives of a run, rank and step, and the waiting in it, ns of one step; nan
+    where that of a collective is not known. Collectives that are exposed at the same time share that time.
+    """
+    if not side.steps.known(EXPOSED).any() or side.is_empty(queries.communication):
+        return {}
+    weights = {(run_id, rank, step): steps for run_id, rank, step, steps in side.steps.rows(*_STEP, "steps")}
+    side, table = _within_steps(side, one_split(_grouped(side, {}), ["group"]), sharing=())
+    wait, _ = _exposed_wait(table)
+    table = table.having(exposed_wait_ns=wait)
+    sums: dict[tuple[int, int, int], tuple[float, float]] = {}
+    for run_id, rank, step, exposed_ns, wait_ns in table.rows(*_STEP, "exposed_ns", "exposed_wait_ns"):
+        before = sums.get((run_id, rank, step), (0.0, 0.0))
+        count = weights[run_id, rank, step]
+        of_row = [np.nan if ns is None else ns / count for ns in (exposed_ns, wait_ns)]
+        sums[run_id, rank, step] = (before[0] + of_row[0], before[1] + of_row[1])
+    return sums
 
 
 def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
