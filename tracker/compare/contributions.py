@@ -15,6 +15,7 @@ from tracker.compare import coverage, match
 from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
 from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
 from tracker.compare.overall_rows import EXPOSED
+from tracker.compare.overlap import measure_overlap
 from tracker.compare.renames import Change, list_changes, make_contribution
 from tracker.compare.waiting import split_exposed_part
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -35,6 +36,8 @@ _MOST_CAUSES: Final = 8
 """Causes that are named, each on a line of a first screen."""
 _LEAST_SHARE: Final = 0.02
 """Part of the change below which a cause is only named where it is a finding."""
+_LEAST_OF_REST: Final = 0.25
+"""Part of the rest below which kernels at the same time do not explain it."""
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns", "earlier_ns")
 """Parts that operators explain, or that are computed once more from all rows."""
@@ -85,20 +88,35 @@ def list_contributions(
     named, others = _choose_named(causes)
     of_parts = _list_parts(sides, tables, parts, delta_ns, judged)
     of_parts = _split_communication(sides, own, parts, of_parts, delta_ns)
-    rows = sorted([*named, *of_parts], key=_by_verdict_and_size)
+    last = []
     if others:
         together = fsum(cause.delta_ns for cause in others)
         what = _name_kinds({cause.kind for cause in others})
         # a replacement counts as all of its operators
-        rows.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
+        last.append(Contribution("others", what, together, count=sum(max(1, cause.count) for cause in others)))
+    if delta_ns is not None and own is not None:
+        last += _list_earlier(sides, own, parts, tables, judged)
+    largest = [*named, *of_parts]
+    if delta_ns is not None:
+        rest = fsum([delta_ns, *(-row.delta_ns for row in (*largest, *last))])
+        overlap = measure_overlap((sides[0].of_runs_of("compute_ns", own), sides[1]))
+        if overlap is not None and _explains(overlap, rest, delta_ns):
+            largest.append(overlap)
+    rows = [*sorted(largest, key=_by_verdict_and_size), *last]
     if delta_ns is None:
         return tuple(rows)
-    if own is not None:
-        rows += _list_earlier(sides, own, parts, tables, judged)
     rest = fsum([delta_ns, *(-row.delta_ns for row in rows)])
     if abs(rest) >= 1:
         rows.append(Contribution("rest", "", rest))
     return tuple(_add_share(row, delta_ns) for row in rows)
+
+
+def _explains(overlap: Contribution, rest_ns: float, delta_ns: float) -> bool:
+    """Return whether kernels at the same time are worth a row, and make the rest smaller: kernels that a step launched
+    and that run in a later one are not hidden by any.
+    """
+    is_large = abs(overlap.delta_ns) >= max(_LEAST_SHARE * abs(delta_ns), _LEAST_OF_REST * abs(rest_ns), 1.0)
+    return is_large and abs(rest_ns - overlap.delta_ns) < abs(rest_ns)
 
 
 def _list_earlier(

@@ -85,7 +85,7 @@ def list_slow_steps(side: LoadedSide) -> tuple[SlowStep, ...]:
                 step = int(side.steps.integers("step")[row])
                 one = SlowStep(
                     run_id, rank, step, slow.ns, slow.longer_ns, slow.cause, slow.cause_ns, int(weights[slow.place]),
-                    is_of_ranks=len(ranks) > 1, has_parts=bool(candidates), **many,
+                    is_of_ranks=len(ranks) > 1, has_parts=bool(candidates.keys() - {_LOADING}), **many,
                 )  # fmt: skip
                 found.setdefault((run_id, step), []).append(one)
     slow_steps = []

@@ -108,6 +108,8 @@ LEVELS: Final[tuple[Level, ...]] = (
              "detail_text"),
         CALLS, TOTAL, SHORTEST, LONGEST, SQUARES, WAIT, BYTES,
         number("block_num", "max", "blocks that the kernel ran on, the most of all calls (NPU)"),
+        time("beside_ns", "sum", "of the total, time in which a compute kernel of another operator (of none: of "
+             "another name) ran, too; NULL: no compute kernel, or an earlier program read the run", is_later=True),
     ), key=("step", "kernel_key", "op_key", "category")),
     Level("communication", "The calls of one collective: kind, group, data type and size class (-1: the source does "
           "not say).", (

@@ -238,11 +238,13 @@ def _drop_marks(connection: Connection, place: Place, marks: set[int], names: di
 
 def _drop_rows_of_marks(connection: Connection, place: Place, marks: set[int], no_op: int) -> None:
     """Delete the operators that mark steps; the device events that they launched count to no operator."""
-    columns = [column.stored_name for column in LEVEL["op"].columns]
     asked = {"run_id": place[0], "rank": place[1], "ids": bulk.as_keys({*marks, no_op})}
-    # declared columns
-    question = text(f"SELECT {', '.join(columns)} FROM op WHERE {_OF_KEYS}")  # noqa: S608
-    rows = connection.execute(question, asked).mappings().all()
+    # a later migration adds columns that the table does not have yet
+    question = text(f"SELECT * FROM op WHERE {_OF_KEYS}")  # noqa: S608
+    result = connection.execute(question, asked)
+    names = result.keys()
+    columns = [name for name in names if name not in ("run_id", "rank")]
+    rows = result.mappings().all()
     of_step: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: row["op_key_id"] in marks):
         nothing = dict.fromkeys(columns) | {"step": row["step"], "op_key_id": no_op, "calls": 0}
@@ -439,14 +441,14 @@ def _rename_rows(
 
     raw_id: key of an operator -> the text of its name as it was written.
     """
-    columns = [declared.stored_name for declared in LEVEL[level].columns]
     asked = {"run_id": place[0], "rank": place[1], "ids": bulk.as_keys({*new_number, *new_number.values()})}
     where = f"{_OF_PLACE}{column}{_AMONG}"
-    # the level and its columns are declared ones
-    question = text(f"SELECT {', '.join(columns)} FROM {level} WHERE {where}")  # noqa: S608
+    # the level is a declared one; a later migration adds columns that the table does not have yet
+    question = text(f"SELECT * FROM {level} WHERE {where}")  # noqa: S608
     rows = connection.execute(question, asked).mappings().all()
     if not rows:
         return
+    columns = [name for name in rows[0] if name not in ("run_id", "rank")]
     merged: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     key_columns = LEVEL[level].stored_key
     for row in rows:
@@ -467,7 +469,7 @@ def _add_up(level: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return one row of several, each number as its declaration adds it up, all else that of the first."""
     added = dict(rows[0])
     for column in LEVEL[level].columns:
-        if not column.adds:
+        if not column.adds or column.stored_name not in added:
             continue
         values = [row[column.stored_name] for row in rows]
         known = [value for value in values if value is not None]

@@ -17,6 +17,7 @@ from tracker.timeline.categories import (
 )
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name, is_npu_name
+from tracker.timeline.overlap import measure_beside
 
 _KEY_TEXTS = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
 _UNDECIDED, _OWN_WORK = -2, -1
@@ -52,6 +53,7 @@ def kernel_tables(joined: Joined) -> KernelTables:
         "wait_ns": groups.add_up_marked(device.wait_ns, MISSING, "known"),
         "bytes": groups.add_up_marked(device.bytes, MISSING, "known"),
         "block_num": _largest_block_num(joined, groups),
+        "beside_ns": groups.add_up_marked(measure_beside(joined), MISSING, "sum"),
     }
     npu = _is_npu(joined)
     canonical = [

@@ -105,7 +105,8 @@ SELECT
     CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
     CASE WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT) END AS wait_ns,
     CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-    MAX(d.block_num) AS block_num
+    MAX(d.block_num) AS block_num,
+    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns
 FROM kernel AS d
 WHERE
     d.run_id IN :run_ids
@@ -131,7 +132,8 @@ SELECT
     CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
     CASE WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT) END AS wait_ns,
     CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
-    MAX(d.block_num) AS block_num
+    MAX(d.block_num) AS block_num,
+    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns
 FROM kernel AS d
 INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
 WHERE
@@ -163,7 +165,8 @@ SELECT
     d.sum_squares_ns2,
     d.wait_ns,
     d.bytes,
-    d.block_num
+    d.block_num,
+    d.beside_ns
 FROM kernel AS d
 WHERE
     d.run_id IN :run_ids

@@ -543,7 +543,8 @@ SELECT
     d.sum_squares_ns2,
     d.wait_ns,
     d.bytes,
-    d.block_num
+    d.block_num,
+    d.beside_ns
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id

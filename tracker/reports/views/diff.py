@@ -61,6 +61,7 @@ _OWN_LEVEL: Final = "own level"
 _BESIDE: Final = (UNPROFILED_STEP, "mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
+_AT_ONCE: Final = "kernels at the same time"
 
 
 def document(diff: Diff, look: Look) -> Document:
@@ -298,7 +299,7 @@ def _causes(diff: Diff) -> Table:
         # of a cause that is one operator, or one part of the step
         if row.kind == "part":
             return diff_tables.history_of_run(diff, row.metric)
-        is_one = row.kind not in ("others", "earlier", "rest", "replacement", "whole")
+        is_one = row.kind not in ("others", "earlier", "overlap", "rest", "replacement", "whole")
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
@@ -339,8 +340,11 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
         return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
     if row.kind == "earlier":
         return cells.OTHER_RUNS
+    if row.kind == "overlap":
+        return _AT_ONCE
     if row.kind == "rest":
-        return _REST[diff.metric != "host_self_ns"]
+        has_overlap = any(one.kind == "overlap" for one in diff.explanation.contributions)
+        return _REST[diff.metric != "host_self_ns" and not has_overlap]
     if row.kind == "part":
         return cells.PARTS.get(row.metric, row.name)
     if row.kind == "whole":

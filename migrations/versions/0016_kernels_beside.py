@@ -1,0 +1,20 @@
+"""Kernels say how long those of other operators run beside them."""
+
+from __future__ import annotations
+
+from alembic import op
+
+from tracker.store import schema
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    schema.run_migration(op.get_bind(), revision)
+
+
+def downgrade() -> None:
+    schema.undo_migration(op.get_bind(), revision)

@@ -1,0 +1,1 @@
+ALTER TABLE kernel ADD COLUMN beside_ns BIGINT;
