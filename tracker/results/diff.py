@@ -158,9 +158,10 @@ class Contribution(Struct, frozen=True):
 
     `kind`: operator (all shapes of a name, or one that is a finding; without collectives and copies), kernel (that no
     operator launched), category, replacement (what went and what came, as one: `baseline_ns` and `candidate_ns` are
-    those two), others (all causes that are not named, `count` of them; `name` says of what), part (a part of the step
-    that is no operator: `metric`), earlier (rows are compared with the runs that their verdicts rest on: by how much
-    more they would have changed in the runs of the step), rest (medians do not add up; on a device several kernels at
+    those two), alike (all operators, or kernels, that moved by one factor, `count` of them), others (all causes that
+    are not named, `count` of them; `name` says of what), part (a part of the step that is no operator: `metric`),
+    earlier (rows are compared with the runs that their verdicts rest on: by how much more they would have changed in
+    the runs of the step), rest (medians do not add up; on a device several kernels at
     the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding (`other shapes`:
     the others of its operator), or of what carries most of the change. `why`: slower per call, faster per call, more
     calls, fewer calls, new, gone, replaced, renamed, other work (its inputs have another size), ...;
