@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tracker.store import queries
+from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
@@ -55,48 +56,23 @@ def _rows_of_tasks(side: LoadedSide, calls: RunCalls) -> list[Row]:
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
-            "captured": int(peer in captured) if is_global or _counts_as_job(calls, rank, role, peer) else None,
+            "captured": int(peer in captured) if is_global or counts_as_job(calls, rank, role, peer) else None,
             "calls": count, "wait_ns": total, "longest_ns": most, "told_by": TASKS,
         }
         for (rank, role, peer, is_global), (count, total, most) in sums.items()
     ]  # fmt: skip
 
 
-def _counts_as_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
-    """Whether a place in the groups of a role of a rank is the number of a rank in the job: the members of each are
-    known, and are the first ranks of the job.
-    """
-    groups = [group.ranks for group in calls.groups.values() if (group.role or "unknown") == role]
-    own = [ranks for ranks in groups if rank in ranks or not ranks]
-    return bool(own) and all(peer < len(ranks) and ranks == tuple(range(len(ranks))) for ranks in own)
-
-
 def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[Row]:
     """Return what the ranks of whole groups wait for the last one of each call in these steps (None: all), where their
     clocks can be compared.
     """
-    roles = {number: group.role or "unknown" for number, group in calls.groups.items()}
     sums: dict[tuple[int, str, int], list[int]] = {}
-    for matched in calls.matched:
-        if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
-            continue
-        of_ranks = [calls.calls[rank].taken(places) for rank, places in zip(matched.ranks, matched.places, strict=True)]
-        starts = np.stack([own.start_ns - ahead for own, ahead in zip(of_ranks, matched.ahead_ns, strict=True)])
-        elapse = np.stack([own.elapse_ns for own in of_ranks])
-        waits = elapse - elapse.min(axis=0)
-        last = starts.argmax(axis=0)
-        is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
-        for place, rank in enumerate(matched.ranks):
-            steps = of_ranks[place].step
-            counts = steps >= 0 if chosen_steps is None else np.isin(steps, list(chosen_steps))
-            waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & counts)
-            # calls of one group that wait for one rank are summed together: there are few of these, and many calls
-            pairs = np.stack([of_ranks[place].group[waiting], last[waiting]])
-            kinds, kind_of = np.unique(pairs, axis=1, return_inverse=True)
-            for kind, (group, late) in enumerate(kinds.T.tolist()):
-                own_ns = waits[place, waiting[kind_of.ravel() == kind]]
-                found = sums.setdefault((rank, roles[group], matched.ranks[late]), [0, 0, 0])
-                found[:] = found[0] + len(own_ns), found[1] + int(own_ns.sum()), max(found[2], int(own_ns.max()))
+    columns = ("rank", "step", "role", "peer", "calls", "ns", "longest_ns")
+    for rank, step, role, peer, count, total, most in sum_waits_for_last(calls).rows(*columns):
+        if step >= 0 if chosen_steps is None else step in chosen_steps:
+            found = sums.setdefault((rank, role, peer), [0, 0, 0])
+            found[:] = found[0] + count, found[1] + total, max(found[2], most)
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1,

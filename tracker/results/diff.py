@@ -12,6 +12,7 @@ from tracker.errors import UsageError
 from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
+from tracker.results.slow_steps import MeanChange, SlowStep
 from tracker.results.verdicts import INCOMPARABLE, GateResult, Judgement
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted
@@ -261,6 +262,9 @@ class Explanation(Result, frozen=True):
     contributions: tuple[Contribution, ...] = ()
     verdict: str | None = None
     remarks: tuple[str, ...] = ()
+    baseline_slow_steps: tuple[SlowStep, ...] = ()
+    candidate_slow_steps: tuple[SlowStep, ...] = ()
+    mean: MeanChange | None = None
 
 
 Runs = tuple[tuple[float, ...], tuple[float, ...]]
