@@ -85,8 +85,8 @@ class Cluster(Result, frozen=True, eq=False):
       alone; step: the longer of its marker and of the span of its device. own_ratio: to the median of its peers, which
       are the captured ranks of its stage; excess_ns: own_ns less that median; cost_ns: what a step would save if the
       rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance makes any
-      rank of the job that much longer, where steps follow each other. verdict: SLOW (own_ratio >= 1.05, q <= 0.01),
-      SUSPECT (slowest in 80 % of the steps, q above), NA. cause: data loading, host, copies, slow device or more work;
+      rank of the job that much longer, where steps follow each other. verdict: of own_ratio >= 1.05 SLOW (q <= 0.01)
+      or SUSPECT (q <= 0.05), else NA. cause: data loading, host, copies, slow device or more work;
       place: the operator or range in which a slow host spends its time. partial: 1 where records of the rank are lost
       or cannot be: it is judged by nothing, and nobody by it. device_score: how fast its kernels are,
       1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
