@@ -105,13 +105,11 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     work = Work(side)
     facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
     microbatches, source = _microbatches(facts, options)
-    steps = dict.fromkeys(side.captures.listed("rank"), 0)
-    for rank, count in side.steps.rows("rank", "steps"):
-        steps[rank] += count
+    steps = exchange.steps_of_ranks(side)
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side))
+    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps))
     has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if has_clock else None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.side import GRAIN
+from tracker.ranks.exchange import median_of_steps
 from tracker.store import queries
 from tracker.units import format_ns, format_numbers
 
@@ -23,42 +25,59 @@ _MUCH: Final = 0.10
 _NAMED: Final = 4
 
 
-def peer_rows(side: LoadedSide, calls: RunCalls, steps: Mapping[int, int]) -> list[Row]:
-    """Return how long each rank waits for each other one, mean of a step, the longest first. `steps`: of each rank, 0
-    for none.
+def peer_rows(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    """Return how long each rank waits for each other one, medians over its steps, the longest first. `steps`: of each
+    rank.
 
     A rank whose tasks name their peers waits for these, for several at once; another one waits in each call of a group
     that is captured whole for the rank that comes last. is_global: 0 where the peer is a place in a group whose members
     are not known; captured: None where that cannot be told.
     """
-    rows = _rows_of_tasks(side, calls)
+    rows = _rows_of_tasks(side, calls, steps)
     with_tasks = {row["rank"] for row in rows}
-    of_calls = _rows_of_calls(calls, side.chosen_steps)
-    rows += [row for row in of_calls if row["rank"] in steps and row["rank"] not in with_tasks]
-    for row in rows:
-        count = steps[row["rank"]]
-        row["calls"] = row["calls"] / count if count else None
-        row["wait_ns"] = row["wait_ns"] / count if count else None
+    of_calls = _rows_of_calls(calls, steps)
+    rows += [row for row in of_calls if row["rank"] not in with_tasks]
     rows.sort(key=lambda row: (-(row["wait_ns"] or 0.0), row["rank"], row["role"], row["peer"]))
     return rows
 
 
-def _rows_of_tasks(side: LoadedSide, calls: RunCalls) -> list[Row]:
-    sums: dict[tuple[int, str, int, int], list[int]] = {}
-    columns = ("rank", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
-    for rank, role, peer, is_global, count, total, most in side.query(queries.communication_waits, by=("rank",)).rows(
-        *columns
-    ):
-        found = sums.setdefault((rank, role or "unknown", peer, is_global), [0, 0, 0])
-        found[:] = found[0] + count, found[1] + total, max(found[2], most)
+class _Waits:
+    """The calls of a rank that wait for another one, and how long they do, by step; and the longest of a call."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, float | None] = {}
+        self.wait_ns: dict[int, float | None] = {}
+        self.longest_ns = 0
+
+    def add(self, step: int, calls: int, wait_ns: int, longest_ns: int) -> None:
+        """Add calls of a step."""
+        self.calls[step] = (self.calls.get(step) or 0) + calls
+        self.wait_ns[step] = (self.wait_ns.get(step) or 0) + wait_ns
+        self.longest_ns = max(self.longest_ns, longest_ns)
+
+    def as_row(self, steps: Mapping[int, int]) -> Row:
+        """Return the medians over the steps of the rank, and the longest call."""
+        return {
+            "calls": median_of_steps(self.calls, steps), "wait_ns": median_of_steps(self.wait_ns, steps),
+            "longest_ns": self.longest_ns,
+        }  # fmt: skip
+
+
+def _rows_of_tasks(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    sums: dict[tuple[int, str, int, int], _Waits] = {}
+    columns = ("rank", "step", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
+    waits = side.query(queries.communication_waits, by=GRAIN)
+    for rank, step, role, peer, is_global, count, total, most in waits.rows(*columns):
+        if step in steps.get(rank, {}):
+            sums.setdefault((rank, role or "unknown", peer, is_global), _Waits()).add(step, count, total, most)
     captured = set(calls.calls)
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
             "captured": int(peer in captured) if is_global or _counts_as_job(calls, rank, role, peer) else None,
-            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": TASKS,
+            "told_by": TASKS, **found.as_row(steps[rank]),
         }
-        for (rank, role, peer, is_global), (count, total, most) in sums.items()
+        for (rank, role, peer, is_global), found in sums.items()
     ]  # fmt: skip
 
 
@@ -71,12 +90,12 @@ def _counts_as_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
     return bool(own) and all(peer < len(ranks) and ranks == tuple(range(len(ranks))) for ranks in own)
 
 
-def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[Row]:
-    """Return what the ranks of whole groups wait for the last one of each call in these steps (None: all), where their
-    clocks can be compared.
+def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    """Return what the ranks of whole groups wait for the last one of each call in their steps, where their clocks can
+    be compared.
     """
     roles = {number: group.role or "unknown" for number, group in calls.groups.items()}
-    sums: dict[tuple[int, str, int], list[int]] = {}
+    sums: dict[tuple[int, str, int], _Waits] = {}
     for matched in calls.matched:
         if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
             continue
@@ -87,22 +106,22 @@ def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[
         last = starts.argmax(axis=0)
         is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
         for place, rank in enumerate(matched.ranks):
-            steps = of_ranks[place].step
-            counts = steps >= 0 if chosen_steps is None else np.isin(steps, list(chosen_steps))
-            waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & counts)
-            # calls of one group that wait for one rank are summed together: there are few of these, and many calls
-            pairs = np.stack([of_ranks[place].group[waiting], last[waiting]])
+            own_calls = of_ranks[place]
+            is_in_step = np.isin(own_calls.step, [*steps.get(rank, {})])
+            waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & is_in_step)
+            # calls of one group and step that wait for one rank are summed together: few of these, and many calls
+            pairs = np.stack([own_calls.group[waiting], last[waiting], own_calls.step[waiting]])
             kinds, kind_of = np.unique(pairs, axis=1, return_inverse=True)
-            for kind, (group, late) in enumerate(kinds.T.tolist()):
+            for kind, (group, late, step) in enumerate(kinds.T.tolist()):
                 own_ns = waits[place, waiting[kind_of.ravel() == kind]]
-                found = sums.setdefault((rank, roles[group], matched.ranks[late]), [0, 0, 0])
-                found[:] = found[0] + len(own_ns), found[1] + int(own_ns.sum()), max(found[2], int(own_ns.max()))
+                found = sums.setdefault((rank, roles[group], matched.ranks[late]), _Waits())
+                found.add(step, len(own_ns), int(own_ns.sum()), int(own_ns.max()))
     return [
         {
-            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1,
-            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": RANKS,
+            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS,
+            **found.as_row(steps[rank]),
         }
-        for (rank, role, peer), (count, total, most) in sums.items()
+        for (rank, role, peer), found in sums.items()
     ]  # fmt: skip
 
 
@@ -114,7 +133,7 @@ def name_peer(row: Mapping[str, Any]) -> str:
 
 def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> str:
     """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
-    or more; "" for none. Waits are means of a step; `step_ns`: of each captured rank.
+    or more; "" for none. Waits are medians of the steps; `step_ns`: of each captured rank.
     """
     waits: dict[tuple[int, int], dict[int, float]] = {}
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -151,4 +170,4 @@ def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Itera
         who = f"rank {min(waits)} waits" if len(waits) == 1 else f"ranks {format_numbers(sorted(waits))} wait"
         shortest, longest = format_ns(least), format_ns(most)
         much = longest if shortest == longest else f"{shortest} to {longest}"
-        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}, on average."
+        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}."
