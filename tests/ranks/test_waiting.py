@@ -56,9 +56,8 @@ def test_rank_that_nobody_captured_has_a_name(store):
 def test_one_captured_rank_says_whom_it_waits_for(store):
     save_run(store, record(), waiting_ranks(0), formats=["ascend_text"])
     found = cluster(store, "run:1")
-    assert found.headline == "one rank is captured: there is no other to compare it with"
-    name = "Rank 5 of the group, which was not captured,"
-    assert found.remarks == (f"{name} is waited for: rank 0 for 8.00 ms.",)
+    assert found.headline == "rank 5 of the group, which was not captured, is waited for: rank 0 for 8.00 ms"
+    assert found.remarks == ("One rank is captured: there is no other to compare it with.",)
 
 
 def test_waiting_of_a_rank_is_the_median_of_its_steps(store):
@@ -75,8 +74,13 @@ def test_waiting_for_a_peer_in_one_step_is_not_usual(store):
     early = rank(0, [(0, 801), (1010, 1011), (2010, 2011)], **steps)
     late = rank(1, [(800, 801), (1010, 1011), (2010, 2011)], **steps)
     save_run(store, record(), [early, late], formats=FORMATS)
-    found = cluster(store, "run:1").tables["peers"].records()
-    assert [(row["rank"], row["peer"], row["wait_ns"], row["longest_ns"]) for row in found] == [(0, 1, 0.0, 800 * MS)]
+    found = cluster(store, "run:1")
+    (row,) = found.tables["peers"].records()
+    assert (row["rank"], row["peer"], row["wait_ns"], row["longest_ns"]) == (0, 1, 0.0, 800 * MS)
+    assert (found.headline, found.remarks) == (
+        "no rank holds the others back",
+        ("In step 0 only, rank 0 waits 800.00 ms for rank 1.",),
+    )
 
 
 def test_tasks_that_wait_in_one_step_are_not_usual(store):

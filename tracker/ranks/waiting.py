@@ -22,6 +22,8 @@ RANKS: Final = "ranks"
 """What names the rank that is waited for: the tasks of a collective, or who of its group comes last."""
 _MUCH: Final = 0.10
 """Waiting for one rank by the step, from which on that rank is named."""
+_MUCH_AT_ONCE: Final = 3.0
+"""Waiting of one step by the usual step, from which on it is worth a word."""
 _NAMED: Final = 4
 
 
@@ -56,10 +58,10 @@ class _Waits:
         self.longest_ns = max(self.longest_ns, longest_ns)
 
     def as_row(self, steps: Mapping[int, int]) -> Row:
-        """Return the medians over the steps of the rank, and the longest call."""
+        """Return the medians over the steps of the rank, the longest call, and what it waits in each step."""
         return {
             "calls": median_of_steps(self.calls, steps), "wait_ns": median_of_steps(self.wait_ns, steps),
-            "longest_ns": self.longest_ns,
+            "longest_ns": self.longest_ns, "of_steps": self.wait_ns,
         }  # fmt: skip
 
 
@@ -131,9 +133,10 @@ def name_peer(row: Mapping[str, Any]) -> str:
     return f"{name}, which was not captured," if row["captured"] == 0 else name
 
 
-def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> str:
+def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> tuple[str, float]:
     """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
-    or more; "" for none. Waits are medians of the steps; `step_ns`: of each captured rank.
+    or more, and how long the median one of them does; "" and 0 for none. Waits are medians of the steps; `step_ns`: of
+    each captured rank.
     """
     waits: dict[tuple[int, int], dict[int, float]] = {}
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -149,14 +152,29 @@ def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, flo
         if all(own.get(rank, 0.0) >= _MUCH * (step or np.inf) for rank, step in step_ns.items())
     }
     if not much:
-        return ""
+        return "", 0.0
     key = max(much, key=lambda one: (sum(much[one].values()), one))
     parts = [f"rank {rank} for {format_ns(wait)}" for rank, wait in _longest_first(much[key])]
-    return f"{name_peer(rows[key])} is waited for: {', '.join(parts)}"
+    return f"{name_peer(rows[key])} is waited for: {', '.join(parts)}", float(np.median([*much[key].values()]))
 
 
 def _longest_first(waits: Mapping[int, float]) -> Iterator[tuple[int, float]]:
     yield from sorted(waits.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED]
+
+
+def remark_on_one_step(peers: Sequence[Mapping[str, Any]], step_ns: float) -> Iterator[str]:
+    """Yield a sentence where a rank waits for another one for three usual steps or longer in one step alone, and
+    not at all in most steps: the longest such waiting. `step_ns`: the usual step.
+    """
+    found = []
+    for row in peers:
+        long = {step: ns for step, ns in row["of_steps"].items() if ns >= max(1.0, _MUCH_AT_ONCE * step_ns)}
+        if not row["wait_ns"] and len(long) == 1:
+            step, ns = next(iter(long.items()))
+            found.append((ns, step, row))
+    if found:
+        ns, step, row = max(found, key=lambda one: (one[0], -one[2]["rank"]))
+        yield f"In step {step} only, rank {row['rank']} waits {format_ns(ns)} for {name_peer(row).removesuffix(',')}."
 
 
 def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Iterator[str]:
