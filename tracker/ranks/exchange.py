@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.bubbles import PIPELINE, is_between_stages
 from tracker.compare.collectives import links_of_side
 from tracker.compare.side import GRAIN
 from tracker.profile import MISSING
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 Row = dict[str, Any]
-PIPELINE: Final = "pp"
-_TWO_SIDED: Final = ("send", "recv", "send_recv")
 _LONGEST: Final = 1_000
 """Calls that are listed."""
 _LINK_BYTES: Final = 1_000_000
@@ -99,7 +98,7 @@ def waits_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> 
         if step not in steps.get(rank, {}):
             continue
         own = sums.setdefault(rank, {name: {} for name in names})
-        is_bubble = role == PIPELINE and kind in _TWO_SIDED
+        is_bubble = is_between_stages(role, kind)
         if role == PIPELINE:
             with_pipeline.add(rank)
         exposed = wait if bare is None else bare

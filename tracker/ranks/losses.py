@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from tracker.compare.bubbles import PIPELINE
 from tracker.compare.side import GRAIN
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import Stage
 from tracker.profile.idle_causes import IDLE_CAUSES, IdleCause
 from tracker.ranks import waiting
-from tracker.ranks.exchange import PIPELINE, median_of_steps
+from tracker.ranks.exchange import median_of_steps
 from tracker.ranks.own_time import cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
 from tracker.store import queries
