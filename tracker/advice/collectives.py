@@ -6,16 +6,17 @@ started last is no part of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.advice.medians import RankSteps, median_over_steps, usual_over_steps
+from tracker.advice.medians import RankSteps, median_over_steps, steps_of_ranks, usual_over_steps
+from tracker.table import split_rows_by_value
 
 if TYPE_CHECKING:
-    from tracker.columns import F64, Columns, Flags
+    from tracker.columns import F64, I64, Columns
 
 Row = dict[str, Any]
 _Key = TypeVar("_Key", bound=Hashable)
@@ -37,20 +38,24 @@ class RankWaits(Struct, frozen=True):
 
 class StepCollectives:
     """The collectives of the ranks of a run in their steps. `rows`: at rank and step, as `queries.communication` has
-    them; `exposed`: of each rank the exposed communication of its steps, nan where it is not known.
+    them; `steps`: those of the run, with their exposed communication.
     """
 
-    def __init__(self, rows: Columns, steps: Mapping[int, RankSteps], exposed: Mapping[int, F64]) -> None:
-        self._steps, self._exposed = steps, exposed
+    def __init__(self, rows: Columns, steps: Columns) -> None:
+        self._steps = steps_of_ranks(steps)
+        self._exposed = _exposed_of_ranks(steps)
         rank, step = rows.integers("rank"), rows.integers("step")
         place = np.zeros(len(rows), dtype=np.int64)
         is_inside = np.zeros(len(rows), dtype=bool)
-        for number, own in steps.items():
-            of_rank = rank == number
+        for number, of_rank in split_rows_by_value(rank).items():
+            own = self._steps.get(number)
+            if own is None:
+                continue
             found = np.minimum(np.searchsorted(own.numbers, step[of_rank]), len(own.numbers) - 1)
             place[of_rank], is_inside[of_rank] = found, own.numbers[found] == step[of_rank]
         rows = rows.taken(is_inside)
-        self._rows, self._rank, self._place = rows, rank[is_inside], place[is_inside]
+        self._place = place[is_inside]
+        self._of_rank = split_rows_by_value(rank[is_inside])
         self._roles = [role or _UNKNOWN for role in rows.listed("group_role")]
         self._kinds = [kind or _UNKNOWN for kind in rows.listed("kind")]
         self._numbers = {name: rows.reals(name) for name in ("calls", "bytes", "exposed_ns")}
@@ -68,27 +73,28 @@ class StepCollectives:
         number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
         numbers = np.array([number[key] for key in keys], dtype=np.int64)
         found: dict[_Key, dict[int, Row]] = {}
-        for rank, own in self._steps.items():
-            of_rank = self._rank == rank
+        for rank, rows in sorted(self._of_rank.items()):
             for key, at in number.items():
-                chosen = of_rank & (numbers == at)
-                if chosen.any():
-                    found.setdefault(key, {})[rank] = self._sum_rows(rank, own, chosen)
+                chosen = rows[numbers[rows] == at]
+                if len(chosen):
+                    found.setdefault(key, {})[rank] = self._sum_rows(rank, chosen)
         return found
 
     def sum_small(self, role: str, kind: str, rank: int, limit: float, otherwise: float) -> Row | None:
         """Return the calls of a usual step whose payload is below `limit` bytes, as `sum_by` has them; None for none.
         `otherwise`: the payload of calls that do not state it.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            payload = self._numbers["bytes"] / self._numbers["calls"]
-        payload = np.where(np.isnan(payload), otherwise, payload)
-        is_named = [own == (role, kind) for own in zip(self._roles, self._kinds, strict=True)]
-        chosen = np.array(is_named, dtype=bool) & (self._rank == rank) & (payload < limit)
-        chosen &= np.nan_to_num(self._numbers["exposed_ns"]) > 0
-        return self._sum_rows(rank, self._steps[rank], chosen) if chosen.any() else None
+        chosen = []
+        for row in self._of_rank.get(rank, np.zeros(0, dtype=np.int64)).tolist():
+            calls, size = self._numbers["calls"][row], self._numbers["bytes"][row]
+            payload = otherwise if np.isnan(size) or not calls else size / calls
+            is_exposed = self._numbers["exposed_ns"][row] > 0
+            if (self._roles[row], self._kinds[row]) == (role, kind) and payload < limit and is_exposed:
+                chosen.append(row)
+        return self._sum_rows(rank, np.array(chosen)) if chosen else None
 
-    def _sum_rows(self, rank: int, own: RankSteps, chosen: Flags) -> Row:
+    def _sum_rows(self, rank: int, chosen: I64) -> Row:
+        own = self._steps[rank]
         tables = {name: self._table(own, chosen, values) for name, values in self._numbers.items()}
         # calls may run at the same time
         exposed = tables["exposed_ns"] = self._at_most_exposed(rank, tables["exposed_ns"])
@@ -101,7 +107,7 @@ class StepCollectives:
         row["steps"] = int(own.weights[tables["calls"] > 0].sum())
         return row
 
-    def _table(self, own: RankSteps, chosen: Flags, values: F64) -> F64:
+    def _table(self, own: RankSteps, chosen: I64, values: F64) -> F64:
         """Return the sums of the chosen rows in the steps of a rank; nan where a row of a step is not known."""
         return np.bincount(self._place[chosen], values[chosen], len(own.numbers)) / own.weights
 
@@ -111,24 +117,29 @@ class StepCollectives:
     def waits_of_ranks(self) -> dict[int, RankWaits]:
         """Return the exposed waiting of each rank that has collectives."""
         waits = self._numbers["wait_ns"]
-        roles, kinds = np.array(self._roles, dtype=object), np.array(self._kinds, dtype=object)
-        is_of_pipeline = np.array(roles == PIPELINE, dtype=bool)
-        is_bubble = is_of_pipeline & np.isin(kinds, _TWO_SIDED)
+        is_of_pipeline = np.array([role == PIPELINE for role in self._roles], dtype=bool)
+        is_bubble = is_of_pipeline & np.array([kind in _TWO_SIDED for kind in self._kinds], dtype=bool)
         found = {}
-        for rank, own in self._steps.items():
-            of_rank = self._rank == rank
-            if not of_rank.any():
-                continue
-            known = self._at_most_exposed(rank, self._table(own, of_rank, np.nan_to_num(waits)))
-            whole = self._at_most_exposed(rank, self._table(own, of_rank, waits))
-            bubble = self._at_most_exposed(rank, self._table(own, of_rank & is_bubble, self._bubbles))
-            has_stages = bool((of_rank & is_of_pipeline).any())
+        for rank, rows in sorted(self._of_rank.items()):
+            own = self._steps[rank]
+            known = self._at_most_exposed(rank, self._table(own, rows, np.nan_to_num(waits)))
+            whole = self._at_most_exposed(rank, self._table(own, rows, waits))
+            bubble = self._at_most_exposed(rank, self._table(own, rows[is_bubble[rows]], self._bubbles))
+            has_stages = bool(is_of_pipeline[rows].any())
             found[rank] = RankWaits(
                 least=_median(known, own) or 0.0,
                 whole=_median(whole, own),
                 bubble=_median(bubble, own) if has_stages else None,
             )
         return found
+
+
+def _exposed_of_ranks(steps: Columns) -> dict[int, F64]:
+    """Return the exposed communication of the steps of each rank, in their order; nan where it is not known."""
+    order = np.argsort(steps.integers("step"), kind="stable")
+    exposed = steps.reals("exposed_communication_ns")[order]
+    rows = split_rows_by_value(steps.integers("rank")[order])
+    return {rank: exposed[own] for rank, own in rows.items()}
 
 
 def _median(table: F64, own: RankSteps) -> float | None:

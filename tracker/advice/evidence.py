@@ -176,6 +176,7 @@ class Evidence:
             steps = steps.taken(is_own)
         self.asked_steps = queries.OfKind(self.step_kind) if self.step_kind else None
         self.steps = _by_rank(steps.records())
+        self._own_steps = steps
         self.rank_steps = steps_of_ranks(steps)
         self.has_markers = _have_markers(self.captures, self.steps)
         with store.connect() as connection:
@@ -357,12 +358,7 @@ class Evidence:
     def step_collectives(self) -> StepCollectives:
         """The collectives of all ranks in their steps."""
         rows = self._ask(queries.communication, by=("rank", "step"), in_steps=True)
-        exposed = {}
-        for rank, steps in self.steps.items():
-            in_order = sorted(steps, key=lambda row: row["step"])
-            stated = [row["exposed_communication_ns"] for row in in_order]
-            exposed[rank] = np.array([np.nan if ns is None else ns for ns in stated], dtype=np.float64)
-        return StepCollectives(rows, self.rank_steps, exposed)
+        return StepCollectives(rows, self._own_steps)
 
     @cached_property
     def collectives(self) -> dict[tuple[str, str], dict[int, Row]]:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from tracker.columns import F64, I64, Columns
 from tracker.profile import known_medians
 from tracker.store.samples.statistics import is_sparse, over_steps, sparse_steps, sums_per_step
+from tracker.table import split_rows_by_value
 
 if TYPE_CHECKING:
     from tracker.store.queries.ops_and_kernels import StepRows
@@ -68,10 +69,10 @@ def median_over_steps(table: F64, weights: F64) -> F64:
 def steps_of_ranks(steps: Columns) -> dict[int, RankSteps]:
     """Return the steps of each rank. steps: rank, step and steps of each."""
     rank, step, weight = (steps.integers(name) for name in ("rank", "step", "steps"))
+    order = np.argsort(step, kind="stable")
+    rank, step, weight = rank[order], step[order], weight[order]
     found = {}
-    for number in np.unique(rank).tolist():
-        own = np.flatnonzero(rank == number)
-        own = own[np.argsort(step[own], kind="stable")]
+    for number, own in split_rows_by_value(rank).items():
         found[number] = RankSteps(step[own], weight[own].astype(np.float64))
     return found
 
@@ -86,11 +87,12 @@ class UsualRows(Struct, frozen=True, eq=False):
 
 def reduce_rows(found: StepRows, steps: Mapping[int, RankSteps], names: Sequence[str]) -> UsualRows:
     """Return the numbers of each rank and key in a usual step, as far as the rows lie in `steps`."""
-    rank, step, key = (found.rows.integers(name) for name in ("rank", "step", "key"))
+    step, key = found.rows.integers("step"), found.rows.integers("key")
+    of_rank = split_rows_by_value(found.rows.integers("rank"))
     values = {name: found.rows.reals(name) for name in names}
     parts: list[tuple[int, I64, dict[str, F64]]] = []
     for number, own in steps.items():
-        rows = np.flatnonzero(rank == number)
+        rows = of_rank.get(number, np.zeros(0, dtype=np.int64))
         place = np.minimum(np.searchsorted(own.numbers, step[rows]), len(own.numbers) - 1)
         inside = own.numbers[place] == step[rows]
         rows, place = rows[inside], place[inside]
