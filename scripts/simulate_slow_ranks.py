@@ -1,16 +1,17 @@
-"""How often tracker calls an innocent rank slow, and how often it names the slow one, in simulated jobs.
+"""How often tracker calls an innocent rank slow or suspects it, and how often it names the slow one, in simulated jobs.
 
     python scripts/simulate_slow_ranks.py [--jobs 1000] [--slower 1.3] [--noise 0.05 --noise 0.2]
+    python scripts/simulate_slow_ranks.py --suspects [--jobs 600] [--slower 2] [--noise 0.05 --noise 0.3]
 
 The own time of a rank in a step is lognormal: `noise` is the standard deviation of its logarithm, `rho` the correlation
 of neighbouring steps (a first-order autoregression). The first ranks are slower by a factor, in all steps. Prints the
-table of docs/cluster.md. 1,000 jobs a cell take ten minutes.
+tables of docs/cluster.md: who is SLOW in ten minutes, and with --suspects who is SLOW or SUSPECT in six.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 RANKS: Final = (2, 3, 4, 8, 16, 64)
 STEPS: Final = (3, 6, 10, 50)
 RHO: Final = (0.0, 0.5, 0.9)
+STEPS_OF_SUSPECTS: Final = (3, 4, 5, 10, 50)
+RHO_OF_SUSPECTS: Final = (0.0, 0.5, 0.8)
 
 
 def draw_job(
@@ -53,6 +56,44 @@ def count_verdicts(
     return accused / jobs, named / jobs
 
 
+def count_suspicions(
+    jobs: int, ranks: int, steps: int, *, slow: int = 0, slower: float = 2.0, noise: float = 0.05, rho: float = 0.0,
+    seed: int = 1,
+) -> tuple[float, float]:  # fmt: skip
+    """Return the share of jobs in which an innocent rank is SLOW or SUSPECT, and that in which all slow ranks are."""
+    draw = np.random.default_rng([seed, ranks, steps, slow])
+    accused = named = 0
+    for _ in range(jobs):
+        own = draw_job(draw, ranks, steps, slow=slow, slower=slower, noise=noise, rho=rho)
+        is_named = [verdict is not None for verdict in judge(own).verdict]
+        accused += any(is_named[slow:])
+        named += all(is_named[:slow])
+    return accused / jobs, named / jobs
+
+
+def lines_of_suspects(jobs: int, slower: float, noises: Sequence[float]) -> Iterator[str]:
+    """Yield the lines of the table of suspects, and a sentence per rho about all of its cells. A cell: of 100
+    undisturbed jobs those that name any rank, by noise; and of jobs with one slow rank those that name it, at the first
+    noise.
+    """
+    yield f"| ranks | rho | {' | '.join(f'{steps} steps' for steps in STEPS_OF_SUSPECTS)} |"
+    yield f"|{'---|' * (2 + len(STEPS_OF_SUSPECTS))}"
+    of_rho: dict[float, list[float]] = {rho: [] for rho in RHO_OF_SUSPECTS}
+    for ranks in RANKS:
+        for rho in RHO_OF_SUSPECTS:
+            cells = []
+            for steps in STEPS_OF_SUSPECTS:
+                accused = [count_suspicions(jobs, ranks, steps, noise=noise, rho=rho)[0] for noise in noises]
+                _, named = count_suspicions(jobs, ranks, steps, slow=1, slower=slower, noise=noises[0], rho=rho)
+                of_rho[rho] += accused
+                cells.append(" / ".join([*(f"{100 * share:.1f}" for share in accused), f"{100 * named:.0f}"]))
+            yield f"| {ranks} | {rho:g} | {' | '.join(cells)} |"
+    yield ""
+    for rho, shares in of_rho.items():
+        mean, most = 100 * float(np.mean(shares)), 100 * max(shares)
+        yield f"rho {rho:g}: {mean:.1f} of 100 undisturbed jobs name a rank, {most:.1f} in the worst cell"
+
+
 def table_lines(jobs: int, slower: float, noise: float) -> Iterator[str]:
     """Yield the lines of a table in Markdown. A cell: of 100 jobs the accused innocents, the most of jobs with none,
     one and two slow ranks; the jobs in which the one slow rank is named, and those in which both are.
@@ -78,14 +119,19 @@ def _cell(jobs: int, ranks: int, steps: int, *, slower: float, noise: float, rho
 
 
 def main() -> None:
-    """Print the tables."""
+    """Print the chosen tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=1000)
-    parser.add_argument("--slower", type=float, default=1.3)
+    parser.add_argument("--suspects", action="store_true")
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--slower", type=float)
     parser.add_argument("--noise", type=float, action="append")
     options = parser.parse_args()
+    if options.suspects:
+        for line in lines_of_suspects(options.jobs or 600, options.slower or 2.0, options.noise or (0.05, 0.3)):
+            print(line, flush=True)
+        return
     for noise in options.noise or (0.05, 0.2):
-        for line in table_lines(options.jobs, options.slower, noise):
+        for line in table_lines(options.jobs or 1000, options.slower or 1.3, noise):
             print(line, flush=True)
         print()
 

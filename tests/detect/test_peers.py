@@ -30,6 +30,21 @@ def test_steady_steps_convict_after_three():
     assert judge(own).verdict == [None, None, "SLOW", None]
 
 
+def test_slowest_in_most_steps_is_no_suspect_where_chance_does_it():
+    """Rank 1 is the slowest in 4 of 5 steps, by 1 to 9 ms of 30: q is above 0.05."""
+    own = np.array([[30.0, 30, 30, 30, 30], [39, 31, 38, 27, 33]])
+    found = judge(own)
+    assert (found.slowest[1], found.verdict) == (4, [None, None])
+    assert found.q[1] > 0.05
+
+
+def test_suspect_need_not_be_the_slowest_of_most_steps():
+    """Rank 3 takes 20 ms in each of 4 steps, its peers 10; rank 1 takes 21 in two of them."""
+    own = np.array([[10.0, 10.5, 10, 10.2], [10.2, 10, 21, 21], [10, 10, 10.3, 10], [20.0] * 4])
+    found = judge(own)
+    assert (found.slowest[3], found.verdict) == (2, [None, None, None, "SUSPECT"])
+
+
 def test_less_than_5_per_cent_is_not_slow():
     own = np.array([[10.0] * 9, [10.0] * 9, [10.4] * 9])
     assert judge(own).verdict == [None, None, None]

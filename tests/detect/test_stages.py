@@ -38,3 +38,14 @@ def test_work_moves_where_calls_of_a_step_differ(rows, moves):
 def test_calls_that_one_rank_alone_makes_move_work_without_shapes():
     rows = [*calls((1, 1), (1, 1), (1, 1), shaped=False), *((0, step, "mm", "", 5) for step in range(3))]
     assert moves_work(STAGE, rows) is True
+
+
+def test_lone_rank_whose_calls_vary_moves_no_work():
+    """Rank 2 of three spins: 5, 50 and 20 calls more; the others make the same in each step."""
+    stage = stages_of(
+        [(rank, None) for rank in range(3)],
+        [(rank, step, 10, 10, 0, 10, 0, None) for rank in range(3) for step in range(3)],
+    )[0]
+    rows = [(rank, step, "add", "[[8]]", 100) for rank in range(3) for step in range(3)]
+    rows += [(2, step, "relu", "[[8]]", count) for step, count in enumerate((5, 50, 20))]
+    assert moves_work(stage, rows) is False

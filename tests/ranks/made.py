@@ -19,20 +19,24 @@ def rank(
     own_ms: Sequence[float],
     step_ms: Sequence[float],
     *,
-    idle_ms: float = 0,
-    loading_ms: float | None = None,
+    idle_ms: float | Sequence[float] = 0,
+    loading_ms: float | Sequence[float] | None = None,
     kernels: Sequence[Any] = (("gemm", 1000),),
     **more: Any,
 ) -> Capture:
-    """A rank that computes for all of its own time but `idle_ms`, and then waits for the end of the step."""
+    """A rank that computes for all of its own time but `idle_ms`, and then waits for the end of the step. What is idle
+    or loads data may differ from step to step.
+    """
     made = capture(number, steps=len(own_ms), ops=[("aten::mm", 1)], kernels=kernels, **more)
     steps = []
-    for step, own, whole in zip(made.rows.steps, own_ms, step_ms, strict=True):
+    for at, (step, own, whole) in enumerate(zip(made.rows.steps, own_ms, step_ms, strict=True)):
+        idle = idle_ms[at] if isinstance(idle_ms, Sequence) else idle_ms
+        loading = loading_ms[at] if isinstance(loading_ms, Sequence) else loading_ms
         numbers = breakdown(
-            duration_ns=int(whole * MS), e2e_ns=int(whole * MS), compute_ns=int((own - idle_ms) * MS),
+            duration_ns=int(whole * MS), e2e_ns=int(whole * MS), compute_ns=int((own - idle) * MS),
             communication_ns=int((whole - own) * MS), exposed_communication_ns=int((whole - own) * MS), overlap_ns=0,
-            copy_ns=0, exposed_copy_ns=0, idle_ns=int(idle_ms * MS),
-            data_loading_ns=None if loading_ms is None else int(loading_ms * MS),
+            copy_ns=0, exposed_copy_ns=0, idle_ns=int(idle * MS),
+            data_loading_ns=None if loading is None else int(loading * MS),
         )  # fmt: skip
         steps.append(replace(step, breakdown=numbers))
     return replace(made, rows=replace(made.rows, steps=tuple(steps)))

@@ -68,12 +68,22 @@ def test_work_that_moves_around_is_uneven_and_nobody_is_slow(store):
     assert found.headline.startswith("no rank is slow, and the work is uneven: the slowest of a step takes x2.00")
 
 
-def test_equal_work_in_uneven_steps_is_noise(store):
+def test_stall_that_rotates_over_equal_work_has_a_cost(store):
+    """Each step has another slow rank. Equal shapes prove that no work moves, not that nothing is wrong."""
     found = cluster(store, job(store, MOVING, gemms(16, 16, 16, 16)))
     assert (found.verdict, found.tables["stages"].records()[0]["verdict"]) == ("", None)
-    assert found.remarks == (
-        "All ranks make the same calls with the same shapes in each step: it is noise, no work moves.",
+    assert found.headline == (
+        "no rank is slow, but in each step one takes x2.00 the median rank, 10.00 ms longer, now one and now another: "
+        "its calls take longer"
     )
+    assert found.remarks == ("No work moves between the ranks from step to step.",)
+
+
+def test_stall_that_rotates_has_the_cause_of_its_steps(store):
+    """The slow rank of each step loads data for 10 ms."""
+    loading = {number: [10 if step % 4 == number else 0 for step in range(8)] for number in range(4)}
+    of = {number: {"idle_ms": own, "loading_ms": own} for number, own in loading.items()}
+    assert cluster(store, job(store, MOVING, of)).headline.endswith("now one and now another: it waits for its data")
 
 
 def test_uneven_steps_without_shapes_may_be_either(store):
@@ -180,7 +190,7 @@ def test_some_ranks_of_many_are_compared_among_themselves(store):
 
 
 def test_too_few_steps_convict_nobody(store):
-    found = cluster(store, job(store, {number: times[:2] for number, times in SLOW.items()}))
+    found = cluster(store, job(store, {number: times[:2] for number, times in EVEN.items()}))
     assert (found.headline, found.verdict) == ("2 steps are too few to call a rank slow: record 3 or more", "")
     assert any("2 steps in common" in one for one in found.missing)
 

@@ -56,9 +56,8 @@ def test_rank_that_nobody_captured_has_a_name(store):
 def test_one_captured_rank_says_whom_it_waits_for(store):
     save_run(store, record(), waiting_ranks(0), formats=["ascend_text"])
     found = cluster(store, "run:1")
-    assert found.headline == "one rank is captured: there is no other to compare it with"
-    name = "Rank 5 of the group, which was not captured,"
-    assert found.remarks == (f"{name} is waited for: rank 0 for 8.00 ms.",)
+    assert found.headline == "rank 5 of the group, which was not captured, is waited for: rank 0 for 8.00 ms"
+    assert found.remarks == ("One rank is captured: there is no other to compare it with.",)
 
 
 def test_waiting_of_a_rank_is_the_median_of_its_steps(store):
@@ -67,6 +66,47 @@ def test_waiting_of_a_rank_is_the_median_of_its_steps(store):
     made.rows.tables["communication"]["wait_ns"] = np.array([0, 2 * MS, 40 * MS])
     save_run(store, record(), [made], formats=["ascend_text"])
     assert cluster(store, "run:1").tables["ranks"].listed("wait_ns") == [2 * MS]
+
+
+def test_waiting_for_a_peer_in_one_step_is_not_usual(store):
+    """Rank 1 comes 800 ms late to the call of step 0, and with rank 0 to those of the two steps behind it."""
+    steps = {"steps": 3, "step": [0, 1, 2]}
+    early = rank(0, [(0, 801), (1010, 1011), (2010, 2011)], **steps)
+    late = rank(1, [(800, 801), (1010, 1011), (2010, 2011)], **steps)
+    save_run(store, record(), [early, late], formats=FORMATS)
+    found = cluster(store, "run:1")
+    (row,) = found.tables["peers"].records()
+    assert (row["rank"], row["peer"], row["wait_ns"], row["longest_ns"]) == (0, 1, 0.0, 800 * MS)
+    assert (found.headline, found.remarks) == (
+        "no rank holds the others back",
+        ("In step 0 only, rank 0 waits 800.00 ms for rank 1.",),
+    )
+
+
+def test_tasks_that_wait_in_one_step_are_not_usual(store):
+    """The tasks of a call of step 0 wait 40 ms for rank 5 of the group; those of steps 1 and 2 wait for none."""
+    made = rank_of_job(0, [1] * 3, [50] * 3, communication=[("all_reduce", 49 * MS, {})])
+    one = {
+        "communication": [0],
+        "peer": [5],
+        "is_global": [0],
+        "calls": [1],
+        "total_ns": [40 * MS],
+        "max_ns": [40 * MS],
+    }
+    made.rows.tables["communication_wait"] = {name: np.array(values) for name, values in one.items()}
+    save_run(store, record(), [made], formats=["ascend_text"])
+    (row,) = cluster(store, "run:1").tables["peers"].records()
+    assert (row["wait_ns"], row["longest_ns"]) == (0.0, 40 * MS)
+
+
+def test_communication_of_a_role_is_the_median_of_the_steps(store):
+    """The collective takes 4, 5 and 90 ms."""
+    made = rank_of_job(0, [1] * 3, [100] * 3, communication=[("all_reduce", MS, {"group_role": "dp"})])
+    made.rows.tables["communication"]["total_ns"] = np.array([4 * MS, 5 * MS, 90 * MS])
+    save_run(store, record(), [made], formats=["ascend_text"])
+    (row,) = cluster(store, "run:1").tables["roles"].records()
+    assert (row["role"], row["calls"], row["total_ns"]) == ("dp", 1, 5 * MS)
 
 
 def test_ranks_without_a_common_step_are_not_compared(store):

@@ -83,7 +83,8 @@ def list_contributions(
     own_sides = sides if own is None else (own.side, sides[1])
     for cause in _list_causes(own_sides, tables, renames, finding_of_name, judged):
         if cause.delta_ns:
-            causes.append(_add_share(cause, delta_ns))
+            causes.append(cause)
+    causes = [_add_share(cause, delta_ns) for cause in _join_alike(causes, judged)]
     causes.sort(key=_by_size)
     named, others = _choose_named(causes)
     of_parts = _list_parts(sides, tables, parts, delta_ns, judged)
@@ -137,6 +138,25 @@ def _list_earlier(
     delta = fsum([*of_rows, *of_parts])
     least = LEAST_EARLIER * numbers.get("whole_ns", 0.0)
     return [Contribution("earlier", "", delta)] if abs(delta) > least else []
+
+
+def _join_alike(causes: Sequence[Contribution], judged: Judged) -> list[Contribution]:
+    """Return the causes with all that moved by one factor, which is one thing that happened, as one."""
+    what, names = judged.list_alike_names()
+    alike = [cause for cause in causes if cause.name in names and cause.kind in ("operator", "kernel")]
+    if len(alike) < 2:
+        return [*causes]
+    delta_ns = fsum(cause.delta_ns for cause in alike)
+    joined = Contribution(
+        "alike",
+        what,
+        delta_ns,
+        why="slower" if delta_ns > 0 else "faster",
+        baseline_ns=fsum(cause.baseline_ns or 0.0 for cause in alike),
+        candidate_ns=fsum(cause.candidate_ns or 0.0 for cause in alike),
+        count=len(alike),
+    )
+    return [joined, *(cause for cause in causes if cause not in alike)]
 
 
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:

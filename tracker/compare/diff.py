@@ -23,6 +23,7 @@ from tracker.compare import (
     verdicts,
 )
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.bubbles import with_known_bubbles
 from tracker.compare.comparable import compare_recordings
 from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.loading import load_all, load_own_runs
@@ -91,6 +92,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         steps = (options.baseline_steps, options.candidate_steps)
         more_runs = [run_id for own in (pair.bases or {}).values() for run_id in own.runs]
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps, more_runs=more_runs)
+        left, right = with_known_bubbles(left), with_known_bubbles(right)
         every_run = left, right
         left, right = left.leave_out_partial(), right.leave_out_partial()
         kinds = _find_kinds(left, right, pair)
@@ -211,7 +213,7 @@ def _find_own_rows(
         "names": in_step.names,
         "kernels": compare_table(sections.KERNELS, left, right, options),
     }
-    side = load_own_runs(left, options, own_runs)
+    side = with_known_bubbles(load_own_runs(left, options, own_runs))
     if left.step_kind:
         side = step_kinds.of_kind(side, left.step_kind)
     kept = {} if side.own_runs is None else side.own_runs.of_series

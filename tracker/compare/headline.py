@@ -25,7 +25,15 @@ from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
-from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine, sentence_on_one_run
+from tracker.results.verdicts import (
+    ALIKE_REASON,
+    INCOMPARABLE,
+    NOT_CONFIRMED,
+    remark_on_few,
+    sentence_on_alike,
+    sentence_on_machine,
+    sentence_on_one_run,
+)
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.units import (
     counted,
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
-    from tracker.compare.verdicts import Judged
+    from tracker.compare.verdicts import Judged, SeriesVerdict
     from tracker.results import Cause, Contribution, Part, Rename, SlowStep
 
 _SMALL_CHANGE: Final = 0.005
@@ -290,6 +298,7 @@ def make_headline(
         why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
         if why_changed:
             remarks = (why_changed, *remarks)
+        remarks = (*_remarks_on_alike(row, judged), *remarks)
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),
@@ -309,6 +318,18 @@ def make_headline(
         more += f"{FACTS}{certain}"
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
+    """Return that all operators moved by one factor, where they did; `row`: the verdict of the step.
+
+    Of many operators that is DRIFT: the factor is what their median moved by, and none of them is known to differ.
+    """
+    alike = judged.find_alike(row)
+    if alike is None:
+        return ()
+    few = [remark_on_few(is_worse=row["change"] > 0)] if row["reason"] == ALIKE_REASON else []
+    return sentence_on_alike(alike), *few
 
 
 def _say(a: str, b: str, phrase: str, change: float, size: str, delta: str) -> str:
@@ -378,7 +399,7 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
     """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
-    if result is None or verdict == "REGRESSED":
+    if result is None or (verdict == "REGRESSED" and result.cause != "alike"):
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
@@ -393,6 +414,8 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
             return ("The operators that changed fail a gate (--fail-on).",)
         net = format_diff(result.net).lstrip("+")
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
+    if result.cause == "alike":
+        return ("Measure the version before it again. A gate (--fail-on) ends with 4.",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, objects
 from tracker.compare import comparable as recordings
 from tracker.compare import match, operators, overall, sections, verdicts
+from tracker.compare.bubbles import with_known_bubbles
 from tracker.compare.filters import check_named
 from tracker.compare.loading import load_all
 from tracker.compare.match import sum_exactly
@@ -55,7 +56,8 @@ def matrix(
         references, runs = named(store, references, options.workload, options.config)
         if store is not None:
             check_one_track(store, runs)
-        sides, on_kinds = keep_shared_kind(load_all(store, references, options, stack, runs=runs), options.step_kind)
+        loaded = [with_known_bubbles(side) for side in load_all(store, references, options, stack, runs=runs)]
+        sides, on_kinds = keep_shared_kind(loaded, options.step_kind)
         found_of = [recordings.compare_recordings(*pair, whole)[0] for pair in pairwise(sides)]
         if any(found.by_name for found in found_of):
             whole = replace(whole, match="name")  # one key for all sides

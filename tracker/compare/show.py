@@ -17,6 +17,7 @@ from tracker.columns import Column, Columns, objects
 from tracker.compare import collectives, counters, summaries, tree_tables
 from tracker.compare.beside import note_on_documents, notes_on_files_beside, remark_on_log
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.bubbles import with_known_bubbles
 from tracker.compare.collectives import notes_of_groups
 from tracker.compare.coverage import note_on_earlier_idle_rules, note_on_older_steps
 from tracker.compare.explain import code_line
@@ -99,7 +100,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             run_id, which = choose_median_run(whole)
             shown = show(store, f"run:{run_id}", options=options)
             return replace(shown, notes=(which, *whole.left_out, *notes_on_waiting_runs((side,)), *shown.notes))
-        side, on_kinds = keep_kind(side, options.step_kind)
+        side, on_kinds = keep_kind(with_known_bubbles(side), options.step_kind)
         _check_filters(side, options)
         shown = _show_run(store, side, options, reference)
         return replace(shown, notes=(*on_kinds, *shown.notes)) if on_kinds else shown

@@ -6,7 +6,7 @@ and no row is accused because another one is slow, for a slow one makes that med
 
 What chance does is measured in the table itself: how much the quotient of a row varies from step to step, and, with six
 rows or more, how much the rows differ from each other. Steps follow each other: what delays one often delays the next.
-So their number counts as if neighbours were correlated by 0.5, or by as much as they are. docs/cluster.md has a table
+So their number counts as if neighbours were correlated by 0.5, or by as much as they are. docs/cluster.md has tables
 of simulated jobs, made by scripts/simulate_slow_ranks.py.
 """
 
@@ -27,8 +27,8 @@ SLOWER: Final = 1.05
 """Own time by the median of the peers from which on a rank can be accused; the gate of msprof-analyze, too."""
 ERRORS: Final = 0.01
 """How often chance may accuse any rank of a job."""
-_MOSTLY: Final = 0.8
-"""Share of the steps in which a suspect is the slowest."""
+SUSPICIONS: Final = 0.05
+"""How often chance may make any rank of a job suspect."""
 FEWEST_STEPS: Final = 3
 _CORRELATION: Final = 0.5
 """Of neighbouring steps, assumed where no more is measured: few steps cannot show that it is less."""
@@ -37,6 +37,8 @@ _FEWEST_ROWS_TO_COMPARE: Final = 6
 """Of fewer rows it is not known how much innocent ones differ from each other."""
 _MOST_ROWS: Final = 6
 """Rows that count for how well the variance is known."""
+_MANY_STEPS: Final = 64
+"""Steps from which on the usual and the exact degrees of freedom are alike: 37.8 and 38.4 here."""
 _MAD: Final = 1.4826
 """Median absolute deviation -> standard deviation of a normal distribution."""
 _CUT: Final = 3.0
@@ -79,10 +81,14 @@ def judge(own: F64, *, tables: int = 1) -> PeerVerdicts:
     others = _others(own, is_slow)
     ratio = _ratio(own, others)
     slowest = _slowest(own, is_slow)
-    verdict: list[str | None] = [SLOW if slow else None for slow in is_slow]
+    is_suspect = ~is_slow & (q <= SUSPICIONS) & (ratio >= SLOWER)
+    if 2 * (is_slow | is_suspect).sum() > count:
+        is_suspect[:] = False
+    verdict: list[str | None] = [None] * count
     for row in range(count):
-        is_mostly = steps >= FEWEST_STEPS and slowest[row] >= _MOSTLY * steps
-        if verdict[row] is None and ratio[row] >= SLOWER and is_mostly:
+        if is_slow[row]:
+            verdict[row] = SLOW
+        elif is_suspect[row]:
             verdict[row] = SUSPECT
     longest = own.max(axis=0)
     next_longest = own[~is_slow].max(axis=0) if is_slow.any() else np.sort(own, axis=0)[-2]
@@ -121,11 +127,28 @@ def _chance(own: F64) -> F64:
     variance = np.maximum(variance, LEAST_VARIANCE) * factor / steps
     if count >= _FEWEST_ROWS_TO_COMPARE:
         variance = np.maximum(variance, _variance_between(np.median(longer, axis=1)))
-    # the half that is a row's own is no better known among more rows
-    rows = min(count, _MOST_ROWS) - 1
-    freedom = rows * (steps - 1) * (1 - _CORRELATION**2) / (1 + _CORRELATION**2)
-    chance: F64 = t_above(mean / np.sqrt(variance), np.full(count, freedom))
+    chance: F64 = t_above(mean / np.sqrt(variance), np.full(count, _freedom(count, steps)))
     return chance
+
+
+def _freedom(count: int, steps: int) -> float:
+    """Return the degrees of freedom of the variance of a row, of `count` rows, in correlated steps.
+
+    The usual ones hold for many steps. Of three they are 1.2, which calls no rank of two slow that takes twice as long,
+    where the exact ones are 1.85 (Satterthwaite, 1946). Two rows have the mean of both: by the exact ones alone an
+    innocent is accused in just 1 of 100 jobs, with no margin. More rows know each other's variance, and need none.
+    """
+    usual = (steps - 1) * (1 - _CORRELATION**2) / (1 + _CORRELATION**2)
+    if count > 2 or steps > _MANY_STEPS:
+        # the half that is a row's own is no better known among more rows
+        return (min(count, _MOST_ROWS) - 1) * usual
+    at = np.arange(steps)
+    correlated = _CORRELATION ** np.abs(at[:, None] - at)
+    # of the steps without their mean
+    around = correlated - correlated.mean(axis=0)
+    around -= around.mean(axis=1)[:, None]
+    exact = float(np.trace(around)) ** 2 / _sum(around**2)
+    return (usual + exact) / 2
 
 
 def _usual_squares(noise: F64) -> float:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge
+from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge, median_of_others
 from tracker.detect.step_order import Numbers
-from tracker.results import SLOW
 
 if TYPE_CHECKING:
     from tracker.columns import F64
@@ -20,11 +19,25 @@ TIMES: Final = ("rank", "step", "duration_ns", "whole_ns", "exposed_communicatio
 """What is read of each step."""
 _UNEVEN: Final = 1.10
 """Largest own time of a stage by its median from which on the work moves around between the ranks."""
+_MOSTLY: Final = 0.8
+"""Share of the steps in which a rank is the slowest, from which on it is not now one rank and now another."""
+_ALONE: Final = 1.25
+"""Own time by the median of the peers from which on one or two steps are worth a word."""
+_STALL: Final = 0.5
+"""What the slowest rank of a step takes longer than the median rank, by the usual own time, in a step that stalls."""
 _MOVED: Final = 0.01
 """Share of the calls of a step that differ between ranks, from which on their work does."""
 _ALIKE: Final = 0.5
 """How much the least slow rank of a slow host is slower than ranks elsewhere, at least, by the slowest of its host."""
 Row = dict[str, Any]
+
+
+class Stall(Struct, frozen=True):
+    """A step that one rank makes longer. `ns`: its own time less the median of its peers."""
+
+    step: int
+    rank: int
+    ns: float
 
 
 class Stage(Struct, frozen=True, eq=False):
@@ -49,13 +62,41 @@ class Stage(Struct, frozen=True, eq=False):
         return float(np.median(self.own.max(axis=0)[known] / middle[known])) if known.any() else None
 
     @property
+    def leader(self) -> int | None:
+        """The place of a rank without a verdict that took longest in almost all steps, by much; None for none."""
+        if len(self.ranks) < 2 or not self.steps or any(self.judged.verdict):
+            return None
+        at = int(self.judged.slowest.argmax())
+        least = _UNEVEN if len(self.steps) >= FEWEST_STEPS else _ALONE
+        is_longer = bool(self.judged.ratio[at] >= least)
+        return at if is_longer and self.judged.slowest[at] >= _MOSTLY * len(self.steps) else None
+
+    @property
     def is_uneven(self) -> bool:
-        """Whether now one rank and now another takes longer while none is slow: by uneven work, or by noise."""
+        """Whether now one rank and now another takes longer while none is slow: by uneven work, or a stall of each."""
         spread = self.spread
-        return (
-            spread is not None and spread >= _UNEVEN
-            and len(self.steps) >= FEWEST_STEPS and SLOW not in self.judged.verdict
-        )  # fmt: skip
+        if spread is None or spread < _UNEVEN or len(self.steps) < FEWEST_STEPS or any(self.judged.verdict):
+            return False
+        return bool(self.judged.slowest.max() < _MOSTLY * len(self.steps))
+
+    @property
+    def cost_of_slowest(self) -> float:
+        """Median over the steps of the longest own time less that of the median rank, whichever is the slowest; ns."""
+        return float(np.median(self.own.max(axis=0) - np.median(self.own, axis=0))) if self.steps else 0.0
+
+    @property
+    def stalls(self) -> list[Stall]:
+        """The steps in which a rank took longer than its peers by half of the usual own time, where these are few and
+        ranks are alike in the others.
+        """
+        if len(self.ranks) < 2 or len(self.steps) < FEWEST_STEPS:
+            return []
+        gaps = (self.own - median_of_others(self.own)).max(axis=0)
+        usual = float(np.median(self.own))
+        found = np.flatnonzero(gaps >= _STALL * usual)
+        if 2 * len(found) >= len(self.steps) or not usual:
+            return []
+        return [Stall(self.steps[at], self.ranks[int(self.own[:, at].argmax())], float(gaps[at])) for at in found]
 
 
 def stages_of(
@@ -96,10 +137,11 @@ def stages_of(
 def moves_work(
     stage: Stage, calls: Iterable[tuple[int, int, str, str, int]], numbers: Numbers | None = None
 ) -> bool | None:
-    """Return whether the ranks of a stage do different work in the same step: 1 % of their calls or more, in the median
-    of the steps, have another name or other shapes. None where nothing says it: without shapes equal calls may be of
-    tensors of any size. `calls`: rank, step, name, shapes and number of the calls of one piece of work; `numbers`: of
-    ranks that count their steps otherwise.
+    """Return whether work moves between the ranks of a stage: 1 % of their calls or more, in the median of the steps,
+    have another name or other shapes on one rank than on another, and it is not one and the same rank alone that makes
+    other calls. None where nothing says it: without shapes equal calls may be of tensors of any size. `calls`: rank,
+    step, name, shapes and number of the calls of one piece of work; `numbers`: of ranks that count their steps
+    otherwise.
     """
     otherwise = numbers or {}
     of_step: dict[int, dict[int, dict[tuple[str, str], int]]] = {}
@@ -108,15 +150,31 @@ def moves_work(
         own = of_step.setdefault(number, {}).setdefault(rank, {})
         own[name, shapes] = own.get((name, shapes), 0) + (count or 0)
     whole = [of_step[step] for step in stage.steps if set(of_step.get(step, ())) >= set(stage.ranks)]
-    shares = [_share_of_others([ranks[rank] for rank in stage.ranks]) for ranks in whole]
-    if not shares:
+    if not whole:
         return None
+    if _differ(whole, stage.ranks):
+        return not _is_of_one(whole, stage.ranks)
     has_shapes = any(shapes for ranks in whole for own in ranks.values() for _, shapes in own)
-    is_moving = float(np.median(shares)) >= _MOVED
-    return is_moving if is_moving or has_shapes else None
+    return False if has_shapes else None
 
 
-def _share_of_others(ranks: Sequence[Mapping[tuple[str, str], int]]) -> float:
+_Calls = Mapping[tuple[str, str], int]
+
+
+def _differ(steps: Sequence[Mapping[int, _Calls]], ranks: Sequence[int]) -> bool:
+    """Return whether the calls of these ranks differ in the median of the steps."""
+    shares = [_share_of_others([of_ranks[rank] for rank in ranks]) for of_ranks in steps]
+    return float(np.median(shares)) >= _MOVED
+
+
+def _is_of_one(steps: Sequence[Mapping[int, _Calls]], ranks: Sequence[int]) -> bool:
+    """Return whether one and the same rank of three or more makes other calls than all the others, which are alike."""
+    if len(ranks) < 3:
+        return False
+    return any(not _differ(steps, [other for other in ranks if other != rank]) for rank in ranks)
+
+
+def _share_of_others(ranks: Sequence[_Calls]) -> float:
     """Return the share of the calls of a step that not all ranks make."""
     common = sum(min(own.get(key, 0) for own in ranks) for key in ranks[0])
     most = max(sum(own.values()) for own in ranks)

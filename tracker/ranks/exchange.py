@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.bubbles import PIPELINE, is_between_stages
 from tracker.compare.collectives import links_of_side
+from tracker.compare.side import GRAIN
 from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.store import queries
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 Row = dict[str, Any]
-PIPELINE: Final = "pp"
-_TWO_SIDED: Final = ("send", "recv", "send_recv")
 _LONGEST: Final = 1_000
 """Calls that are listed."""
 _LINK_BYTES: Final = 1_000_000
@@ -40,54 +40,74 @@ _BUS: Final[Mapping[str, Callable[[int], float]]] = {
 the same on all ranks: of a gather or scatter, profilers record a part or the whole."""
 
 
-def role_rows(side: LoadedSide, steps: Mapping[int, int]) -> list[Row]:
-    """Communication of each rank by the role of its groups, per step; `steps`: of each rank, 0 for none."""
-    found: dict[tuple[str, int], Row] = {}
-    columns = ("group_role", "rank", "calls", "total_ns", "exposed_ns", "wait_ns")
-    for role, rank, calls, total, exposed, wait in side.query(queries.communication, by=("rank",)).rows(*columns):
-        row = found.setdefault(
-            (role or "", rank),
-            {"role": role or "unknown", "rank": rank, "calls": 0, "total_ns": 0, "exposed_ns": 0, "wait_ns": 0},
-        )
-        more = {"calls": calls, "total_ns": total, "exposed_ns": exposed, "wait_ns": wait}
-        for name, value in more.items():
-            row[name] = None if value is None or row[name] is None else row[name] + value
-    for (_, rank), row in found.items():
-        for name in ("calls", "total_ns", "exposed_ns", "wait_ns"):
-            row[name] = row[name] / steps[rank] if row[name] is not None and steps.get(rank) else None
-        known = row["total_ns"] and row["exposed_ns"] is not None
-        row["exposed_share"] = row["exposed_ns"] / row["total_ns"] if known else None
-    return sorted(found.values(), key=lambda row: (row["role"], row["rank"]))
-
-
-def waits_of_ranks(side: LoadedSide) -> dict[int, Row]:
-    """Return of each rank with steps its waiting for others, and that for other stages: medians over its steps, None
-    where a call of any step does not know it. A rank without calls waits for nobody, and has no bubble.
+def steps_of_ranks(side: LoadedSide) -> dict[int, dict[int, int]]:
+    """Return of each captured rank its steps: how many each row of them stands for, by number. A rank without steps has
+    none.
     """
-    counts: dict[int, dict[int, int]] = {}
+    found: dict[int, dict[int, int]] = {rank: {} for rank in side.captures.listed("rank")}
     for rank, step, count in side.steps.rows("rank", "step", "steps"):
-        counts.setdefault(rank, {})[step] = count
-    names = ("wait_ns", "bubble_ns")
+        found.setdefault(rank, {})[step] = count
+    return found
+
+
+def median_of_steps(of_steps: Mapping[int, float | None], steps: Mapping[int, int]) -> float | None:
+    """Return the median over the steps of a rank of sums, of which a step that has none counts as 0; None where a sum
+    is not known. `steps`: how many steps each number stands for.
+    """
+    if None in of_steps.values() or not steps:
+        return None
+    return float(np.median([(of_steps.get(step) or 0.0) / count for step, count in steps.items()]))
+
+
+def role_rows(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    """Communication of each rank by the role of its groups, medians over its steps; `steps`: of each rank."""
+    names = ("calls", "total_ns", "exposed_ns", "wait_ns")
+    sums: dict[tuple[str, int], dict[str, dict[int, float | None]]] = {}
+    columns = ("group_role", "rank", "step", *names)
+    for role, rank, step, *values in side.query(queries.communication, by=GRAIN).rows(*columns):
+        if step not in steps.get(rank, {}):
+            continue
+        own = sums.setdefault((role or "unknown", rank), {name: {} for name in names})
+        for name, value in zip(names, values, strict=True):
+            _add(own[name], step, value)
+    rows = []
+    for (role, rank), own in sorted(sums.items()):
+        row: Row = {"role": role, "rank": rank}
+        row |= {name: median_of_steps(own[name], steps[rank]) for name in names}
+        known = row["total_ns"] and row["exposed_ns"] is not None
+        rows.append(row | {"exposed_share": row["exposed_ns"] / row["total_ns"] if known else None})
+    return rows
+
+
+def _add(sums: dict[int, float | None], step: int, value: float | None) -> None:
+    """Add a value to the sum of a step, which is not known where any part is not."""
+    before = sums.get(step, 0.0)
+    sums[step] = None if value is None or before is None else before + value
+
+
+def waits_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> dict[int, Row]:
+    """Return of each rank with steps its waiting for others, that for other stages, and what of the rest no compute
+    hides: medians over its steps, None where a call of any step does not know it. A rank without calls waits for
+    nobody, and has no bubble.
+    """
+    names = ("wait_ns", "bubble_ns", "exposed_wait_ns")
     sums: dict[int, dict[str, dict[int, float | None]]] = {}
     with_pipeline: set[int] = set()
     columns = ("rank", "step", "group_role", "kind", "wait_ns", "exposed_wait_ns")
-    for rank, step, role, kind, wait, bare in side.query(queries.communication, by=("rank", "step")).rows(*columns):
-        if step not in counts.get(rank, {}):
+    for rank, step, role, kind, wait, bare in side.query(queries.communication, by=GRAIN).rows(*columns):
+        if step not in steps.get(rank, {}):
             continue
-        own = sums.setdefault(rank, {name: dict.fromkeys(counts[rank], 0.0) for name in names})
-        is_bubble = role == PIPELINE and kind in _TWO_SIDED
+        own = sums.setdefault(rank, {name: {} for name in names})
+        is_bubble = is_between_stages(role, kind)
         if role == PIPELINE:
             with_pipeline.add(rank)
-        values = {"wait_ns": wait, "bubble_ns": (wait if bare is None else bare) if is_bubble else 0}
-        for name, value in values.items():
-            before = own[name][step]
-            own[name][step] = None if value is None or before is None else before + value / counts[rank][step]
+        exposed = wait if bare is None else bare
+        _add(own["wait_ns"], step, wait)
+        _add(own["bubble_ns"], step, exposed if is_bubble else 0)
+        _add(own["exposed_wait_ns"], step, 0 if is_bubble else exposed)
     found: dict[int, Row] = {}
     for rank, own in sums.items():
-        known = {name: [value for value in own[name].values() if value is not None] for name in names}
-        row: Row = {
-            name: float(np.median(known[name])) if len(known[name]) == len(own[name]) else None for name in names
-        }
+        row: Row = {name: median_of_steps(own[name], steps[rank]) for name in names}
         found[rank] = row if rank in with_pipeline else row | {"bubble_ns": None}
     return found
 

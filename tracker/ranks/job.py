@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,28 +14,23 @@ from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
 from tracker.compare.references import named, needs_store
 from tracker.compare.step_kinds import keep_kind
-from tracker.detect.peers import FEWEST_STEPS
-from tracker.detect.stages import TIMES, Stage, host_rows, stages_of
+from tracker.detect.stages import TIMES, host_rows, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
-from tracker.ranks import exchange, missing, own_time, waiting
+from tracker.ranks import exchange, losses, missing, own_time, waiting
 from tracker.ranks.work import Work, moves_work_in, operator_rows
-from tracker.results import CLUSTER_COLUMNS, SLOW, SUSPECT, UNEVEN, Cluster, ClusterOptions, ShowOptions
+from tracker.results import CLUSTER_COLUMNS, Cluster, ClusterOptions, ShowOptions
 from tracker.store import queries
-from tracker.units import counted, format_ns, format_numbers
+from tracker.units import format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
-NO_RANK: Final = "no rank holds the others back"
+_ASIDES: Final = 3
+"""Losses that are named beside the largest."""
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 Row = dict[str, Any]
-_CAUSES: Final = {
-    "data loading": "it waits for its data", "host": "its CPU side takes longer", "copies": "its copies",
-    "slow device": "its calls take longer, its device is slow", "more work": "it computes more than its peers",
-    "compute": "its compute",
-}  # fmt: skip
 _COMPARED: Final[Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]] = {
     "ranks": (("rank",), (("own_ns", "ns"), ("step_ns", "ns"), ("wait_ns", "ns"))),
     "hosts": (("host",), (("own_ratio", "ratio"),)),
@@ -105,13 +100,11 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     work = Work(side)
     facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
     microbatches, source = _microbatches(facts, options)
-    steps = dict.fromkeys(side.captures.listed("rank"), 0)
-    for rank, count in side.steps.rows("rank", "steps"):
-        steps[rank] += count
+    steps = exchange.steps_of_ranks(side)
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side))
+    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps))
     has_clock = bool(calls.matched) and not calls.without_clock
     for row in rows:
         row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
@@ -139,8 +132,9 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     place = {row["rank"]: at for at, row in enumerate(tables["ranks"])}
     tables["steps"].sort(key=lambda row: (place[row["rank"]], row["step"]))
     is_chosen = bool(options.ranks) or options.stage is not None
-    answer, verdict, remarks = _answer(tables, stages, moves, is_chosen=is_chosen)
-    if partial and answer == NO_RANK:
+    found = losses.Job(tables, stages, moves, losses.idle_of_ranks(side, steps))
+    answer, verdict, remarks = _answer(found, is_chosen=is_chosen)
+    if partial and answer == losses.NO_RANK:
         answer = (
             f"no rank of those that are whole holds the others back; rank {format_numbers(sorted(partial))} is partial"
         )
@@ -184,99 +178,28 @@ def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[in
     return (int(facts[key]), key) if key else (None, "")
 
 
-def _answer(
-    tables: Mapping[str, list[Row]],
-    stages: Sequence[Stage],
-    moves: Mapping[int | None, bool | None],
-    *,
-    is_chosen: bool,
-) -> tuple[str, str, tuple[str, ...]]:
-    """The sentence that says who holds the job back, its verdict, and what limits it. `moves`: of uneven stages whether
-    their work is; `is_chosen`: other ranks are captured, and were left out.
+def _answer(job: losses.Job, *, is_chosen: bool) -> tuple[str, str, tuple[str, ...]]:
+    """Return the sentence that says what costs most, the verdict, and what limits it. `is_chosen`: other ranks are
+    captured, and were left out.
     """
-    rows = tables["ranks"]
-    absent = waiting.absent_culprit(tables["peers"], {row["rank"]: row.get("step_ns") for row in rows})
-    if len(rows) < 2:
-        alone = f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with"
-        return alone, "", (f"{absent[:1].upper()}{absent[1:]}.",) if absent else ()
-    slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
-    host = next((row for row in tables["hosts"] if row["verdict"] == SLOW), None)
-    links = [_link(row) for row in tables["links"] if row.get("verdict") == SLOW]
-    others = tuple(f"{link[:1].upper()}{link[1:]}." for link in links[:2])
-    if host is not None and (not slow or host["ranks"] > 1):
-        text = f"host {host['host']} holds the job back: the own time of its {counted(host['ranks'], 'rank')} is "
-        return f"{text}x{host['own_ratio']:.2f} that of the others", SLOW, (_sure(host, host["steps"]), *others)
-    if slow or suspects:
-        first = (slow or suspects)[0]
-        own = next(stage for stage in stages if first["rank"] in stage.ranks)
-        group = [row for row in slow if row["rank"] in own.ranks] or [first]
-        names = (
-            f"ranks {format_numbers(sorted(row['rank'] for row in group))}"
-            if len(group) > 1
-            else f"rank {first['rank']}"
-        )
-        hosts = {row.get("host") for row in group} if len({row.get("host") for row in rows}) > 1 else set()
-        where = f" on {hosts.pop()}" if len(hosts) == 1 and None not in hosts else ""
-        place = f" in {first['place']}" if first.get("place") else ""
-        cause = f": {_CAUSES[first['cause']]}{place}" if first.get("cause") and len(group) == 1 else ""
-        verb = ("hold" if len(group) > 1 else "holds") if slow else "may hold"
-        text = f"{names}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
-        more = ["Record more steps to be sure."] if not slow else []
-        more += waiting.remarks_on(tables["peers"], [row["rank"] for row in group])
-        more += [f"Slow as well: rank {row['rank']}." for row in slow if row not in group][:2]
-        return text, SLOW if slow else SUSPECT, (_sure(first, len(own.steps)), *more, *others)
-    if absent:
-        return absent, "", others
-    if links:
-        return links[0], SLOW, tuple(f"{link[:1].upper()}{link[1:]}." for link in links[1:3])
-    uneven = [stage for stage in stages if stage.is_uneven]
-    if uneven:
-        return _answer_of_uneven(uneven, moves)
-    known = [stage for stage in stages if len(stage.ranks) > 1]
-    if not known:
-        return "no rank can be compared with another", "", ()
-    steps = max(len(stage.steps) for stage in known)
-    if steps < FEWEST_STEPS:
-        if not steps:
-            return "no step is in all ranks: none can be called slow", "", ()
-        few = f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} too few to call a rank slow"
-        return f"{few}: record {FEWEST_STEPS} or more", "", ()
-    return NO_RANK, "", ()
-
-
-def _answer_of_uneven(
-    uneven: Sequence[Stage], moves: Mapping[int | None, bool | None]
-) -> tuple[str, str, tuple[str, ...]]:
-    """Return the sentence about stages in which now one rank and now another takes longer, the verdict, and its reason:
-    uneven work, or noise where the calls of each step are the same on all ranks.
-    """
-    moving = [stage for stage in uneven if moves[stage.number]]
-    unknown = [stage for stage in uneven if moves[stage.number] is None]
-    spread = max(stage.spread or 0.0 for stage in moving or unknown or uneven)
-    much = f"the slowest of a step takes x{spread:.2f} the median rank"
-    if moving:
-        return f"no rank is slow, and the work is uneven: {much}", UNEVEN, ("From step to step it is another rank.",)
-    if unknown:
-        why = "Whether their work differs is not known: the captures name no shapes. Record them: record_shapes=True."
-        return f"no rank is slow, and {much}, now one and now another", "", (why,)
-    equal = "All ranks make the same calls with the same shapes in each step: it is noise, no work moves."
-    return f"no rank is slow: {much}, now one and now another", "", (equal,)
-
-
-def _link(row: Mapping[str, Any]) -> str:
-    return (
-        f"the {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
-        f"{row['bandwidth_gb_per_s']:.2f} GB/s ({row['place']})"
-    )
-
-
-def _sure(row: Mapping[str, Any], steps: int) -> str:
-    """What the verdict of a row rests on."""
-    own = f"Own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else "Own time "
-    chance = f"q {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
-    return (
-        f"{own}x{row['own_ratio']:.2f} that of its peers; slowest in {row['slowest_steps']} of {steps} steps, {chance}."
-    )
+    is_alone = len(job.tables["ranks"]) < 2
+    few = losses.remark_on_few_steps(job)
+    if is_alone:
+        few = f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with"
+    found = losses.find_losses(job)
+    in_one_step = tuple(waiting.remark_on_one_step(job.tables["peers"], job.step_ns))
+    if not found:
+        is_compared = any(len(stage.ranks) > 1 for stage in job.stages)
+        nothing = losses.NO_RANK if is_compared else "no rank can be compared with another"
+        return few or nothing, "", in_one_step
+    first, *others = found
+    of_ranks = [loss for loss in found if loss.is_of_ranks]
+    asides = []
+    for loss in [loss for loss in others if loss.aside][:_ASIDES]:
+        asides += [loss.aside, *(loss.remarks[:1] if loss.is_of_ranks else ())]
+    limits = [losses.sentence(few)] if few else []
+    verdict = of_ranks[0].verdict if of_ranks else first.verdict
+    return first.answer, verdict, (*first.remarks, *asides, *in_one_step, *limits)
 
 
 def _changes(before: Cluster, after: Cluster) -> list[Row]:

@@ -98,6 +98,31 @@ def _more(part: F64, at: int) -> float | None:
     return None if np.isnan(part).any() else float(np.median(part[at] - median_of_others(part)[at]))
 
 
+def cause_of_slowest(stage: Stage) -> str:
+    """Return what the slowest rank of each step does longer than the others, whichever it is, if half of the difference
+    is of one kind in the median of the steps; "" for none.
+    """
+    steps = np.arange(len(stage.steps))
+    slowest = stage.own.argmax(axis=0)
+    half = float(np.median((stage.own - median_of_others(stage.own))[slowest, steps])) / 2
+    more: dict[str, float] = {}
+    for name, part in stage.parts.items():
+        if not np.isnan(part).any():
+            more[name] = float(np.median((part - median_of_others(part))[slowest, steps]))
+    if half <= 0:
+        return ""
+    if more.get("data_loading_ns", 0.0) >= half:
+        return "data loading"
+    if "compute_ns" not in more:
+        return ""
+    copies = more.get("exposed_copy_ns", 0.0)
+    if 2 * half - more["compute_ns"] - copies >= half:
+        return "host"
+    if copies >= half:
+        return "copies"
+    return "compute" if more["compute_ns"] >= half else ""
+
+
 def step_rows(stages: Iterable[Stage]) -> list[Row]:
     """The own time of each rank and step, and its quotient to the median of the peers."""
     rows = []

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.side import GRAIN
+from tracker.ranks.exchange import median_of_steps
 from tracker.store import queries
 from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
 from tracker.units import format_ns, format_numbers
@@ -21,64 +23,82 @@ RANKS: Final = "ranks"
 """What names the rank that is waited for: the tasks of a collective, or who of its group comes last."""
 _MUCH: Final = 0.10
 """Waiting for one rank by the step, from which on that rank is named."""
+_MUCH_AT_ONCE: Final = 3.0
+"""Waiting of one step by the usual step, from which on it is worth a word."""
 _NAMED: Final = 4
 
 
-def peer_rows(side: LoadedSide, calls: RunCalls, steps: Mapping[int, int]) -> list[Row]:
-    """Return how long each rank waits for each other one, mean of a step, the longest first. `steps`: of each rank, 0
-    for none.
+def peer_rows(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    """Return how long each rank waits for each other one, medians over its steps, the longest first. `steps`: of each
+    rank.
 
     A rank whose tasks name their peers waits for these, for several at once; another one waits in each call of a group
     that is captured whole for the rank that comes last. is_global: 0 where the peer is a place in a group whose members
     are not known; captured: None where that cannot be told.
     """
-    rows = _rows_of_tasks(side, calls)
+    rows = _rows_of_tasks(side, calls, steps)
     with_tasks = {row["rank"] for row in rows}
-    of_calls = _rows_of_calls(calls, side.chosen_steps)
-    rows += [row for row in of_calls if row["rank"] in steps and row["rank"] not in with_tasks]
-    for row in rows:
-        count = steps[row["rank"]]
-        row["calls"] = row["calls"] / count if count else None
-        row["wait_ns"] = row["wait_ns"] / count if count else None
+    of_calls = _rows_of_calls(calls, steps)
+    rows += [row for row in of_calls if row["rank"] not in with_tasks]
     rows.sort(key=lambda row: (-(row["wait_ns"] or 0.0), row["rank"], row["role"], row["peer"]))
     return rows
 
 
-def _rows_of_tasks(side: LoadedSide, calls: RunCalls) -> list[Row]:
-    sums: dict[tuple[int, str, int, int], list[int]] = {}
-    columns = ("rank", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
-    for rank, role, peer, is_global, count, total, most in side.query(queries.communication_waits, by=("rank",)).rows(
-        *columns
-    ):
-        found = sums.setdefault((rank, role or "unknown", peer, is_global), [0, 0, 0])
-        found[:] = found[0] + count, found[1] + total, max(found[2], most)
+class _Waits:
+    """The calls of a rank that wait for another one, and how long they do, by step; and the longest of a call."""
+
+    def __init__(self) -> None:
+        self.calls: dict[int, float | None] = {}
+        self.wait_ns: dict[int, float | None] = {}
+        self.longest_ns = 0
+
+    def add(self, step: int, calls: int, wait_ns: int, longest_ns: int) -> None:
+        """Add calls of a step."""
+        self.calls[step] = (self.calls.get(step) or 0) + calls
+        self.wait_ns[step] = (self.wait_ns.get(step) or 0) + wait_ns
+        self.longest_ns = max(self.longest_ns, longest_ns)
+
+    def as_row(self, steps: Mapping[int, int]) -> Row:
+        """Return the medians over the steps of the rank, the longest call, and what it waits in each step."""
+        return {
+            "calls": median_of_steps(self.calls, steps), "wait_ns": median_of_steps(self.wait_ns, steps),
+            "longest_ns": self.longest_ns, "of_steps": self.wait_ns,
+        }  # fmt: skip
+
+
+def _rows_of_tasks(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    sums: dict[tuple[int, str, int, int], _Waits] = {}
+    columns = ("rank", "step", "group_role", "peer", "is_global", "calls", "total_ns", "max_ns")
+    waits = side.query(queries.communication_waits, by=GRAIN)
+    for rank, step, role, peer, is_global, count, total, most in waits.rows(*columns):
+        if step in steps.get(rank, {}):
+            sums.setdefault((rank, role or "unknown", peer, is_global), _Waits()).add(step, count, total, most)
     captured = set(calls.calls)
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
             "captured": int(peer in captured) if is_global or counts_as_job(calls, rank, role, peer) else None,
-            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": TASKS,
+            "told_by": TASKS, **found.as_row(steps[rank]),
         }
-        for (rank, role, peer, is_global), (count, total, most) in sums.items()
+        for (rank, role, peer, is_global), found in sums.items()
     ]  # fmt: skip
 
 
-def _rows_of_calls(calls: RunCalls, chosen_steps: Sequence[int] | None) -> list[Row]:
-    """Return what the ranks of whole groups wait for the last one of each call in these steps (None: all), where their
-    clocks can be compared.
+def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
+    """Return what the ranks of whole groups wait for the last one of each call in their steps, where their clocks can
+    be compared.
     """
-    sums: dict[tuple[int, str, int], list[int]] = {}
+    sums: dict[tuple[int, str, int], _Waits] = {}
     columns = ("rank", "step", "role", "peer", "calls", "ns", "longest_ns")
     for rank, step, role, peer, count, total, most in sum_waits_for_last(calls).rows(*columns):
-        if step >= 0 if chosen_steps is None else step in chosen_steps:
-            found = sums.setdefault((rank, role, peer), [0, 0, 0])
-            found[:] = found[0] + count, found[1] + total, max(found[2], most)
+        if step in steps.get(rank, {}):
+            sums.setdefault((rank, role, peer), _Waits()).add(step, count, total, most)
     return [
         {
-            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1,
-            "calls": count, "wait_ns": total, "longest_ns": most, "told_by": RANKS,
+            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS,
+            **found.as_row(steps[rank]),
         }
-        for (rank, role, peer), (count, total, most) in sums.items()
+        for (rank, role, peer), found in sums.items()
     ]  # fmt: skip
 
 
@@ -88,9 +108,10 @@ def name_peer(row: Mapping[str, Any]) -> str:
     return f"{name}, which was not captured," if row["captured"] == 0 else name
 
 
-def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> str:
+def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> tuple[str, float]:
     """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
-    or more; "" for none. Waits are means of a step; `step_ns`: of each captured rank.
+    or more, and how long the median one of them does; "" and 0 for none. Waits are medians of the steps; `step_ns`: of
+    each captured rank.
     """
     waits: dict[tuple[int, int], dict[int, float]] = {}
     rows: dict[tuple[int, int], Mapping[str, Any]] = {}
@@ -106,14 +127,29 @@ def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, flo
         if all(own.get(rank, 0.0) >= _MUCH * (step or np.inf) for rank, step in step_ns.items())
     }
     if not much:
-        return ""
+        return "", 0.0
     key = max(much, key=lambda one: (sum(much[one].values()), one))
     parts = [f"rank {rank} for {format_ns(wait)}" for rank, wait in _longest_first(much[key])]
-    return f"{name_peer(rows[key])} is waited for: {', '.join(parts)}"
+    return f"{name_peer(rows[key])} is waited for: {', '.join(parts)}", float(np.median([*much[key].values()]))
 
 
 def _longest_first(waits: Mapping[int, float]) -> Iterator[tuple[int, float]]:
     yield from sorted(waits.items(), key=lambda pair: (-pair[1], pair[0]))[:_NAMED]
+
+
+def remark_on_one_step(peers: Sequence[Mapping[str, Any]], step_ns: float) -> Iterator[str]:
+    """Yield a sentence where a rank waits for another one for three usual steps or longer in one step alone, and
+    not at all in most steps: the longest such waiting. `step_ns`: the usual step.
+    """
+    found = []
+    for row in peers:
+        long = {step: ns for step, ns in row["of_steps"].items() if ns >= max(1.0, _MUCH_AT_ONCE * step_ns)}
+        if not row["wait_ns"] and len(long) == 1:
+            step, ns = next(iter(long.items()))
+            found.append((ns, step, row))
+    if found:
+        ns, step, row = max(found, key=lambda one: (one[0], -one[2]["rank"]))
+        yield f"In step {step} only, rank {row['rank']} waits {format_ns(ns)} for {name_peer(row).removesuffix(',')}."
 
 
 def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Iterator[str]:
@@ -127,4 +163,4 @@ def remarks_on(peers: Sequence[Mapping[str, Any]], late: Sequence[int]) -> Itera
         who = f"rank {min(waits)} waits" if len(waits) == 1 else f"ranks {format_numbers(sorted(waits))} wait"
         shortest, longest = format_ns(least), format_ns(most)
         much = longest if shortest == longest else f"{shortest} to {longest}"
-        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}, on average."
+        yield f"In collectives {who} {much} a step for {'it' if len(late) == 1 else 'them'}."

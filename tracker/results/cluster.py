@@ -85,8 +85,8 @@ class Cluster(Result, frozen=True, eq=False):
       alone; step: the longer of its marker and of the span of its device. own_ratio: to the median of its peers, which
       are the captured ranks of its stage; excess_ns: own_ns less that median; cost_ns: what a step would save if the
       rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance makes any
-      rank of the job that much longer, where steps follow each other. verdict: SLOW (own_ratio >= 1.05, q <= 0.01),
-      SUSPECT (slowest in 80 % of the steps, q above), NA. cause: data loading, host, copies, slow device or more work;
+      rank of the job that much longer, where steps follow each other. verdict: of own_ratio >= 1.05 SLOW (q <= 0.01)
+      or SUSPECT (q <= 0.05), else NA. cause: data loading, host, copies, slow device or more work;
       place: the operator or range in which a slow host spends its time. partial: 1 where records of the rank are lost
       or cannot be: it is judged by nothing, and nobody by it. device_score: how fast its kernels are,
       1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
@@ -96,13 +96,13 @@ class Cluster(Result, frozen=True, eq=False):
       stages, profiler_bubble_ns: what the profiler calls so; tau_ns: the largest own time by the microbatches
     - pipeline: model_ns = sum of tau + (microbatches - 1) x the largest; even_ns: with stages as fast as their median
       rank; flat_ns: with equal stages; slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
-    - roles: communication of a rank by parallel type, mean of a step; groups: by process group and kind, over the whole
-      capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s as in
-      nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a profile counts
-    - peers: how long a rank waits in collectives for another one, mean of a step, which its tasks name (told_by tasks;
-      several at once) or which comes last in calls of complete groups (told_by ranks). is_global: 0 where peer is a
-      place in a group whose members are not known; captured: 1, 0, or NA where that cannot be told; longest_ns: of one
-      call
+    - roles: communication of a rank by parallel type, medians of its steps; groups: by process group and kind, over the
+      whole capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s
+      as in nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a profile counts
+    - peers: how long a rank waits in collectives for another one, medians of its steps, which its tasks name (told_by
+      tasks; several at once) or which comes last in calls of complete groups (told_by ranks). is_global: 0 where peer
+      is a place in a group whose members are not known; captured: 1, 0, or NA where that cannot be told; longest_ns: of
+      one call
     - calls: the longest collectives of complete groups: who came last, and by how much
     - links: bandwidth_gb_per_s of bytes by transit time; z: robust, below the links of the same transport
     - operators: over the ranks of a stage: saving_ns = max_ns - median_ns, of the whole capture

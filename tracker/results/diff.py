@@ -74,12 +74,14 @@ class StepKind(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (possible_gain_share above the threshold, or empty_queue_share where that is known), else
-    `communication` (communication_share above its threshold; before `input` where it is the larger), else by
-    device_utilisation `host`, `mixed` or `device`;
-    None where that is not known. A device that works little is `host` bound where it mostly waits for launches, else
-    `mixed`. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
-    `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
+    `bound`: what takes most of the step, of all that is above its threshold: `input` (possible_gain_share; any
+    empty_queue_share above its own, and none below), `communication` (communication_share), `host` (host_idle_share
+    less the idle time in data loading, where device_utilisation is below its threshold and the device mostly waits for
+    launches) or `device` (device_utilisation less communication_share, where it is above its threshold); else `mixed`,
+    None where that is not known. Where launches are not known, a device that works little is `host` bound if nothing
+    else is above its threshold. `data_loading_share`: data loading / step time. `communication_share`: exposed
+    communication / what `utilisation_of` names.
+    `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
     would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the step
     on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
@@ -159,12 +161,13 @@ class Contribution(Struct, frozen=True):
 
     `kind`: operator (all shapes of a name, or one that is a finding; without collectives and copies), kernel (that no
     operator launched), category, replacement (what went and what came, as one: `baseline_ns` and `candidate_ns` are
-    those two), others (all causes that are not named, `count` of them; `name` says of what), part (a part of the step
-    that is no operator: `metric`; waiting and transfers where both sides know these halves of exposed communication),
-    overlap (kernels at the same time: `baseline_ns` and `candidate_ns` are what they hide of each other, so that less
-    of it makes the step longer), earlier (rows are compared with the runs that their verdicts rest on: by how much more
-    they would have changed in the runs of the step), rest (medians do not add up; small overlaps). `share`: delta_ns /
-    the total's, None where that is 0. `input_shapes`: of a finding (`other shapes`:
+    those two), alike (all operators, or kernels, that moved by one factor, `count` of them), others (all causes that
+    are not named, `count` of them; `name` says of what), part (a part of the step that is no operator: `metric`;
+    waiting and transfers where both sides know these halves of exposed communication), overlap (kernels at the same
+    time: `baseline_ns` and `candidate_ns` are what they hide of each other, so that less of it makes the step longer),
+    earlier (rows are compared with the runs that their verdicts rest on: by how much more they would have changed in
+    the runs of the step), rest (medians do not add up; small overlaps). `share`: delta_ns / the total's, None where
+    that is 0. `input_shapes`: of a finding (`other shapes`:
     the others of its operator), or of what carries most of the change. `why`: slower per call, faster per call, more
     calls, fewer calls, new, gone, replaced, renamed, other work (its inputs have another size), ...;
     of a part what it means: no operator runs, waits for data, ...; "" for others and rest.

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _TITLES: Final = {
     "ranks": "Ranks by own time, as a ratio to the median of their peers", "steps": "Own time of each rank and step",
     "hosts": "Hosts", "stages": "Stages", "pipeline": "Pipeline",
-    "roles": "Communication by parallel type, mean of a step",
-    "peers": "Waiting for other ranks, mean of a step",
+    "roles": "Communication by parallel type, median of the steps",
+    "peers": "Waiting for other ranks, median of the steps",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",
     "operators": "Operators over the ranks: what equal ranks would save, over the whole capture",
     "balance": "Load balance", "changes": "Changes from the first run to the second",

@@ -299,7 +299,8 @@ def _causes(diff: Diff) -> Table:
         # of a cause that is one operator, or one part of the step
         if row.kind == "part":
             return diff_tables.history_of_run(diff, row.metric)
-        is_one = row.kind not in ("others", "earlier", "overlap", "rest", "replacement", "whole")
+        sums = ("alike", "others", "earlier", "overlap", "rest", "replacement", "whole")
+        is_one = row.kind not in sums
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
@@ -338,6 +339,8 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
         other = "other " if diff.explanation.contributions[0] is not row else ""
         one = row.name.replace("kinds", "kind").removesuffix("s")
         return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
+    if row.kind == "alike":
+        return f"{row.count:,} {row.name} alike"
     if row.kind == "earlier":
         return cells.OTHER_RUNS
     if row.kind == "overlap":

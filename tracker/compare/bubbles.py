@@ -1,0 +1,70 @@
+"""The bubble of a pipeline in each step: what its ranks wait for each other, where the profiler only states 0.
+
+Ascend's profilers sum `hcom_receive` and leave out `hcom_batchSendRecv`: their column `Bubble` is 0 beside stages that
+wait for 40 % of the step. A 0 of theirs is no number.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec.structs import replace
+
+from tracker.columns import Column
+from tracker.compare.side import GRAIN
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.side import LoadedSide
+
+PIPELINE: Final = "pp"
+_TWO_SIDED: Final = ("send", "recv", "send_recv")
+
+
+def is_between_stages(role: str | None, kind: str) -> bool:
+    """Return whether a collective hands work from one stage of a pipeline to the next: waiting in it is bubble."""
+    return role == PIPELINE and kind in _TWO_SIDED
+
+
+def with_known_bubbles(side: LoadedSide) -> LoadedSide:
+    """Return a side whose bubbles of 0 are what the ranks tell of them, else not known."""
+    stated = side.steps.integers("bubble_ns") > 0
+    is_zero = side.steps.known("bubble_ns") & ~stated
+    of_captures = side.captures.known("bubble_ns") & (side.captures.integers("bubble_ns") == 0)
+    if not is_zero.any() and not of_captures.any():
+        return side
+    waits = _waits_between_stages(side)
+    steps, captures = side.steps, side.captures
+    numbers, sums = steps.integers("bubble_ns").copy(), captures.integers("bubble_ns").copy()
+    unknown, no_sum = ~steps.known("bubble_ns"), ~captures.known("bubble_ns")
+    whole: dict[tuple[int, int], float] = {}
+    for at, (run_id, rank, step, count) in enumerate(steps.rows("run_id", "rank", "step", "steps")):
+        wait = waits.get((run_id, rank, step))
+        if is_zero[at]:
+            numbers[at] = round(wait / count) if wait else 0
+            unknown[at] = not wait
+        whole[run_id, rank] = whole.get((run_id, rank), 0.0) + (wait or 0.0)
+    for at, key in enumerate(captures.rows("run_id", "rank")):
+        if of_captures[at]:
+            sums[at] = round(whole.get(key, 0.0))
+            no_sum[at] = not sums[at]
+    return replace(
+        side,
+        steps=steps.having(bubble_ns=Column(numbers, unknown)),
+        captures=captures.having(bubble_ns=Column(sums, no_sum)),
+    )
+
+
+def _waits_between_stages(side: LoadedSide) -> dict[tuple[int, int, int], float]:
+    """Return the waiting of each run, rank and step that no compute hides, in what one stage hands to the next; none
+    where a call does not know it.
+    """
+    found: dict[tuple[int, int, int], float] = {}
+    columns = ("run_id", "rank", "step", "group_role", "kind", "wait_ns", "exposed_wait_ns")
+    for run_id, rank, step, role, kind, wait, bare in side.query(queries.communication, by=GRAIN).rows(*columns):
+        if is_between_stages(role, kind):
+            exposed = wait if bare is None else bare
+            key = run_id, rank, step
+            found[key] = found.get(key, 0.0) + (np.nan if exposed is None else exposed)
+    return {key: ns for key, ns in found.items() if not np.isnan(ns)}

@@ -1,0 +1,373 @@
+"""What a job loses in each step, by who or what is to blame, and the sentence that says the largest of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.compare.bubbles import PIPELINE
+from tracker.compare.side import GRAIN
+from tracker.detect.peers import FEWEST_STEPS
+from tracker.detect.stages import Stage
+from tracker.profile.idle_causes import IDLE_CAUSES, IdleCause
+from tracker.ranks import waiting
+from tracker.ranks.exchange import median_of_steps
+from tracker.ranks.own_time import cause_of_slowest
+from tracker.results import SLOW, SUSPECT, UNEVEN
+from tracker.store import queries
+from tracker.units import counted, format_ns, format_numbers, time_unit
+
+if TYPE_CHECKING:
+    from tracker.compare.side import LoadedSide
+
+NO_RANK: Final = "no rank holds the others back"
+_WORTH: Final = 0.05
+"""Of the step: what is lost below it is no headline, unless a rank or link has a verdict."""
+_UNEQUAL: Final = 1.05
+"""Own time of the longest stage by that of another, from which on the stages are of unequal length."""
+_FEW_STEPS: Final = 10
+"""Of more steps it is not their number that lets chance do so much."""
+_NAMED: Final = 2
+_CAUSES: Final = {
+    "data loading": "it waits for its data", "host": "its CPU side takes longer", "copies": "its copies",
+    "slow device": "its calls take longer, its device is slow", "more work": "it computes more than its peers",
+    "compute": "its compute",
+}  # fmt: skip
+_CAUSES_IN_TURN: Final = {**_CAUSES, "compute": "its calls take longer"}
+Row = dict[str, Any]
+Tables = Mapping[str, Sequence[Row]]
+
+
+class Loss(Struct, frozen=True):
+    """Time that each step loses. `answer`: the sentence without its full stop; `verdict`: its word, or "";
+    `remarks`: what it rests on; `aside`: the sentence where something else loses more, "" for none. `is_of_ranks`: it
+    is by ranks or a host with a verdict.
+    """
+
+    ns: float
+    answer: str
+    verdict: str = ""
+    remarks: tuple[str, ...] = ()
+    aside: str = ""
+    is_of_ranks: bool = False
+
+
+class Job(Struct, frozen=True, eq=False):
+    """What the losses of a job are found in. `tables`: of the result; `moves`: of uneven stages, by number, whether
+    their work moves; `idle`: ns of a step without work of the device, by rank and cause; empty for a host.
+    """
+
+    tables: Tables
+    stages: Sequence[Stage]
+    moves: Mapping[int | None, bool | None]
+    idle: Mapping[int, Mapping[int, float]]
+
+    @property
+    def step_ns(self) -> float:
+        """The step of the job: the median of its ranks; 0.0 where none is known."""
+        known = [row["step_ns"] for row in self.tables["ranks"] if row.get("step_ns")]
+        return float(np.median(known)) if known else 0.0
+
+    def share(self, ns: float) -> str:
+        """Return a part of the step in words."""
+        return f"{100 * ns / self.step_ns:.1f} %" if self.step_ns else ""
+
+
+def find_losses(job: Job) -> list[Loss]:
+    """Return what a step loses, the largest first; none of it is counted twice: waiting for a slow rank is its cost."""
+    of_ranks = list(_slow_ranks(job))
+    leading = list(_leading_rank(job)) if not of_ranks else []
+    in_turn = list(_ranks_in_turn(job)) if not of_ranks else []
+    absent = list(_absent(job))
+    claimed = max((loss.ns for loss in (*of_ranks, *leading, *in_turn)), default=0.0)
+    of_waits = max((loss.ns for loss in absent), default=claimed)
+    others = [*_stages(job, claimed), *absent, *_waits(job, max(claimed, of_waits)), *_idle(job)]
+    least = _WORTH * job.step_ns
+    found = [loss for loss in (*in_turn, *others) if loss.ns >= least and loss.ns > 0]
+    found += [*of_ranks, *leading, *_slow_links(job)]
+    if not of_ranks and not any(loss.ns >= least for loss in found):
+        found += _stalls(job)
+    # a verdict that costs nothing stands before none
+    return sorted(found, key=lambda loss: (-loss.ns, not loss.is_of_ranks, loss.answer))
+
+
+def remark_on_few_steps(job: Job) -> str:
+    """Return why no rank can be called slow, where the steps are too few; "" else. Without a full stop."""
+    known = [stage for stage in job.stages if len(stage.ranks) > 1]
+    steps = max((len(stage.steps) for stage in known), default=FEWEST_STEPS)
+    if steps >= FEWEST_STEPS or any(stage.leader is not None for stage in known):
+        return ""
+    if not steps:
+        return "no step is in all ranks: none can be called slow"
+    few = f"{counted(steps, 'step')} {'is' if steps == 1 else 'are'} too few to call a rank slow"
+    return f"{few}: record {FEWEST_STEPS} or more"
+
+
+def sentence(text: str) -> str:
+    """Return a sentence with its capital and its full stop."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> dict[int, dict[int, float]]:
+    """Return the idle time of each rank by cause, medians over its steps; empty without a device."""
+    if side.side.timeline != "device":
+        return {}
+    sums: dict[int, dict[int, dict[int, float | None]]] = {rank: {} for rank in steps}
+    for rank, step, cause, ns in side.query(queries.idle, by=GRAIN).rows("rank", "step", "cause", "ns"):
+        if step in steps.get(rank, {}):
+            own = sums[rank].setdefault(IDLE_CAUSES.index(cause), {})
+            own[step] = (own.get(step) or 0.0) + ns
+    return {
+        rank: {cause: median_of_steps(of_steps, steps[rank]) or 0.0 for cause, of_steps in own.items()}
+        for rank, own in sums.items()
+    }
+
+
+def _slow_ranks(job: Job) -> Iterator[Loss]:
+    """Yield the loss by ranks or a host with a verdict: of one stage together, the others as an aside."""
+    rows = job.tables["ranks"]
+    slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
+    for word, named in ((SLOW, slow), (SUSPECT, [] if slow else suspects)):
+        host = next((row for row in job.tables["hosts"] if row["verdict"] == word), None)
+        if host is not None and (not named or host["ranks"] > 1):
+            yield _loss_by_host(job, host, word)
+            return
+        if named:
+            yield _loss_by_ranks(job, named, word)
+            return
+
+
+def _loss_by_host(job: Job, host: Row, word: str) -> Loss:
+    ranks = {row["rank"] for row in job.tables["ranks"] if row.get("host") == host["host"]}
+    costs = []
+    for stage in job.stages:
+        is_own = np.array([rank in ranks for rank in stage.ranks])
+        if stage.steps and is_own.any() and not is_own.all():
+            costs.append(float(np.median(stage.own.max(axis=0) - stage.own[~is_own].max(axis=0))))
+    cost = max([0.0, *costs])
+    verb = "holds" if word == SLOW else "may hold"
+    text = (
+        f"host {host['host']} {verb} the job back: the own time of its {counted(host['ranks'], 'rank')} is "
+        f"x{host['own_ratio']:.2f} that of the others"
+    )
+    text += f", {format_ns(cost)} a step" if cost else ""
+    more = [] if word == SLOW else ["Record more steps to be sure."]
+    return Loss(cost, text, word, (_sure(host, host["steps"]), *more), sentence(text), is_of_ranks=True)
+
+
+def _loss_by_ranks(job: Job, named: Sequence[Row], word: str) -> Loss:
+    rows = job.tables["ranks"]
+    first = named[0]
+    own = next(stage for stage in job.stages if first["rank"] in stage.ranks)
+    group = [row for row in named if row["rank"] in own.ranks] if word == SLOW else [first]
+    numbers = [row["rank"] for row in group]
+    hosts = {row.get("host") for row in group} if len({row.get("host") for row in rows}) > 1 else set()
+    where = f" on {hosts.pop()}" if len(hosts) == 1 and None not in hosts else ""
+    place = f" in {first['place']}" if first.get("place") else ""
+    cause = f": {_CAUSES[first['cause']]}{place}" if first.get("cause") and len(group) == 1 else ""
+    verb = ("hold" if len(group) > 1 else "holds") if word == SLOW else "may hold"
+    text = f"{_name_ranks(numbers)}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
+    more = [] if word == SLOW else ["Record more steps to be sure."]
+    more += waiting.remarks_on(job.tables["peers"], numbers)
+    others = [row["rank"] for row in named if row not in group][:_NAMED]
+    more += [f"{'Slow' if word == SLOW else 'Suspect'} as well: rank {rank}." for rank in others]
+    return Loss(first["cost_ns"], text, word, (_sure(first, len(own.steps)), *more), sentence(text), is_of_ranks=True)
+
+
+def _leading_rank(job: Job) -> Iterator[Loss]:
+    """Yield the loss by a rank that was the slowest of almost all steps, which chance may do: it is not called slow."""
+    for stage in job.stages:
+        at = stage.leader
+        if at is None:
+            continue
+        steps = len(stage.steps)
+        why = "too few steps" if steps <= _FEW_STEPS else "its steps vary too much"
+        text = (
+            f"rank {stage.ranks[at]} was slowest in {stage.judged.slowest[at]} of {counted(steps, 'step')}, "
+            f"x{stage.judged.ratio[at]:.2f}: {why} to call it slow"
+        )
+        remarks = tuple(waiting.remarks_on(job.tables["peers"], [stage.ranks[at]]))
+        yield Loss(float(stage.judged.cost[at]), text, "", remarks, sentence(text))
+
+
+def _ranks_in_turn(job: Job) -> Iterator[Loss]:
+    """Yield the loss by stages in which now one rank and now another takes longer: by work that moves, or by what
+    delays each of them in turn.
+    """
+    uneven = [stage for stage in job.stages if stage.is_uneven]
+    if not uneven:
+        return
+    moving = [stage for stage in uneven if job.moves[stage.number]]
+    stage = max(moving or uneven, key=lambda one: one.cost_of_slowest)
+    much = f"x{stage.spread or 0.0:.2f} the median rank, {format_ns(stage.cost_of_slowest)} longer"
+    if moving:
+        text = f"no rank is slow, and the work is uneven: the slowest of a step takes {much}"
+        remarks = ("From step to step it is another rank.",)
+        yield Loss(stage.cost_of_slowest, text, UNEVEN, remarks, sentence(text))
+        return
+    cause = cause_of_slowest(stage)
+    why = f": {_CAUSES_IN_TURN[cause]}" if cause else ""
+    text = f"no rank is slow, but in each step one takes {much}, now one and now another{why}"
+    remark = "No work moves between the ranks from step to step."
+    if job.moves[stage.number] is None:
+        remark = (
+            "Whether their work differs is not known: the captures name no shapes. Record them: record_shapes=True."
+        )
+    yield Loss(stage.cost_of_slowest, text, "", (remark,), sentence(text))
+
+
+def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
+    """Yield the loss by stages of unequal length, or by the bubble of a pipeline. `claimed_ns`: what slow ranks
+    cost.
+    """
+    rows = [row for row in job.tables["stages"] if row["own_ns"] is not None]
+    waiting_rows = [row for row in rows if row["bubble_ns"] and row["step_ns"]]
+    most = max(waiting_rows, key=lambda row: row["bubble_ns"], default=None)
+    longest = max(rows, key=lambda row: row["own_ns"], default=None)
+    if longest is None:
+        return
+    other = most if most is not None and most is not longest else min(rows, key=lambda row: row["own_ns"])
+    if len(rows) > 1 and other["own_ns"] and longest["own_ns"] >= _UNEQUAL * other["own_ns"]:
+        unit = time_unit(longest["own_ns"], other["own_ns"])
+        times = [format_ns(row["own_ns"], unit) for row in (longest, other)]
+        text = f"stage {longest['stage']} takes {times[0]}, stage {other['stage']} {times[1].rpartition(' ')[0]}"
+        if other is most:
+            lost = other["bubble_ns"]
+            text += f": stage {other['stage']} waits {format_ns(lost)} ({100 * lost / other['step_ns']:.1f} %)"
+        else:
+            lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
+            text += f": {format_ns(lost)} a step more than with equal stages"
+    elif most is not None:
+        lost = most["bubble_ns"]
+        name = "the captured ranks wait" if most["stage"] is None else f"stage {most['stage']} waits"
+        text = (
+            f"{name} {format_ns(lost)} a step ({100 * lost / most['step_ns']:.1f} %) for other stages of the pipeline"
+        )
+    else:
+        return
+    yield Loss(lost - claimed_ns, text, "", (), sentence(text))
+
+
+def _absent(job: Job) -> Iterator[Loss]:
+    """Yield the loss by a rank that was not captured, and that all captured ranks wait for."""
+    steps = {row["rank"]: row.get("step_ns") for row in job.tables["ranks"]}
+    text, lost = waiting.absent_culprit(job.tables["peers"], steps)
+    if text:
+        yield Loss(lost, text, "", (), sentence(text))
+
+
+def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
+    """Yield the loss by waiting for captured ranks, or for places of a group, that no other loss explains: the bubble
+    of a pipeline aside. `claimed_ns`: what slow ranks cost.
+    """
+    bare = {row["rank"]: _exposed_wait(row) for row in job.tables["ranks"] if _exposed_wait(row) is not None}
+    known = {rank: ns for rank, ns in bare.items() if ns is not None}
+    if not known:
+        return
+    lost = float(np.median([*known.values()]))
+    for_peer: dict[int, tuple[float, Row]] = {}
+    for row in job.tables["peers"]:
+        is_longest = row["wait_ns"] and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
+        if row["rank"] in known and row["role"] != PIPELINE and is_longest:
+            for_peer[row["rank"]] = row["wait_ns"], row
+    by_peer: dict[str, dict[int, float]] = {}
+    for rank, (ns, row) in for_peer.items():
+        if row["captured"] != 0:
+            by_peer.setdefault(waiting.name_peer(row), {})[rank] = ns
+    one = next(iter(by_peer)) if len(by_peer) == 1 else ""
+    if one and (len(by_peer[one]) == len(known) or len(by_peer[one]) == len(known) - 1 > 0):
+        # all others wait for it
+        waits = by_peer[one]
+        lost = float(np.median([min(ns, known[rank]) for rank, ns in waits.items()]))
+        verb = "waits" if len(waits) == 1 else "wait"
+        text = f"in collectives {_name_ranks([*waits])} {verb} {_span(waits.values())} a step for {one}"
+    else:
+        text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step ({job.share(lost)})"
+        longest = sorted(for_peer.items(), key=lambda pair: (-pair[1][0], pair[0]))[:_NAMED]
+        parts = [f"rank {rank} waits {format_ns(ns)} for {waiting.name_peer(row)}" for rank, (ns, row) in longest]
+        text += f": {', '.join(part.removesuffix(',') for part in parts)}" if parts else ""
+    yield Loss(lost - claimed_ns, text)
+
+
+def _exposed_wait(row: Row) -> float | None:
+    """Return the waiting of a rank that no compute hides, but that for other stages; None where it is not known."""
+    ns, exposed = row.get("exposed_wait_ns"), row.get("exposed_communication_ns")
+    if ns is None or exposed is None or row.get("partial"):
+        return None
+    return float(min(ns, exposed))
+
+
+def _idle(job: Job) -> Iterator[Loss]:
+    """Yield the loss by devices that idle, on the median rank of those without a verdict, with its largest cause."""
+    rows = [row for row in job.tables["ranks"] if row["rank"] in job.idle and row.get("idle_ns") is not None]
+    usual = [row for row in rows if not row.get("verdict")] or rows
+    if not usual:
+        return
+    lost = float(np.median([row["idle_ns"] for row in usual]))
+    text = (
+        f"{'the device idles' if len(usual) == 1 else 'each device idles'} {format_ns(lost)} a step ({job.share(lost)})"
+    )
+    causes: dict[int, float] = {}
+    for row in usual:
+        for cause, ns in job.idle[row["rank"]].items():
+            causes[cause] = causes.get(cause, 0.0) + ns / len(usual)
+    largest = max(causes, key=lambda cause: (causes[cause], -cause), default=IdleCause.UNKNOWN)
+    mean = float(np.mean([row["idle_ns"] for row in usual]))
+    if largest != IdleCause.UNKNOWN and mean and causes[largest] >= mean / 2:
+        text += f", {min(100.0, 100 * causes[largest] / mean):.0f} % of that is {IDLE_CAUSES[largest]}"
+    yield Loss(lost, text)
+
+
+def _slow_links(job: Job) -> Iterator[Loss]:
+    """Yield the loss by slow links, beside the median of their transport."""
+    counts = [row.get("steps") or 0 for row in job.tables["ranks"]]
+    steps = max([1, *counts])
+    for row in job.tables["links"]:
+        if row.get("verdict") == SLOW:
+            speed = row["bandwidth_gb_per_s"]
+            usual = [one["bandwidth_gb_per_s"] for one in job.tables["links"]
+                     if (one["transport"] == row["transport"] and one.get("z") is not None) or one is row]  # fmt: skip
+            lost = row["transit_ns"] * (1 - speed / float(np.median(usual))) / steps
+            text = (
+                f"the {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
+                f"{speed:.2f} GB/s ({row['place']})"
+            )
+            yield Loss(max(0.0, lost), text, SLOW, (), sentence(text))
+
+
+def _stalls(job: Job) -> Iterator[Loss]:
+    """Yield the loss by few steps that a rank makes much longer, on the mean of the steps: no median shows them."""
+    for stage in job.stages:
+        stalls = stage.stalls
+        if not stalls:
+            continue
+        lost = sum(stall.ns for stall in stalls) / len(stage.steps)
+        longest = max(stalls, key=lambda stall: (stall.ns, -stall.step))
+        where = f"in step {longest.step} only" if len(stalls) == 1 else f"in {len(stalls)} of {len(stage.steps)} steps"
+        most = "" if len(stalls) == 1 else f", most in step {longest.step}"
+        ranks = sorted({stall.rank for stall in stalls})
+        who = f"rank {ranks[0]} takes" if len(ranks) == 1 else f"one of ranks {format_numbers(ranks)} takes"
+        text = f"{where} {who} {format_ns(longest.ns)} longer{most}: {format_ns(lost)} a step on the mean"
+        if lost >= _WORTH * job.step_ns:
+            yield Loss(lost, text)
+
+
+def _name_ranks(numbers: Sequence[int]) -> str:
+    return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {format_numbers(sorted(numbers))}"
+
+
+def _span(values: Any) -> str:
+    least, most = format_ns(min(values)), format_ns(max(values))
+    return most if least == most else f"{least} to {most}"
+
+
+def _sure(row: Mapping[str, Any], steps: int) -> str:
+    """What the verdict of a row rests on."""
+    own = f"Own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else "Own time "
+    chance = f"q {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
+    return (
+        f"{own}x{row['own_ratio']:.2f} that of its peers; slowest in {row['slowest_steps']} of {steps} steps, {chance}."
+    )
