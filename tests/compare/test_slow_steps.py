@@ -10,6 +10,7 @@ from tests.factories import EPOCH_NS, breakdown, capture, record
 from tests.ranks.made import MS
 from tests.ranks.made import rank as rank_of_job
 from tracker.compare import diff, show
+from tracker.compare.advised import advise
 from tracker.profile import Capture, StepRow
 from tracker.reports import render
 from tracker.store import Store, save_run
@@ -87,6 +88,7 @@ def test_a_step_that_waits_for_data_says_so_without_causes_of_idle(memory_store:
     text = str(render(show(memory_store, "v1"), "text"))
     assert "step 3     210.00 ms  +200.00 ms data loading" in text
     assert "They make the mean step 50.00 ms longer than the median step." in text
+    assert "step 3     210.00 ms  +200.00 ms data loading" in str(render(advise(memory_store, "v1"), "text"))
 
 
 def test_causes_of_the_mean_add_up_beside_those_of_the_median(memory_store: Store):

@@ -18,6 +18,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.overall import step_numbers
 from tracker.compare.pairs import check_one_track
 from tracker.compare.references import named, needs_store
+from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
@@ -86,6 +87,7 @@ def advise(
             missing=found.missing,
             notes=(*on_kinds, *found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
+            slow_steps=list_slow_steps(side),
             partial=replace(side.partial, sentences=(*side.left_out, *side.partial.sentences)),
             baseline=_described(before[0], settled[0]) if before else None,
             options=options,

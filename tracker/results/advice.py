@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from tracker.results.options import OUTPUT, ROWS, STEP_KIND, WORKLOAD, Microbatches, Option, Reading, words
 from tracker.results.partial import Partial
 from tracker.results.screens import Frame, Result
+from tracker.results.slow_steps import SlowStep
 from tracker.units import counted, format_bytes, format_ns
 
 if TYPE_CHECKING:
@@ -150,7 +151,8 @@ class Advised(Result, frozen=True, eq=False):
     that it is compared with, or None. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
     where no nanosecond is counted twice. `items`: the largest gain first. `use`: flops per step, tflops_per_s, peak,
     hfu and mfu, None for what is not known. `missing`: what cannot be judged, and what would record it. `partial`: what
-    the checks of the captures found: on work that is not whole no rule says anything.
+    the checks of the captures found: on work that is not whole no rule says anything. `slow_steps`: steps of more than
+    1.2 times the median of their rank, which no advice counts, the slowest first.
 
     - advice: a row per item, with evidence, remedies and lines of code as text
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
@@ -170,6 +172,7 @@ class Advised(Result, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
     bottleneck: str | None = None
     partial: Partial = Partial()
+    slow_steps: tuple[SlowStep, ...] = ()
     baseline: Mapping[str, Any] | None = None
     options: AdviseOptions = field(default_factory=AdviseOptions)
 

@@ -15,6 +15,7 @@ from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View
 from tracker.reports.views.sections import OPERATOR, SHAPES
+from tracker.reports.views.slow_steps import slow_steps_table
 from tracker.results import Advice, Advised
 from tracker.results.advice import GONE, NEW
 from tracker.schema.series import UNPROFILED_STEP
@@ -54,6 +55,8 @@ def document(found: Advised, look: Look) -> Document:
         shown = found.items[: look.rows(None if look.details else _FIRST)]
         made = advice_table(shown, run["workload"], len(run["run_ids"]))
         blocks.append(replace(made, more=len(found.items) - len(made.rows), is_first=True))
+    if found.slow_steps:
+        blocks.append(slow_steps_table({"": found.slow_steps}, look))
     if found.missing:
         is_first = len(found.missing) <= _FEW
         blocks.append(Lines("What cannot be judged", found.missing, is_wrapped=True, is_first=is_first))
@@ -152,7 +155,18 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
 
 def list_json(found: Advised, look: Look) -> dict[str, Any]:
     """Return the sides, what can be won together, the advice with its evidence, and the efficiency of operators."""
-    names = ("headline", "run", "baseline", "step_ns", "together_ns", "bottleneck", "missing", "notes", "options")
+    names = (
+        "headline",
+        "run",
+        "baseline",
+        "step_ns",
+        "together_ns",
+        "bottleneck",
+        "missing",
+        "notes",
+        "slow_steps",
+        "options",
+    )
     document = {name: plain(getattr(found, name)) for name in names}
     limit = look.rows(None)
     advice = [plain(item) for item in found.items[:limit]]
