@@ -15,7 +15,7 @@ from tracker.compare import coverage, match
 from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
 from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
 from tracker.compare.overall_rows import EXPOSED
-from tracker.compare.overlap import measure_overlap
+from tracker.compare.overlap import describe_owners, measure_overlap
 from tracker.compare.renames import Change, list_changes, make_contribution
 from tracker.compare.waiting import split_exposed_part
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -100,9 +100,11 @@ def list_contributions(
     largest = [*named, *of_parts]
     if delta_ns is not None:
         rest = fsum([delta_ns, *(-row.delta_ns for row in (*largest, *last))])
-        overlap = measure_overlap((sides[0].of_runs_of("compute_ns", own), sides[1]))
+        compute_sides = (sides[0].of_runs_of("compute_ns", own), sides[1])
+        overlap = measure_overlap(compute_sides)
         if overlap is not None and _explains(overlap, rest, delta_ns):
-            largest.append(overlap)
+            why = describe_owners(compute_sides, overlap.baseline_ns or 0.0, overlap.candidate_ns or 0.0)
+            largest.append(replace(overlap, why=why))
     rows = [*sorted(largest, key=_by_verdict_and_size), *last]
     if delta_ns is None:
         return tuple(rows)

@@ -53,8 +53,7 @@ def measure_overlap(sides: Sides) -> Contribution | None:
     before, after = (_sum_hidden(side) for side in sides)
     if np.isnan(before) or np.isnan(after) or before == after:
         return None
-    why = _describe_owners(sides, before, after)
-    return Contribution(OVERLAP, "", before - after, why=why, baseline_ns=before, candidate_ns=after)
+    return Contribution(OVERLAP, "", before - after, baseline_ns=before, candidate_ns=after)
 
 
 def _sum_hidden(side: LoadedSide) -> float:
@@ -65,7 +64,7 @@ def _sum_hidden(side: LoadedSide) -> float:
     return float(over_runs(match.reduce_steps(own, [_HIDDEN])[_HIDDEN][None, :])[0])
 
 
-def _describe_owners(sides: Sides, before: float, after: float) -> str:
+def describe_owners(sides: Sides, before: float, after: float) -> str:
     """Return which operators run less, or more, beside others: two by their names where all of it is of these two.
 
     Which of three or more run beside which is not known, and not said. "" where the runs do not say whose it is.

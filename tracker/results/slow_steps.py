@@ -98,7 +98,9 @@ def describe_slowest(slow_steps: Sequence[SlowStep], runs: int, side: str = "") 
     """
     first, others = slow_steps[0], len(slow_steps) - 1
     if {one.step for one in slow_steps} == {first.step} and len(slow_steps) == runs:
-        first, others = replace(slow_steps[runs // 2], is_of_runs=False), 0
+        # one that a first screen lists
+        place = min(runs // 2, MOST_SLOW_STEPS - 1)
+        first, others = replace(slow_steps[place], is_of_runs=False), 0
     of_side = f" of {side}" if side else ""
     more = f", and {others:,} more {'step was' if others == 1 else 'steps were'} slow" if others else ""
     return f"{first.name}{of_side} took {first.time}, {first.reason}{more}"
