@@ -832,7 +832,8 @@ def list_json(shown: Shown, look: Look) -> dict[str, Any]:
     run.setdefault("sources", records(shown.tables["sources"]))
     document = {"run": run, "options": list_options(shown.options), "notes": plain(shown.notes)}
     document["bottleneck"] = bottleneck.record(shown.bottleneck)
-    document["slow_steps"] = plain(shown.slow_steps)
+    if not look.only:
+        document["slow_steps"] = plain(shown.slow_steps)
     for name, rows in choose_tables(shown, look).items():
         document[name] = records(rows)
     chosen = shown.chosen_sections(look.only)
