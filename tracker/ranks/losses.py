@@ -229,23 +229,23 @@ def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
     longest = max(rows, key=lambda row: row["own_ns"], default=None)
     if longest is None:
         return
-    other = most if most is not None and most is not longest else min(rows, key=lambda row: row["own_ns"])
-    if len(rows) > 1 and other["own_ns"] and longest["own_ns"] >= _UNEQUAL * other["own_ns"]:
+    other = min(rows, key=lambda row: row["own_ns"]) if most is None else most
+    is_unequal = bool(other["own_ns"]) and longest["own_ns"] >= _UNEQUAL * other["own_ns"]
+    if is_unequal:
         unit = time_unit(longest["own_ns"], other["own_ns"])
         times = [format_ns(row["own_ns"], unit) for row in (longest, other)]
         text = f"stage {longest['stage']} takes {times[0]}, stage {other['stage']} {times[1].rpartition(' ')[0]}"
-        if other is most:
-            lost = other["bubble_ns"]
-            text += f": stage {other['stage']} waits {format_ns(lost)} ({100 * lost / other['step_ns']:.1f} %)"
-        else:
-            lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
-            text += f": {format_ns(lost)} a step more than with equal stages"
-    elif most is not None:
+    if most is not None:
         lost = most["bubble_ns"]
+        share = f"({100 * lost / most['step_ns']:.1f} %)"
         name = "the captured ranks wait" if most["stage"] is None else f"stage {most['stage']} waits"
-        text = (
-            f"{name} {format_ns(lost)} a step ({100 * lost / most['step_ns']:.1f} %) for other stages of the pipeline"
-        )
+        if is_unequal:
+            text += f": {name} {format_ns(lost)} {share}"
+        else:
+            text = f"{name} {format_ns(lost)} a step {share} for other stages of the pipeline"
+    elif is_unequal and any(row["bubble_ns"] is None for row in rows):
+        lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
+        text += f": {format_ns(lost)} a step more than with equal stages"
     else:
         return
     yield Loss(lost - claimed_ns, text, "", (), sentence(text))
