@@ -270,7 +270,8 @@ def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
     lost = float(np.median([*known.values()]))
     for_peer: dict[int, tuple[float, Row]] = {}
     for row in job.tables["peers"]:
-        is_longest = row["wait_ns"] and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
+        is_much = row["is_usual"] and (row["wait_ns"] or 0.0) >= max(1.0, waiting.MUCH * job.step_ns)
+        is_longest = is_much and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
         if row["rank"] in known and row["role"] != PIPELINE and is_longest:
             for_peer[row["rank"]] = row["wait_ns"], row
     by_peer: dict[str, dict[int, float]] = {}
