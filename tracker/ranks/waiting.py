@@ -13,6 +13,7 @@ from tracker.store import queries
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
+    from tracker.columns import I64
     from tracker.compare.side import LoadedSide
     from tracker.store.calls.splitting import RunCalls
 
@@ -116,13 +117,13 @@ def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> l
             own_calls = of_ranks[place]
             is_in_step = np.isin(own_calls.step, [*steps.get(rank, {})])
             waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & is_in_step)
-            # calls of one group and step that wait for one rank are summed together: few of these, and many calls
+            # calls of one group and step that wait for one rank are summed together
             pairs = np.stack([own_calls.group[waiting], last[waiting], own_calls.step[waiting]])
             kinds, kind_of = np.unique(pairs, axis=1, return_inverse=True)
+            counts, totals, longest = _sum_by_kind(kind_of.ravel(), waits[place, waiting], kinds.shape[1])
             for kind, (group, late, step) in enumerate(kinds.T.tolist()):
-                own_ns = waits[place, waiting[kind_of.ravel() == kind]]
                 found = sums.setdefault((rank, roles[group], matched.ranks[late]), _Waits())
-                found.add(step, len(own_ns), int(own_ns.sum()), int(own_ns.max()))
+                found.add(step, int(counts[kind]), int(totals[kind]), int(longest[kind]))
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS,
@@ -130,6 +131,15 @@ def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> l
         }
         for (rank, role, peer), found in sums.items()
     ]  # fmt: skip
+
+
+def _sum_by_kind(kind_of: I64, ns: I64, count: int) -> tuple[I64, I64, I64]:
+    """Return of each of `count` kinds the number of its values, their sum and the largest; `kind_of`: of each value."""
+    counts = np.bincount(kind_of, minlength=count)
+    totals, longest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    np.add.at(totals, kind_of, ns)
+    np.maximum.at(longest, kind_of, ns)
+    return counts, totals, longest
 
 
 def name_peer(row: Mapping[str, Any]) -> str:
