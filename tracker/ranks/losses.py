@@ -72,8 +72,8 @@ class Job(Struct, frozen=True, eq=False):
         return float(np.median(known)) if known else 0.0
 
     def share(self, ns: float) -> str:
-        """Return a part of the step in words."""
-        return f"{100 * ns / self.step_ns:.1f} %" if self.step_ns else ""
+        """Return a part of the step in words, in brackets behind a blank; "" where the step is not known."""
+        return f" ({100 * ns / self.step_ns:.1f} %)" if self.step_ns else ""
 
 
 def find_losses(job: Job) -> list[Loss]:
@@ -128,9 +128,8 @@ def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> d
 
 def _slow_ranks(job: Job) -> Iterator[Loss]:
     """Yield the loss by ranks or a host with a verdict: of one stage together, the others as an aside."""
-    rows = job.tables["ranks"]
-    slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
-    for word, named in ((SLOW, slow), (SUSPECT, [] if slow else suspects)):
+    for word in (SLOW, SUSPECT):
+        named = [row for row in job.tables["ranks"] if row.get("verdict") == word]
         host = next((row for row in job.tables["hosts"] if row["verdict"] == word), None)
         if host is not None and (not named or host["ranks"] > 1):
             yield _loss_by_host(job, host, word)
@@ -286,7 +285,7 @@ def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
         verb = "waits" if len(waits) == 1 else "wait"
         text = f"in collectives {_name_ranks([*waits])} {verb} {_span(waits.values())} a step for {one}"
     else:
-        text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step ({job.share(lost)})"
+        text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step{job.share(lost)}"
         longest = sorted(for_peer.items(), key=lambda pair: (-pair[1][0], pair[0]))[:_NAMED]
         parts = [f"rank {rank} waits {format_ns(ns)} for {waiting.name_peer(row)}" for rank, (ns, row) in longest]
         text += f": {', '.join(part.removesuffix(',') for part in parts)}" if parts else ""
@@ -308,9 +307,8 @@ def _idle(job: Job) -> Iterator[Loss]:
     if not usual:
         return
     lost = float(np.median([row["idle_ns"] for row in usual]))
-    text = (
-        f"{'the device idles' if len(usual) == 1 else 'each device idles'} {format_ns(lost)} a step ({job.share(lost)})"
-    )
+    who = "the device" if len(usual) == 1 else "each device"
+    text = f"{who} idles {format_ns(lost)} a step{job.share(lost)}"
     causes: dict[int, float] = {}
     for row in usual:
         for cause, ns in job.idle[row["rank"]].items():
