@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from tests.factories import breakdown, capture, record
 from tracker.advice.judging import RunAdvice, of_run, with_remedies
-from tracker.profile import Device
+from tracker.profile import MISSING, Device
 from tracker.results import Advice
 from tracker.store import Store, save_run
 
@@ -47,10 +48,11 @@ def save(
     ranks: int = 1,
     times_of: Mapping[int, Mapping[str, Any]] | None = None,
     communication_of: Mapping[int, Sequence[Any]] | None = None,
+    factors: Mapping[str, Sequence[int]] | None = None,
     **of_capture: Any,
 ) -> int:
     """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
-    `times_of`, `communication_of`: of single ranks.
+    `times_of`, `communication_of`: of single ranks. `factors`: of a table, how many times as long each step is.
     """
     captures = []
     for rank in range(ranks):
@@ -66,11 +68,28 @@ def save(
                        if key != "timeline"}  # fmt: skip
             numbers |= {"timeline": stated["timeline"]} if "timeline" in stated else {}
             steps.append(replace(row, breakdown=breakdown(**numbers)))
-        captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=replace(
-            made.rows.overall, timeline=(times or {}).get("timeline", "device")))))  # fmt: skip
+        overall = replace(made.rows.overall, timeline=(times or {}).get("timeline", "device"))
+        if len(steps) == 1:
+            # nothing marks the one step: it is as long as the capture
+            overall = replace(overall, duration_ns=steps[0].breakdown.duration_ns)
+        tables = dict(made.rows.tables)
+        for name, of_steps in (factors or {}).items():
+            tables[name] = _scale_steps(tables[name], of_steps)
+        captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=overall, tables=tables)))
     device = {"device": of_capture["device"]} if "device" in of_capture else {}
     saved = save_run(store, record(version, **{**device, **(of_run or {})}), captures, formats=list(formats))
     return saved.run_id
+
+
+def _scale_steps(table: Mapping[str, Any], factors: Sequence[int]) -> dict[str, Any]:
+    """Return a table whose times and calls are those of its steps times a factor."""
+    scale = np.array(factors)[table["step"]]
+    scaled = {
+        name: np.where(values == MISSING, MISSING, values * scale)
+        for name, values in table.items()
+        if name.endswith("_ns") or name in ("ns", "calls")
+    }
+    return {**table, **scaled}
 
 
 def advise(store: Store, *, microbatches: int | None = None, **made: Any) -> RunAdvice:

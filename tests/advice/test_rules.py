@@ -481,6 +481,6 @@ def test_payloads_of_an_npu_should_be_multiples_of_512_bytes(memory_store):
     made = {"times": {"compute": 60, "exposed_communication": 8}, "device": NPU}
     odd, even = (("all_reduce", 8 * MS, {"bytes": size, "calls": 2}) for size in (2_000_002, 2_048_000))
     found = advise(memory_store, **made, communication=[odd])
-    assert only(found, "N4").numbers[0].words == "payload: 2,000,002 bytes in 2 calls"
+    assert only(found, "N4").numbers[0].words == "payload: 2,000,002 bytes in 2 calls of all steps"
     assert not only(found, "N4").is_shown
     assert "N4" not in rules(advise(memory_store, **made, communication=[even]))

@@ -18,8 +18,8 @@ def test_exposed_waiting_is_at_least_what_is_no_transit(store):
     """40 ms, of which compute hides 5; the late rank needs 10 ms: 25 of the exposed 35 ms are waiting."""
     early, late = rank(0, [(0, 40)], exposed_ns=[35 * MS]), rank(1, [(30, 40)])
     save_run(store, record(), [early, late], formats=FORMATS)
-    roles = Evidence(store, 1).roles
-    assert {number: row["wait_ns"] / MS for number, row in roles["dp"].items()} == {0: 25, 1: 0}
+    waits = Evidence(store, 1).waits
+    assert {number: own.whole / MS for number, own in waits.items()} == {0: 25, 1: 0}
 
 
 def test_reason_of_unknown_waiting_is_looked_up(store):
@@ -41,9 +41,7 @@ def test_rank_that_is_waited_for_has_a_name(store):
     waits = zip(columns, np.array([[0, 3, 0, 1, MS, MS], [0, 5, 0, 1, 8 * MS, 8 * MS]]).T, strict=True)
     made.rows.tables["communication_wait"] = dict(waits)
     save_run(store, record(), [made], formats=["ascend_text"])
-    assert [number.words for number in Evidence(store, 1).waited_for(0, 9e6)] == [
-        "of it for rank 5 of the group 8.00 ms"
-    ]
+    assert Evidence(store, 1).name_waited_for(0) == ("rank 5 of the group", 8 * MS)
 
 
 @pytest.mark.parametrize(("sizes", "has_advice"), [((16, 32, 48, 64), True), ((16, 16, 16, 16), False)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -54,7 +55,8 @@ def with_steps(one, steps):
         (900, 0, "mixed"),
         (901, 0, "device"),
         (901, 50, "device"),  # 5 % is not above 5 %
-        (901, 51, "input"),
+        (899, 51, "input"),
+        (901, 51, "device"),  # the larger of the two
         (100, 300, "input"),  # a device that waits for data is no fault of the host
     ],
 )
@@ -86,28 +88,52 @@ def exchanging(busy_ns: int, exposed_ns: int, loading_ns: int = 0):
 
 
 @pytest.mark.parametrize(
-    ("busy_ns", "exposed_ns", "loading_ns", "bound"),
+    ("busy_ns", "exposed_ns", "loading_ns", "host_ns", "bound"),
     [
-        (950, 101, 0, "communication"),
-        (950, 100, 0, "device"),  # 10 % is not above 10 %
-        (500, 101, 0, "communication"),  # before the host: shorter waits make the host no slower
-        (950, 300, 51, "communication"),  # the larger of the two
-        (600, 200, 250, "input"),
+        (950, 101, 0, None, "device"),  # it computes for 849
+        (950, 500, 0, None, "communication"),
+        (899, 100, 0, None, "mixed"),  # 10 % is not above 10 %
+        (890, 101, 0, None, "communication"),
+        (600, 200, 250, None, "input"),
+        (500, 172, 0, 432, "host"),
+        (500, 172, 0, 249, "communication"),  # launched work waits: no matter of the host
+        (500, 172, 300, 432, "input"),  # 132 of the host beside the loader
+        (500, 101, 0, None, "communication"),  # without launches nothing proves that the host is late
     ],
 )
-def test_exposed_communication_bounds_after_input(store: Store, busy_ns, exposed_ns, loading_ns, bound):
-    found = of(store, [exchanging(busy_ns, exposed_ns, loading_ns)])
+def test_bottleneck_is_the_largest_share_and_not_the_first(
+    store: Store, busy_ns, exposed_ns, loading_ns, host_ns, bound
+):
+    step = exchanging(busy_ns, exposed_ns, loading_ns)
+    found = of(store, [replace(step, breakdown=replace(step.breakdown, host_idle_ns=host_ns))])
     assert (found.bound, found.communication_share) == (bound, exposed_ns / 1000)
+
+
+def test_first_collective_that_waits_is_no_waiting_of_a_usual_step(store: Store):
+    """It waits 800 of its 801 ns for a rank that starts late; the four others transmit for 600 ns each."""
+    steps = [replace(exchanging(900, 600), step=number) for number in range(5)]
+    made = capture(
+        communication=[("all_reduce", 600, {"wait_ns": 0, "exposed_wait_ns": 0, "transit_ns": 600})], steps=5
+    )
+    tables = dict(made.rows.tables)
+    first = np.array([801, 600, 600, 600, 600])
+    waits = np.array([800, 0, 0, 0, 0])
+    tables["communication"] = {**tables["communication"], "total_ns": first, "exposed_ns": first, "wait_ns": waits,
+                               "exposed_wait_ns": waits}  # fmt: skip
+    made = replace(made, rows=replace(made.rows, steps=tuple(steps), tables=tables))
+    save_run(store, record(), [made], formats=["torch_profiler"])
+    found = show(store, "v1").bottleneck
+    assert (found.bound, found.collective, found.waiting_share) == ("communication", "all_reduce", 0)
 
 
 def test_exposed_communication_is_unknown_where_no_source_says_it(store: Store):
     assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))]).communication_share is None
 
 
-@pytest.mark.parametrize(("idle_ns", "bound"), [(50, "device"), (51, "input"), (300, "input")])
+@pytest.mark.parametrize(("idle_ns", "bound"), [(50, "mixed"), (51, "input"), (300, "input")])
 def test_input_bound_is_judged_by_the_part_in_which_the_device_idles(store: Store, idle_ns, bound):
     """A loader of 30 % of the step that works beside the device costs nothing."""
-    found = of(store, [device(950, 300, idle_ns, e2e_ns=1000)])
+    found = of(store, [device(890, 300, idle_ns, e2e_ns=1000)])
     assert (found.bound, found.data_loading_share, found.possible_gain_share) == (bound, 0.3, idle_ns / 1000)
 
 

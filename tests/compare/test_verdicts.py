@@ -74,7 +74,10 @@ def test_a_slower_machine_is_drift_and_nothing_is_called_slower(store):
     assert result.judgement.sentences[-1].startswith("Machine-wide drift +4.")
     assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
     assert result.headline.startswith("v2 ran 4.0 % slower than v1: ")
-    assert result.explanation.remarks == ("Of +4.0 %, +4.1 % is machine-wide drift: no less than the whole change.",)
+    assert result.explanation.remarks == (
+        "All 40 operators are 4.2 % slower alike (3.1 to 4.5 %): clock or power before code.",
+        "Of +4.0 %, +4.1 % is machine-wide drift: no less than the whole change.",
+    )
     assert {verdict for _, verdict, _ in causes(result)} == {None}
 
 
@@ -86,6 +89,7 @@ def test_what_the_machine_does_not_explain_is_said_with_the_limit_that_it_misses
     assert verdicts(result.overall, "step_ns") == ["DRIFT"]
     assert result.headline.startswith("v2 ran 5.4 % slower than v1: ")
     assert result.explanation.remarks == (
+        "All 40 operators are 4.0 % slower alike (3.1 to 4.7 %): clock or power before code.",
         "Of +5.4 %, +4.0 % is machine-wide drift; the rest, +1.4 %, is below the 2 % that make a finding.",
     )
 

@@ -9,8 +9,10 @@ from tests.factories import EPOCH_NS, save
 OPS = 40
 
 
-def runs(store, version, changed=None, *, count=3, start=0, shared=1.0, without=(), more_ops=(), idle_ns=0, **more):
-    """`count` runs of `version`: 40 ops of 1 ms with 0.5 % noise, and a step of what they add up to.
+def runs(
+    store, version, changed=None, *, count=3, start=0, shared=1.0, without=(), more_ops=(), idle_ns=0, ops=OPS, **more
+):
+    """`count` runs of `version`: 40 `ops` of 1 ms with 0.5 % noise, and a step of what they add up to.
 
     `changed`: op -> factor. `shared`: what all ops are multiplied by. `without`: ops that these runs do not have.
     `more_ops`: further entries of ops, as in factories.rows. `idle_ns`: of a step beside its ops. `start`: number of
@@ -18,8 +20,8 @@ def runs(store, version, changed=None, *, count=3, start=0, shared=1.0, without=
     """
     ids = []
     for number in range(start, start + count):
-        noise = np.exp(np.random.default_rng(number).normal(0, 0.005, OPS)) * shared
-        times = {f"op{at:02}": int(1_000_000 * noise[at]) for at in range(OPS)}
+        noise = np.exp(np.random.default_rng(number).normal(0, 0.005, ops)) * shared
+        times = {f"op{at:02}": int(1_000_000 * noise[at]) for at in range(ops)}
         times = {
             name: int(time * (changed or {}).get(name, 1.0)) for name, time in times.items() if name not in without
         }

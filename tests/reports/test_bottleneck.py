@@ -17,8 +17,8 @@ from tracker.reports.views.bottleneck import sentence as words
         ),
         (
             "device", 0.05, 0.91,
-            "device bound: data loading is 5.0 % of the step time (not above 5 %); the device works 91.0 % of the step "
-            "time (above 90 %).",
+            "device bound: the device works 91.0 % of the step time (above 90 %); data loading is 5.0 % of the step "
+            "time (not above 5 %).",
         ),
         (
             "mixed", None, 0.8,
@@ -43,6 +43,19 @@ def test_exposed_communication_stands_between_loading_and_device():
         "communication bound: exposed communication is 43.2 % of E2E (above 10 %); the device works 82.3 % of E2E "
         "(between 80 % and 90 %)."
     )
+
+
+def test_host_bound_step_names_the_share_of_the_host_first():
+    found = replace(
+        bottleneck("host", 0.1, 0.396), communication_share=0.172, host_idle_share=0.432, possible_gain_share=0.0
+    )
+    assert words(found) == (
+        "host bound: the device waits for the host in 43.2 % of the step time, and works 39.6 % (below 80 %); data "
+        "loading is 10.0 % of the step time, 0.0 % with the device idle (not above 5 %); exposed communication is "
+        "17.2 % of the step time (above 10 %)."
+    )
+    with_data = replace(found, possible_gain_share=0.1)
+    assert "waits for the host in 43.2 % of the step time, 10.0 % of it in data loading, and works" in words(with_data)
 
 
 def test_communication_is_left_out_where_there_is_none():

@@ -85,7 +85,7 @@ def test_one_series_has_title_headline_and_a_line_per_version(found):
         "v4 101.00 ms -22.3 % -22.0 % IMPROVED (as before v3)",
         "v5 108.00 ms +6.9 % +7.0 % DRIFT",
         "gradual slowdown: +6.0 % against the first runs of its level",
-        "INCONCLUSIVE: too noisy; DRIFT: machine-wide drift",
+        "INCONCLUSIVE: too noisy; DRIFT: moved as all operators did",
     ]
     assert lines[-4:] == [
         "Next:",

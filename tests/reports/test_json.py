@@ -33,8 +33,9 @@ def test_the_judgement_says_what_the_runs_can_tell_and_rows_carry_verdicts():
 def test_show_has_the_documented_keys_in_order():
     document = json.loads(render(builders.shown(), "json"))
     assert list(document) == [
-        "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "rank_summary", "step_summary", "ops",
-        "kernels", "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
+        "schema", "run", "options", "notes", "bottleneck", "slow_steps", "overall", "steps", "rank_summary",
+        "step_summary", "ops", "kernels",
+        "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
         "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api",
         "idle_causes", "idle", "queues", "counters", "counter_summary", "efficiency", "largest", "advice",
         "memory_curve",

@@ -8,39 +8,40 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from statistics import fmean, median
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
+from tracker.advice.collectives import RankWaits, StepCollectives, longest_waited_for
 from tracker.advice.devices import Peaks, device_of
+from tracker.advice.idle import StepIdle
+from tracker.advice.medians import reduce_rows, steps_of_ranks, usual_over_steps
 from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
 from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.advice.step_order import numbers_by_order
+from tracker.columns import Columns
+from tracker.detect.losses import LateRank, RankTimes, find_late_rank
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
-from tracker.results import Number
 from tracker.store import queries
-from tracker.store.calls.splitting import least_exposed_wait
-from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps
+from tracker.store.samples.statistics import mean_over_steps, over_ranks
+from tracker.table import is_among
 
 if TYPE_CHECKING:
-    from tracker.columns import F64, Columns
+    from tracker.columns import F64
     from tracker.store import Store
+    from tracker.store.queries.ops_and_kernels import StepRows
 
 Row = dict[str, Any]
 _TIMES: Final = (
     "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns",
     "host_idle_ns", "data_loading_ns", "data_loading_idle_ns", "peak_allocated_bytes", "peak_reserved_bytes",
 )  # fmt: skip
-_USUAL: Final = ("data_loading_ns", "data_loading_idle_ns")
-"""Times whose median counts: a step in which an epoch starts its workers is not a usual one."""
-_Key = TypeVar("_Key")
-_OF_COLLECTIVES: Final = ("calls", "bytes", "exposed_ns", "wait_ns")
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
 _VENDORS: Final = (("nvidia", "nvidia"), ("amd", "amd"), ("huawei", "ascend"))
@@ -107,30 +108,22 @@ class WorkPiece(Struct):
         return "fp32" if found or "sgemm" in name or "<float" in name else ""
 
 
-def _of_kernel(at: int, row: Row, steps: float) -> WorkPiece:
+def _of_kernel(at: int, row: Row) -> WorkPiece:
     return WorkPiece(
         at=at, rank=row["rank"], kind=row["category"], name=row["type"] or row["canonical_name"] or row["name"],
         op=row["op"], module=row["module"], phase=row["phase"], text=row["input_shapes"] or row["op_input_shapes"],
         op_text=row["op_input_shapes"], types=tuple((row["input_types"] or row["op_input_types"]).split(",")),
-        calls=row["calls"] / steps, ns=row["total_ns"] / steps, bytes=row["bytes"] / steps, core=row["core_type"],
+        calls=row["calls"], ns=row["total_ns"], bytes=row["bytes"], core=row["core_type"],
         formats=row["input_formats"],
     )  # fmt: skip
 
 
-def _of_op(at: int, row: Row, steps: float, column: str = "host_self_ns") -> WorkPiece:
+def _of_op(at: int, row: Row, column: str = "host_self_ns") -> WorkPiece:
     return WorkPiece(
         at=at, rank=row["rank"], kind="op", name=row["name"], op=row["name"], module=row["module"], phase=row["phase"],
         text=row["input_shapes"], op_text=row["input_shapes"], types=tuple(row["input_types"].split(",")),
-        calls=row["calls"] / steps, ns=row[column] / steps,
+        calls=row["calls"], ns=row[column],
     )  # fmt: skip
-
-
-_NOW_AND_THEN: Final = frozenset(
-    cause.word for cause in (IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.PROFILER)
-)
-"""Causes of idle time that a usual step may not have at all."""
-_WITH_WARM_UP: Final = 3
-"""So many steps show which of them is the first alone."""
 
 
 def _choose_kind(steps: Columns) -> str:
@@ -142,11 +135,24 @@ def _choose_kind(steps: Columns) -> str:
     return max(sorted(times), key=lambda kind: times[kind]) if len(times) > 1 else ""
 
 
+class RuntimeCalls(Struct, frozen=True):
+    """Calls of functions of the device's runtime in a step of a rank: how many, their ns, the function that takes
+    longest. `is_summary`: nothing says which of them others make; `steps`: in how many of `of_steps` they come.
+    """
+
+    calls: float = 0.0
+    ns: float = 0.0
+    longest: str = ""
+    is_summary: bool = False
+    steps: int = 0
+    of_steps: int = 0
+
+
 class Evidence:
-    """The numbers of a run that rules ask for. Times are ns per step: means over the steps of a rank for what adds up,
-    of idle time medians, `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing
-    states them. `fired`: the rules that found something, which those of the environment need. Of steps of several kinds
-    it has those of `step_kind`, None: those that took most time.
+    """The numbers of a run that rules ask for. Times are ns of a usual step: medians over the steps of a rank (see
+    `medians`), `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing states
+    them. `fired`: the rules that found something, which those of the environment need. Of steps of several kinds it has
+    those of `step_kind`, None: those that took most time.
     """
 
     def __init__(
@@ -170,6 +176,9 @@ class Evidence:
             steps = steps.taken(is_own)
         self.asked_steps = queries.OfKind(self.step_kind) if self.step_kind else None
         self.steps = _by_rank(steps.records())
+        self._own_steps = steps
+        self.rank_steps = steps_of_ranks(steps)
+        self.has_markers = _have_markers(self.captures, self.steps)
         with store.connect() as connection:
             placed = steps.rows("rank", "step", "start_ns", "duration_ns")
             self._numbers = numbers_by_order(connection, run_id, placed)
@@ -179,11 +188,10 @@ class Evidence:
         self.microbatches = microbatches or next((int(value) for value in stated if int(value) > 0), None)
         self.ranks: dict[int, Row] = self._ranks()
         self.fired: set[str] = set()
-        self.has_markers = any(len(own) != 1 or own[0]["step"] != 0 for own in self.steps.values())
 
     def _ranks(self) -> dict[int, Row]:
-        """Return where each rank stands in the job, and its times per step: means, and medians of the step and of data
-        loading, which `show` has too.
+        """Return where each rank stands in the job, and its times in a usual step, as `show` has them. Without markers
+        of steps the step is E2E.
         """
         found: dict[int, Row] = {}
         for capture in self.captures:
@@ -192,10 +200,11 @@ class Evidence:
             row: Row = {"stage": capture["stage"], "host": capture["host"], "steps": count}
             weights = np.array([one["steps"] for one in own], dtype=np.float64)
             lasting = [one["duration_ns"] or one["whole_ns"] or None for one in own]
-            row["step_ns"] = _reduce_steps(lasting, weights, over_steps)
+            if not self.has_markers:
+                lasting = [one["e2e_ns"] or ns for one, ns in zip(own, lasting, strict=True)]
+            row["step_ns"] = _reduce_steps(lasting, weights)
             for name in _TIMES:
-                reduce = over_steps if name in _USUAL else mean_over_steps
-                row[name] = _reduce_steps([one[name] for one in own], weights, reduce)
+                row[name] = _reduce_steps([one[name] for one in own], weights)
             found[capture["rank"]] = row
         return found
 
@@ -243,7 +252,7 @@ class Evidence:
         if not self.studied:
             return []
         make, rows = (_of_kernel, self._kernels) if self.is_device else (_of_op, self._ops)
-        pieces = [make(at, row, self.step_count(row["rank"])) for at, row in enumerate(rows)]
+        pieces = [make(at, row) for at, row in enumerate(rows)]
         if not self.is_device:
             for piece in pieces:
                 piece.stated_flops = self.counters.get((OP_FLOPS, piece.op, piece.op_text))
@@ -268,12 +277,11 @@ class Evidence:
             key = (piece.rank, piece.op, piece.op_text)
             if piece.op_shapes and piece.ns > (longest[key].ns if key in longest else -1.0):
                 longest[key] = piece
-        rows = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps, launching=True)
-        wanted = np.array([name.rpartition("::")[2].rstrip("_") in names for name in rows.listed("name")], dtype=bool)
-        for row in rows.taken(wanted).records():
-            kernel = longest.get((row["rank"], row["name"], row["input_shapes"]))
-            if kernel is not None:
-                piece = _of_op(kernel.at, row, self.step_count(row["rank"]), "device_self_ns")
+        for row in self._ops:
+            is_wanted = row["name"].rpartition("::")[2].rstrip("_") in names
+            kernel = longest.get((row["rank"], row["name"], row["input_shapes"])) if is_wanted else None
+            if kernel is not None and row["kernel_count"]:
+                piece = _of_op(kernel.at, row, "device_self_ns")
                 piece.name, piece.kind = kernel.name, kernel.kind
                 piece.stated_flops = self.counters.get((OP_FLOPS, row["name"], row["input_shapes"]))
                 found.append(piece)
@@ -281,83 +289,126 @@ class Evidence:
 
     @cached_property
     def _kernels(self) -> list[Row]:
-        found = queries.rank_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
-        return [row for row in found.records() if row["category"] not in _NO_WORK]
+        found = queries.step_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+        rows = self._usual_rows(found, ("calls", "total_ns", "bytes"))
+        return [row for row in rows if row["category"] not in _NO_WORK]
 
     @cached_property
     def _ops(self) -> list[Row]:
-        found = queries.rank_ops(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
-        return found.records()
+        found = queries.step_ops(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+        return self._usual_rows(found, ("calls", "host_self_ns", "device_self_ns", "kernel_count"))
+
+    def _usual_rows(self, found: StepRows, names: Sequence[str]) -> list[Row]:
+        """Return a row per studied rank and key with the numbers of a usual step."""
+        studied = {rank: self.rank_steps[rank] for rank in self.studied if rank in self.rank_steps}
+        usual = reduce_rows(found, studied, names)
+        rows = found.texts.taken(usual.key).having(rank=usual.rank, **usual.numbers)
+        return rows.records()
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
-        """How often operators of these names run in a step of a rank, the most often first."""
+        """How often operators of these names run in a step of a studied rank, the most often first."""
         found: dict[str, float] = {}
-        rows = queries.rank_ops(self._store, [self.run_id], ranks=[rank], steps=self.asked_steps, names=names)
-        for row in rows.records():
-            found[row["name"]] = found.get(row["name"], 0.0) + row["calls"] / self.step_count(rank)
-        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+        for row in self._ops:
+            if row["rank"] == rank and row["name"] in names and row["calls"]:
+                found[row["name"]] = found.get(row["name"], 0.0) + row["calls"]
+        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
     @cached_property
-    def api(self) -> list[Row]:
+    def api(self) -> Columns:
         """Calls of the device's runtime of the studied ranks inside the steps, a row per rank, step and function; of
         the whole capture where a summary does not say in which step and there is one.
         """
         if not self.studied:
-            return []
-        found = self._answer(queries.api, by=("rank", "step"), in_steps=True, ranks=self.studied)
-        if not found and all(self.step_count(rank) == 1 for rank in self.studied):
-            found = self._answer(queries.api, by=("rank",), ranks=self.studied)
+            return Columns({})
+        found = self._ask(queries.api, by=("rank", "step"), in_steps=True, ranks=self.studied)
+        if not len(found) and all(self.step_count(rank) == 1 for rank in self.studied):
+            found = self._ask(queries.api, by=("rank",), ranks=self.studied)
+            of_rank = {rank: int(own.numbers[0]) for rank, own in self.rank_steps.items()}
+            found = found.having(step=np.array([of_rank[rank] for rank in found.listed("rank")], dtype=np.int64))
         return found
 
-    def calls_of(self, rank: int, is_meant: Callable[[str], bool], after: int = 0) -> tuple[float, float, list[Row]]:
-        """Return the calls of functions of the runtime whose names are meant and their ns, in a step of a rank, and the
-        rows; of the steps after the first `after` alone.
+    def calls_of(self, rank: int, is_meant: Callable[[str], bool], after: int = 0) -> RuntimeCalls:
+        """Return the calls of functions of the runtime whose names are meant in a step of a rank: the median of the
+        steps, or of those after the first `after` the mean.
         """
-        steps = sorted(row["step"] for row in self.steps.get(rank, ()))[after:]
-        rows = [row for row in self.api if row["rank"] == rank and is_meant(row["name"])]
-        rows = [row for row in rows if row.get("step") in steps] if after else rows
-        count = (len(steps) if after else self.step_count(rank)) or 1
-        calls, ns = (sum(row[name] or 0 for row in rows) / count for name in ("calls", "total_ns"))
-        return calls, ns, rows
+        own = self.rank_steps.get(rank)
+        if own is None or not len(self.api):
+            return RuntimeCalls()
+        names = self.api["name"]
+        meant = {name for name in set(names.tolist()) if is_meant(name)}
+        later = own.numbers[after:]
+        step = self.api.integers("step")
+        rows = (self.api.integers("rank") == rank) & np.isin(step, later) & is_among(names, meant)
+        found = self.api.taken(rows)
+        if not len(found):
+            return RuntimeCalls()
+        place = np.searchsorted(own.numbers, step[rows])
+        sums = [
+            np.bincount(place, np.nan_to_num(found.reals(name)), len(own.numbers)) for name in ("calls", "total_ns")
+        ]
+        reduce = mean_over_steps if after else usual_over_steps
+        table = np.array(sums)[:, after:] / own.weights[after:]
+        calls, ns = reduce(table, own.weights[after:]).tolist()
+        return RuntimeCalls(
+            calls=calls, ns=ns, longest=str(found["name"][np.argmax(np.nan_to_num(found.reals("total_ns")))]),
+            is_summary=not found.known("self_ns").any(), steps=len(set(step[rows].tolist())), of_steps=len(later),
+        )  # fmt: skip
 
     @cached_property
-    def roles(self) -> dict[str, dict[int, Row]]:
-        """Communication per step by the role of its groups: see `_sum_collectives`."""
-        return self._sum_collectives(lambda row: str(row["group_role"] or "unknown"))
+    def step_collectives(self) -> StepCollectives:
+        """The collectives of all ranks in their steps."""
+        rows = self._ask(queries.communication, by=("rank", "step"), in_steps=True)
+        return StepCollectives(rows, self._own_steps)
 
     @cached_property
     def collectives(self) -> dict[tuple[str, str], dict[int, Row]]:
-        """Communication per step by the role of its groups and the kind of the collective: see `_sum_collectives`."""
-        return self._sum_collectives(lambda row: (row["group_role"] or "unknown", row["kind"] or "unknown"))
-
-    def _sum_collectives(self, key_of: Callable[[Row], _Key]) -> dict[_Key, dict[int, Row]]:
-        """Return the communication per step of each key and rank: calls, bytes, exposed_ns, never more than the rank
-        has, and wait_ns, what of the exposed time is waiting; None for what is not known of some row.
+        """Communication of a usual step by the role of its groups and the kind of the collective, of each rank: see
+        `StepCollectives.sum_by`.
         """
-        found: dict[_Key, dict[int, Row]] = {}
-        for rank, rows in self.communication.items():
-            for row in rows:
-                own = found.setdefault(key_of(row), {}).setdefault(rank, dict.fromkeys(_OF_COLLECTIVES, 0.0))
-                for name in _OF_COLLECTIVES:
-                    value = row["exposed_wait_ns" if name == "wait_ns" else name]
-                    is_known = value is not None and own[name] is not None
-                    own[name] = own[name] + value / self.step_count(rank) if is_known else None
-        for ranks in found.values():
-            for rank, own in ranks.items():
-                stated = self.ranks[rank]["exposed_communication_ns"]
-                if own["exposed_ns"] is not None and stated is not None:  # calls may run at the same time
-                    own["exposed_ns"] = min(own["exposed_ns"], stated)
-        return found
+        return self.step_collectives.sum_by(lambda role, kind: (role, kind))
+
+    @cached_property
+    def roles(self) -> frozenset[str]:
+        """Roles of the groups that communicate."""
+        return frozenset(role for role, _ in self.collectives)
+
+    @cached_property
+    def waits(self) -> dict[int, RankWaits]:
+        """Exposed waiting of each rank in a usual step."""
+        return self.step_collectives.waits_of_ranks()
+
+    @cached_property
+    def rank_times(self) -> tuple[RankTimes, ...]:
+        """The times of each rank in a usual step, for what ranks and stages lose to each other."""
+        found = []
+        for rank, row in self.ranks.items():
+            waits = self.waits.get(rank)
+            stage = next((one for one in self.stages if rank in one.ranks and one.steps), None)
+            own_ns = None if stage is None else float(np.median(stage.own[stage.ranks.index(rank)]))
+            idle_ns = row["idle_ns"]
+            found.append(
+                RankTimes(
+                    rank=rank, stage=row["stage"], step_ns=row["step_ns"], own_ns=own_ns,
+                    wait_ns=waits.whole if waits else None, bubble_ns=waits.bubble if waits else None,
+                    compute_ns=row["compute_ns"], exposed_copy_ns=row["exposed_copy_ns"],
+                    data_loading_ns=row["data_loading_ns"],
+                    idle_ns=None if idle_ns is None else idle_ns - (row["data_loading_idle_ns"] or 0.0),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    @cached_property
+    def late_rank(self) -> LateRank | None:
+        """The rank that the others wait for; None where another one may be the last: one that tasks name better, or
+        that was not captured.
+        """
+        is_known = self.has_whole_groups and not self.names_peers
+        return find_late_rank(self.rank_times) if is_known else None
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:
-        """The collectives inside the steps of each rank, over all steps, as `queries.communication` has them, but for
-        exposed waiting: see `least_exposed_wait`.
-        """
-        rows = self._answer(queries.communication, by=("rank",), in_steps=True)
-        for row in rows:
-            row["exposed_wait_ns"] = least_exposed_wait(row)
-        return _by_rank(rows)
+        """The collectives inside the steps of each rank, over all steps: what they are, not how long they take."""
+        return _by_rank(self._answer(queries.communication, by=("rank",), in_steps=True))
 
     @cached_property
     def names_peers(self) -> bool:
@@ -370,19 +421,17 @@ class Evidence:
         groups = queries.run_groups(self._store, [self.run_id]).records()
         return all(row["members"] is None or (row["captured"] or 0) >= row["members"] for row in groups)
 
-    def waited_for(self, rank: int, most_ns: float) -> Iterator[Number]:
-        """Yield how long a rank waits in a step for the one that it waits for longest, where its tasks name it: of what
-        is exposed at most all, `most_ns`.
+    def name_waited_for(self, rank: int) -> tuple[str, float]:
+        """Return the rank that a rank waits for longest in a step, and how long, where its tasks name it; "" for none.
+        Where it waits for several at once these times are no parts of its waiting.
         """
-        waits: dict[tuple[int, int], int] = {}
-        for row in self._answer(queries.communication_waits, by=("rank",), in_steps=True, ranks=[rank]):
-            key = (row["peer"], row["is_global"])
-            waits[key] = waits.get(key, 0) + row["total_ns"]
-        if waits:
-            peer, is_global = max(waits, key=lambda key: (waits[key], key))
-            absent = ", which was not captured" if is_global and peer not in self.ranks else ""
-            name = f"rank {peer}{'' if is_global else ' of the group'}{absent}"
-            yield Number(f"of it for {name}", min(most_ns, waits[peer, is_global] / self.step_count(rank)))
+        rows = self._ask(queries.communication_waits, by=("rank", "step"), in_steps=True, ranks=[rank])
+        found = longest_waited_for(rows, self.rank_steps[rank]) if len(rows) else None
+        if found is None:
+            return "", 0.0
+        peer, is_global, ns = found
+        absent = ", which was not captured" if is_global and peer not in self.ranks else ""
+        return f"rank {peer}{'' if is_global else ' of the group'}{absent}", ns
 
     def why_waiting_is_unknown(self, role: str) -> str:
         """Return why nothing splits the collectives of a role into waiting and transit."""
@@ -409,9 +458,12 @@ class Evidence:
         return found
 
     def _answer(self, question: queries.Question, **chosen: Any) -> list[Row]:
+        return self._ask(question, **chosen).records()
+
+    def _ask(self, question: queries.Question, **chosen: Any) -> Columns:
         if self.asked_steps is not None and chosen.get("in_steps", True):
             chosen["steps"] = self.asked_steps
-        return question(self._store, [self.run_id], **chosen).records()
+        return question(self._store, [self.run_id], **chosen)
 
     def step_count(self, rank: int) -> int:
         """How many steps of a rank were captured, 1 where none is marked."""
@@ -462,83 +514,21 @@ class Evidence:
         return Platform(self.vendor, self.framework, version)
 
     @cached_property
-    def _idle_rows(self) -> dict[tuple[int, str], list[Row]]:
-        """Why the devices of the studied ranks do nothing in the steps: the rows of each rank and cause."""
-        if not self.is_device or not self.studied:
-            return {}
-        found: dict[tuple[int, str], list[Row]] = {}
-        for row in self._answer(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied):
-            found.setdefault((row["rank"], row["cause"]), []).append(row)
-        return found
+    def idle(self) -> StepIdle:
+        """Why the devices of the studied ranks do nothing in their steps."""
+        rows = Columns({})
+        if self.is_device and self.studied:
+            rows = self._ask(queries.idle, by=("rank", "step"), in_steps=True, ranks=self.studied)
+        return StepIdle(rows, self.rank_steps)
 
-    @cached_property
-    def _idle_places(self) -> dict[tuple[int, str], dict[str, float]]:
-        """Why the devices of the studied ranks do nothing in the steps: of rank and cause the ns per step by place.
-
-        Of a cause that every step has they add up to its median, as `show` prints it, so that one step that is slow for
-        itself makes no advice. Of one that comes now and then, as garbage collection does, they add up to its mean, of
-        three steps or more without the first: there code is loaded and memory is allocated in any program.
-        """
-        return {(rank, cause): self._usual_idle(rank, cause, own) for (rank, cause), own in self._idle_rows.items()}
-
-    def _usual_idle(self, rank: int, cause: str, rows: Sequence[Row]) -> dict[str, float]:
-        """Return the ns per step by place of a cause on a rank, of its rows in all steps."""
-        steps = [row["step"] for row in self.steps[rank]]
-        count = float(self.step_count(rank))
-        if cause in _NOW_AND_THEN and len(steps) == count >= _WITH_WARM_UP:
-            rows, count = [row for row in rows if row["step"] != min(steps)], count - 1
-        of_steps, places = dict.fromkeys(steps, 0), dict[str, int]()
-        for row in rows:
-            of_steps[row["step"]] += row["ns"]
-            places[row["place"]] = places.get(row["place"], 0) + row["ns"]
-        whole_ns = sum(of_steps.values())
-        if not whole_ns:
-            return {}
-        usual_ns = whole_ns / count
-        if cause not in _NOW_AND_THEN and len(steps) == count:
-            usual_ns = median(of_steps.values())
-        return {place: ns * usual_ns / whole_ns for place, ns in places.items()}
-
-    @cached_property
+    @property
     def says_why_idle(self) -> bool:
         """Whether the source says of any idle time why."""
-        return any(cause != IdleCause.UNKNOWN.word for _, cause in self._idle_places)
+        return self.idle.says_why
 
     def idle_of(self, rank: int, *causes: IdleCause) -> dict[str, float]:
         """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""
-        found: dict[str, float] = {}
-        for cause in causes:
-            for place, ns in self._idle_places.get((rank, cause.word), {}).items():
-                found[place] = found.get(place, 0.0) + ns
-        return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
-
-    def idle_behind_waits(self, rank: int, *causes: IdleCause) -> float:
-        """Return the part of the idle time of a rank per step, of these causes, in which the host does what it would
-        have done while it waited for the device; 0 where that is not known.
-        """
-        found = 0.0
-        for cause in causes:
-            rows = self._idle_rows.get((rank, cause.word), [])
-            whole_ns = sum(row["ns"] for row in rows)
-            if whole_ns:
-                share = sum(row["behind_wait_ns"] or 0 for row in rows) / whole_ns
-                found += share * sum(self.idle_of(rank, cause).values())
-        return found
-
-    def only_wait(self, rank: int) -> str:
-        """Return the one wait behind which all of that stands on a rank; '' where there are several, or one without a
-        row of its own.
-        """
-        waits: dict[str, float] = {}
-        behind_ns = 0.0
-        for (of_rank, cause), rows in self._idle_rows.items():
-            for row in rows if of_rank == rank else ():
-                if cause == IdleCause.SYNCHRONISATION.word:
-                    waits[row["place"]] = waits.get(row["place"], 0.0) + (row["behind_wait_ns"] or 0)
-                else:
-                    behind_ns += row["behind_wait_ns"] or 0
-        named = [wait for wait, ns in waits.items() if ns and ns == behind_ns]
-        return named[0] if named else ""
+        return self.idle.of_causes(rank, *causes)
 
     @cached_property
     def idle_ns(self) -> dict[int, float]:
@@ -559,12 +549,20 @@ class Evidence:
         return found
 
 
-def _reduce_steps(values: Sequence[float | None], weights: F64, reduce: Callable[[F64, F64], F64]) -> float | None:
-    """Return the number of a rank that its steps make up; None where no step has one."""
+def _reduce_steps(values: Sequence[float | None], weights: F64) -> float | None:
+    """Return the number of a usual step of a rank; None where no step has one."""
     if all(value is None for value in values):
         return None
     table = np.array([[np.nan if value is None else value for value in values]], dtype=np.float64)
-    return float(reduce(table, weights)[0])
+    return float(usual_over_steps(table, weights)[0])
+
+
+def _have_markers(captures: Sequence[Row], steps: Mapping[int, Sequence[Row]]) -> bool:
+    """Return whether anything marks steps: a capture without is one step, 0, as long as the capture."""
+    if any(len(own) != 1 or own[0]["step"] != 0 for own in steps.values()):
+        return True
+    pairs = [(row["duration_ns"], own["duration_ns"]) for row in captures for own in steps.get(row["rank"], ())]
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _by_rank(rows: Sequence[Row]) -> dict[int, list[Row]]:

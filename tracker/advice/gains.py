@@ -209,9 +209,8 @@ def _available(evidence: Evidence, claim: Claim) -> float | None:
         stated = [row["exposed_communication_ns"]]
     else:
         of_kind = evidence.collectives.get((claim.role, claim.kind), {}).get(claim.rank, {})
-        exposed = of_kind.get("exposed_ns")
         # waiting for other ranks is claimed as such
-        stated = [None if exposed is None else exposed - (of_kind["wait_ns"] or 0.0), row["exposed_communication_ns"]]
+        stated = [of_kind.get("transfer_ns"), row["exposed_communication_ns"]]
     least: float | None = min((ns for ns in stated if ns is not None), default=None)
     return least
 

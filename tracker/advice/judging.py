@@ -253,7 +253,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
     if not any(piece.shapes for piece in evidence.pieces):
         how = remedies.SHAPES.get(family)
         found.append(f"FLOPs and written-out operators: the run has no shapes{f'; {how}' if how else ''}.")
-    if evidence.is_device and not evidence.api:
+    if evidence.is_device and not len(evidence.api):
         found.append("What the host does while the device idles: the run has no calls of the device's runtime.")
     if len([stage for stage in evidence.stages if stage.steps]) > 1 and not evidence.microbatches:
         found.append("The pipeline: the number of microbatches is not known. Give --microbatches M.")

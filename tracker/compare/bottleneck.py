@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from tracker.advice.collectives import StepCollectives
 from tracker.compare.beside import counted
 from tracker.compare.overall import step_numbers
+from tracker.compare.side import GRAIN
 from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
 from tracker.store import queries
-from tracker.store.calls.splitting import least_exposed_wait
 from tracker.store.samples.statistics import over_ranks, over_runs, over_steps
 from tracker.table import number_distinct_rows
 from tracker.units import NS_PER_MS
@@ -83,29 +84,40 @@ def _bound(
     host_idle: float | None,
     empty_queue: float | None,
 ) -> str | None:
-    """Data loading in which the device idles first: the host would be blamed for it. Where the device works meanwhile,
-    a faster loader changes nothing.
+    """Return what takes most of the step, of all that is above its threshold: waiting for data, for the host or for
+    other ranks, or the work of the device itself; of equal ones the first. Where none is, `mixed`, None where the
+    device is not known.
 
-    Then communication, or first where more of the step is exposed than idles for data: a device that waits in a
-    collective counts as one that works. A device that does nothing is the host's matter where it mostly waits for
-    launches: else launched work waits for other work of the device.
+    Where a source says how often the queue to the device is empty, that alone says whether it waits for data: a batch
+    that is long in the making may still come in time.
     """
-    communicates = exposed is not None and exposed > THRESHOLDS["communication_bound_above"]
-    if communicates and empty_queue is None and (exposed or 0.0) > (gain or 0.0):
-        return "communication"
-    if empty_queue is not None:
-        # the queue says what the device waits for; a batch that is long in the making may still come in time
-        if empty_queue > THRESHOLDS["empty_queue_above"]:
-            return "input"
-    elif gain is not None and gain > THRESHOLDS["input_bound_above"]:
+    limits, shares = THRESHOLDS, dict[str, float]()
+    if empty_queue is not None and empty_queue > limits["empty_queue_above"]:
         return "input"
-    if communicates:
-        return "communication"
-    if utilisation is None:
-        return None
-    if utilisation < THRESHOLDS["host_bound_below"]:
-        return "host" if host_idle is None or host_idle >= (1 - utilisation) / 2 else "mixed"
-    return "device" if utilisation > THRESHOLDS["device_bound_above"] else "mixed"
+    if empty_queue is None and gain is not None and gain > limits["input_bound_above"]:
+        shares["input"] = gain
+    if exposed is not None and exposed > limits["communication_bound_above"]:
+        shares["communication"] = exposed
+    is_idle = utilisation is not None and utilisation < limits["host_bound_below"]
+    if utilisation is not None and host_idle is not None and is_idle:
+        shares["host"] = _host_share(utilisation, host_idle, gain)
+    elif utilisation is not None and utilisation > limits["device_bound_above"]:
+        # a device that waits in a collective counts as one that works
+        shares["device"] = utilisation - (exposed or 0.0)
+    known = {name: share for name, share in shares.items() if share > 0}
+    if known:
+        return max(known, key=lambda name: known[name])
+    if is_idle and host_idle is None:
+        # without launches nothing proves that the host is late: it is where nothing else is known
+        return "host"
+    return None if utilisation is None else "mixed"
+
+
+def _host_share(utilisation: float, host_idle: float, gain: float | None) -> float:
+    """Return the share of the steps in which the device waits for the host, data loading aside; 0 where nothing is
+    launched in less than half of its idle time: then launched work waits for other work of the device.
+    """
+    return max(0.0, host_idle - (gain or 0.0)) if 2 * host_idle >= 1 - utilisation else 0.0
 
 
 def _share(side: LoadedSide, part: str, whole: str) -> float | None:
@@ -168,18 +180,23 @@ def _exposed_collectives(side: LoadedSide) -> tuple[str | None, float | None]:
     """Return the kind of collective that is exposed most, and which part of the exposed communication is waiting for
     other ranks, where a source tells the two apart; None where none does.
     """
-    exposed: dict[str, int] = {}
-    known = waits = 0
-    for row in side.query(queries.communication, by=("rank",), in_steps=side.has_markers).records():
-        kind, exposed_ns, wait_ns = row["kind"], row["exposed_ns"], least_exposed_wait(row)
-        if exposed_ns:
-            exposed[kind] = exposed.get(kind, 0) + exposed_ns
-            known += exposed_ns if wait_ns is not None else 0
-            waits += wait_ns or 0
+    rows = side.query(queries.communication, by=GRAIN, in_steps=side.has_markers)
+    kinds: dict[str, float] = {}
+    exposed_ns = known_ns = waits_ns = 0.0
+    for run_id in side.run_ids:
+        steps = side.steps.taken(side.steps.integers("run_id") == run_id)
+        found = StepCollectives(rows.taken(rows.integers("run_id") == run_id), steps)
+        for kind, ranks in found.sum_by(lambda _, kind: kind).items():
+            for row in ranks.values():
+                own_ns = row["exposed_ns"] or 0.0
+                kinds[kind] = kinds.get(kind, 0.0) + own_ns
+                exposed_ns += own_ns
+                known_ns += own_ns if row["wait_ns"] is not None else 0.0
+        waits_ns += sum(waits.least for waits in found.waits_of_ranks().values())
     # a part that is known stands for the whole only where it is most of it
-    is_known = 2 * known > sum(exposed.values())
-    kind = max(exposed, key=lambda one: (exposed[one], one), default="")
-    return kind or None, waits / known if is_known else None
+    is_known = 2 * known_ns > exposed_ns
+    most = max((one for one in kinds if kinds[one]), key=lambda one: (kinds[one], one), default=None)
+    return most, min(1.0, waits_ns / known_ns) if is_known else None
 
 
 def _empty_queue(side: LoadedSide) -> float | None:

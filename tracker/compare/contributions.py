@@ -14,7 +14,9 @@ from tracker.columns import Columns
 from tracker.compare import coverage, match
 from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
 from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
+from tracker.compare.overall_rows import EXPOSED
 from tracker.compare.renames import Change, list_changes, make_contribution
+from tracker.compare.waiting import split_exposed_part
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
@@ -78,10 +80,13 @@ def list_contributions(
     own_sides = sides if own is None else (own.side, sides[1])
     for cause in _list_causes(own_sides, tables, renames, finding_of_name, judged):
         if cause.delta_ns:
-            causes.append(_add_share(cause, delta_ns))
+            causes.append(cause)
+    causes = [_add_share(cause, delta_ns) for cause in _join_alike(causes, judged)]
     causes.sort(key=_by_size)
     named, others = _choose_named(causes)
-    rows = sorted([*named, *_list_parts(sides, tables, parts, delta_ns, judged)], key=_by_verdict_and_size)
+    of_parts = _list_parts(sides, tables, parts, delta_ns, judged)
+    of_parts = _split_communication(sides, own, parts, of_parts, delta_ns)
+    rows = sorted([*named, *of_parts], key=_by_verdict_and_size)
     if others:
         together = fsum(cause.delta_ns for cause in others)
         what = _name_kinds({cause.kind for cause in others})
@@ -115,6 +120,25 @@ def _list_earlier(
     delta = fsum([*of_rows, *of_parts])
     least = LEAST_EARLIER * numbers.get("whole_ns", 0.0)
     return [Contribution("earlier", "", delta)] if abs(delta) > least else []
+
+
+def _join_alike(causes: Sequence[Contribution], judged: Judged) -> list[Contribution]:
+    """Return the causes with all that moved by one factor, which is one thing that happened, as one."""
+    what, names = judged.list_alike_names()
+    alike = [cause for cause in causes if cause.name in names and cause.kind in ("operator", "kernel")]
+    if len(alike) < 2:
+        return [*causes]
+    delta_ns = fsum(cause.delta_ns for cause in alike)
+    joined = Contribution(
+        "alike",
+        what,
+        delta_ns,
+        why="slower" if delta_ns > 0 else "faster",
+        baseline_ns=fsum(cause.baseline_ns or 0.0 for cause in alike),
+        candidate_ns=fsum(cause.candidate_ns or 0.0 for cause in alike),
+        count=len(alike),
+    )
+    return [joined, *(cause for cause in causes if cause not in alike)]
 
 
 def _choose_named(causes: Sequence[Contribution]) -> tuple[list[Contribution], list[Contribution]]:
@@ -187,6 +211,25 @@ def _list_parts(
             )
         )
     return contributions
+
+
+def _split_communication(
+    sides: Sides,
+    own: OwnRows | None,
+    parts: Sequence[Part],
+    contributions: Sequence[Contribution],
+    delta_ns: float | None,
+) -> list[Contribution]:
+    """Return the parts with exposed communication as waiting and transfers, where both are known."""
+    before = sides[0].of_runs_of(EXPOSED, own)
+    part = next((part for part in parts if part.name == EXPOSED), None)
+    if part is None:
+        return [*contributions]
+    row = next((row for row in contributions if row.metric == EXPOSED), None)
+    split = split_exposed_part(part, (before, sides[1]), delta_ns, None if row is None else row.verdict)
+    if not split:
+        return [*contributions]
+    return [*(row for row in contributions if row.metric != EXPOSED), *split]
 
 
 def _find_main_idle_cause(idle: Columns, delta_ns: float) -> str:

@@ -31,6 +31,7 @@ from tracker.compare.kernels import op_reasons
 from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures
 from tracker.compare.overall import ROUNDING, has_trace, numbers_of_rows, run_numbers, step_numbers, with_one_step
 from tracker.compare.renames import find_renames
+from tracker.compare.slow_steps import explain_mean, list_slow_steps
 from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.table import is_among, number_tables, rank_values
@@ -116,9 +117,14 @@ def explain(
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
     excused_names = set() if judged.verdicts is None else {key.name for key in judged.verdicts.excused}
-    total = Total(metric, total_before, total_after, ranges, is_incomplete=bool(incomplete))
+    slow_steps = (list_slow_steps(baseline), list_slow_steps(candidate))
+    is_incomplete = bool(incomplete)
+    total = Total(metric, total_before, total_after, ranges, is_incomplete=is_incomplete, slow_steps=slow_steps)
     if UNPROFILED_STEP in before and UNPROFILED_STEP in after:
         total = _make_total_without_profiler(sides, measured_numbers, total)
+    mean = None
+    if is_split and all(side.partial.has_whole_steps for side in sides):
+        mean = explain_mean((baseline.of_runs_of("mean_step_ns", own), candidate))
     headline = make_headline(
         baseline,
         candidate,
@@ -157,6 +163,9 @@ def explain(
         findings=findings,
         rest_title=_title_of_rest(sides, has_earlier=own is not None),
         has_own_levels=own is not None and own.side.own_runs is not None,
+        baseline_slow_steps=slow_steps[0],
+        candidate_slow_steps=slow_steps[1],
+        mean=mean,
     )
 
 

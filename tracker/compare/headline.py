@@ -24,7 +24,16 @@ from tracker.regressions.replacements import main_names
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
-from tracker.results.verdicts import INCOMPARABLE, NOT_CONFIRMED, sentence_on_machine, sentence_on_one_run
+from tracker.results.slow_steps import describe_slowest
+from tracker.results.verdicts import (
+    ALIKE_REASON,
+    INCOMPARABLE,
+    NOT_CONFIRMED,
+    remark_on_few,
+    sentence_on_alike,
+    sentence_on_machine,
+    sentence_on_one_run,
+)
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.units import (
     counted,
@@ -45,8 +54,8 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
-    from tracker.compare.verdicts import Judged
-    from tracker.results import Cause, Contribution, Part, Rename
+    from tracker.compare.verdicts import Judged, SeriesVerdict
+    from tracker.results import Cause, Contribution, Part, Rename, SlowStep
 
 _SMALL_CHANGE: Final = 0.005
 _LEAST_MOVE_OF_PART: Final = 0.02
@@ -135,6 +144,7 @@ Range = tuple[float, float]
 class Total(Struct, frozen=True):
     """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`, or UNPROFILED_STEP; `ranges`: over the runs of each
     side; `is_incomplete`: a capture of a side lost records. `under_profiler`: beside UNPROFILED_STEP that of the trace.
+    `slow_steps`: of both sides, the slowest first.
     """
 
     metric: str
@@ -143,6 +153,7 @@ class Total(Struct, frozen=True):
     ranges: tuple[Range | None, Range | None]
     is_incomplete: bool = False
     under_profiler: Total | None = None
+    slow_steps: tuple[Sequence[SlowStep], Sequence[SlowStep]] = ((), ())
 
     @property
     def is_step(self) -> bool:
@@ -287,6 +298,7 @@ def make_headline(
         why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
         if why_changed:
             remarks = (why_changed, *remarks)
+        remarks = (*_remarks_on_alike(row, judged), *remarks)
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),
@@ -300,11 +312,24 @@ def make_headline(
         phrase = _RAN
     more = "" if total.under_profiler is None else _describe_under_profiler(total.under_profiler)
     if verdict not in _CHANGED and total.metric == _STEP_COLUMN:
-        more = _describe_mean_step(judged, verdict)
+        runs_of_sides = (len(baseline.run_ids), len(candidate.run_ids))
+        more = _describe_mean_step(judged, verdict, total.slow_steps, runs_of_sides, a)
     if certain:
         more += f"{FACTS}{certain}"
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
+    """Return that all operators moved by one factor, where they did; `row`: the verdict of the step.
+
+    Of many operators that is DRIFT: the factor is what their median moved by, and none of them is known to differ.
+    """
+    alike = judged.find_alike(row)
+    if alike is None:
+        return ()
+    few = [remark_on_few(is_worse=row["change"] > 0)] if row["reason"] == ALIKE_REASON else []
+    return sentence_on_alike(alike), *few
 
 
 def _say(a: str, b: str, phrase: str, change: float, size: str, delta: str) -> str:
@@ -374,7 +399,7 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
     """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
-    if result is None or verdict == "REGRESSED":
+    if result is None or (verdict == "REGRESSED" and result.cause != "alike"):
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
@@ -389,22 +414,35 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
             return ("The operators that changed fail a gate (--fail-on).",)
         net = format_diff(result.net).lstrip("+")
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
+    if result.cause == "alike":
+        return ("Measure the version before it again. A gate (--fail-on) ends with 4.",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()
 
 
-def _describe_mean_step(judged: Judged, verdict: str | None) -> str:
-    """Return what some slow steps cost, where the step, their median, does not show it.
+def _describe_mean_step(
+    judged: Judged,
+    verdict: str | None,
+    slow_steps: tuple[Sequence[SlowStep], Sequence[SlowStep]],
+    runs: tuple[int, int],
+    a: str,
+) -> str:
+    """Return what some slow steps cost, where the step, their median, does not show it, and the slowest of them.
+    `runs`: of each side; `a`: the name of the baseline.
 
     "" where the mean did not change, or is no more than the suspect that the step is.
     """
     row = judged.find_total("mean_step_ns")
     if row is None or row["verdict"] == verdict or row["verdict"] not in (*_CHANGED, "SUSPECT"):
         return ""
-    word = "slower" if row["change"] > 0 else "faster"
+    is_slower = row["change"] > 0
     verb = _MAY_BE if row["verdict"] == "SUSPECT" else _IS
-    return f", but its mean step {verb} {_format_size_of_change(row['change'])} {word}: some steps are"
+    mean = f", but its mean step {verb} {_format_size_of_change(row['change'])} {'slower' if is_slower else 'faster'}"
+    own = slow_steps[1] if is_slower else slow_steps[0]
+    if not own:
+        return f"{mean}: some steps are"
+    return f"{mean}: {describe_slowest(own, runs[1 if is_slower else 0], '' if is_slower else a)}"
 
 
 def _format_size_of_change(change: float) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import coverage
 from tracker.compare.collectives import notes_of_difference, notes_of_groups, roles_by_size
 from tracker.compare.coverage import note_on_idle_rules, note_on_older_steps
-from tracker.compare.overall import note_on_outside_work, note_on_slow_steps, note_on_steps_without_time
+from tracker.compare.overall import note_on_outside_work, note_on_steps_without_time
 from tracker.compare.overall_rows import group_splits, is_split
 from tracker.compare.references import short_labels
 from tracker.compare.sections import pairing_of
@@ -76,7 +76,6 @@ def notes_on_comparison(
         *warnings(sides),
         *_name_sides(sides, note_on_outside_work),
         *_name_sides(sides, note_on_steps_without_time),
-        *_name_sides(sides, note_on_slow_steps),
     )
 
 

@@ -28,6 +28,7 @@ from tracker.compare.overall_rows import (
     with_absent,
     without_other_splits,
 )
+from tracker.detect.slow_steps import SLOW
 from tracker.schema.series import UNPROFILED, UNPROFILED_STEP, key_of_run
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
@@ -44,8 +45,6 @@ _ALL_WORK: Final = ("compute_total_ns", "communication_total_ns", "copy_total_ns
 _WORTH_SAYING: Final = 0.01
 """Share of the work of the device: a kernel or two at the edges of a capture are no matter."""
 
-SLOW: Final = 1.2
-"""Times the median step of its rank."""
 LEAST_EARLIER: Final = 0.001
 """Part of the step below which what had changed before is a part of the rest."""
 _MATTERS: Final = 0.01
@@ -205,23 +204,12 @@ def find_slow_steps(side: LoadedSide) -> SlowSteps:
     return SlowSteps(*found)
 
 
-def note_on_slow_steps(side: LoadedSide) -> tuple[str, ...]:
-    """Return a sentence where slow steps make the mean step longer than the step by at least 1 %."""
+def find_costly_runs(side: LoadedSide) -> list[int]:
+    """Return the runs of which slow steps make the mean step longer than the step by at least 1 %."""
     slow = find_slow_steps(side)
     cost = slow.mean_ns - slow.step_ns
-    matter = np.flatnonzero((slow.count > 0) & (cost >= _MATTERS * slow.step_ns))
-    if not len(matter):
-        return ()
-    worst = matter[np.argmax(cost[matter] / slow.step_ns[matter])]
-    of_run = f" of run:{side.run_ids[worst]}" if len(side.run_ids) > 1 else ""
-    # where a row is the mean of several steps, which of them were slow is not known
-    own = side.steps.integers("run_id") == side.run_ids[worst]
-    of_means = ", by the means of their intervals," if (side.steps.integers("steps")[own] > 1).any() else ""
-    return (
-        f"{counted(int(slow.count[worst]), 'step')}{of_run}{of_means} took more than {SLOW:g} times the median, up to "
-        f"{slow.longest[worst]:.2f} times; they make the mean step {format_ns(cost[worst])} longer than the median "
-        "step.",
-    )
+    is_costly = (slow.count > 0) & (cost >= _MATTERS * slow.step_ns)
+    return [run_id for run_id, costs in zip(side.run_ids, is_costly.tolist(), strict=True) if costs]
 
 
 def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: LoadedSide | None = None) -> Columns:

@@ -95,6 +95,7 @@ _WHOLE: Final = {
 }  # fmt: skip
 """Part of the time of a group -> the time that it is a part of."""
 
+_STEP: Final = ("run_id", "rank", "step")
 _PARTS: Final = (_WAIT, _TRANSMIT, _SYNCHRONIZATION, _TRANSIT, _IDLE)
 """Those that depend on where wait and transit come from."""
 
@@ -117,6 +118,16 @@ class Sum(Struct, frozen=True):
 
 
 Sums = Mapping[str, Sum]
+
+
+class ExposedWait(Struct, frozen=True):
+    """Exposed time of all collectives of a step, and the waiting in it, ns. `is_in_proportion`: compute hides a part of
+    some calls, of which the rest is taken to wait as much as all of it.
+    """
+
+    exposed_ns: float
+    wait_ns: float
+    is_in_proportion: bool = False
 
 
 def component_peaks(side: LoadedSide) -> dict[str, float]:
@@ -406,6 +417,46 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
     return found
 
 
+def sum_exposed_wait(side: LoadedSide, roles: Names) -> ExposedWait | None:
+    """Return the waiting in the exposed communication of a step, of all groups together, by the statistic of every
+    number; None where that of a collective is not known. `roles`: as in `group_sums`.
+
+    Collectives that are exposed at the same time share that time.
+    """
+    if not side.steps.known(EXPOSED).any():
+        return None
+    if side.is_empty(queries.communication):
+        return ExposedWait(0.0, 0.0)
+    side, table = _within_steps(side, one_split(_grouped(side, roles), ["group"]), sharing=())
+    if not table.known("exposed_ns").all():
+        return None
+    wait, in_part = _exposed_wait(table)
+    every = Numbered(table.having(exposed_wait_ns=wait), np.zeros(len(table), dtype=np.int64), 1)
+    names = ("exposed_ns", "exposed_wait_ns")
+    numbers = match.reduce_side(side, every, names, names[1:], {"exposed_wait_ns": "exposed_ns"})
+    exposed_ns, wait_ns = (float(numbers[name][0]) for name in names)
+    return None if np.isnan(wait_ns) else ExposedWait(exposed_ns, wait_ns, bool(in_part.any()))
+
+
+def sum_waits_of_steps(side: LoadedSide) -> dict[tuple[int, int, int], tuple[float, float]]:
+    """Return the exposed time of the collectives of a run, rank and step, and the waiting in it, ns of one step; nan
+    where that of a collective is not known. Collectives that are exposed at the same time share that time.
+    """
+    if not side.steps.known(EXPOSED).any() or side.is_empty(queries.communication):
+        return {}
+    weights = {(run_id, rank, step): steps for run_id, rank, step, steps in side.steps.rows(*_STEP, "steps")}
+    side, table = _within_steps(side, one_split(_grouped(side, {}), ["group"]), sharing=())
+    wait, _ = _exposed_wait(table)
+    table = table.having(exposed_wait_ns=wait)
+    sums: dict[tuple[int, int, int], tuple[float, float]] = {}
+    for run_id, rank, step, exposed_ns, wait_ns in table.rows(*_STEP, "exposed_ns", "exposed_wait_ns"):
+        before = sums.get((run_id, rank, step), (0.0, 0.0))
+        count = weights[run_id, rank, step]
+        of_row = [np.nan if ns is None else ns / count for ns in (exposed_ns, wait_ns)]
+        sums[run_id, rank, step] = (before[0] + of_row[0], before[1] + of_row[1])
+    return sums
+
+
 def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
     """Return the waiting that no compute hides, and which rows estimate it.
 
@@ -418,11 +469,11 @@ def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
     return found, lacking & (wait > 0) & (wait < total) & (exposed > 0) & (exposed < total)
 
 
-def _within_steps(side: LoadedSide, table: Columns) -> tuple[LoadedSide, Columns]:
+def _within_steps(side: LoadedSide, table: Columns, sharing: Sequence[str] = ("group",)) -> tuple[LoadedSide, Columns]:
     """Return the side with the steps that state their exposed time, and their collectives.
 
-    Where those of a group run at the same time, their exposed time adds up to more than that of the step: they share it
-    then.
+    Where those of one `sharing` run at the same time, their exposed time adds up to more than that of the step: they
+    share it then.
     """
     stated = side.steps.taken(side.steps.known(EXPOSED))
     key = ("run_id", "rank", "step")
@@ -431,7 +482,7 @@ def _within_steps(side: LoadedSide, table: Columns) -> tuple[LoadedSide, Columns
     whole[steps.number] = stated.reals(EXPOSED) * stated.reals("steps")
     inside = ~np.isnan(whole[rows.number])
     table, limit = table.taken(inside), whole[rows.number[inside]]
-    cell, first = number_distinct_rows([table[name] for name in (*key, "group")])
+    cell, first = number_distinct_rows([table[name] for name in (*key, *sharing)])
     sums = np.bincount(cell, np.nan_to_num(table.reals("exposed_ns")), len(first))[cell]
     part = np.where(sums > limit, limit / np.where(sums > 0, sums, 1.0), 1.0)
     exposed = {name: table.reals(name) * part for name in ("exposed_ns", "exposed_wait_ns")}

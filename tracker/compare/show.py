@@ -33,13 +33,13 @@ from tracker.compare.operators import own_time, with_host_spread
 from tracker.compare.overall import (
     names_of_throughput,
     note_on_outside_work,
-    note_on_slow_steps,
     note_on_steps_without_time,
     step_numbers,
 )
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import named, needs_store
 from tracker.compare.side import GRAIN, rows_of_captures
+from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
@@ -124,6 +124,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         is_pruned=bool(side.pruned_runs()),
         bottleneck=bottleneck(side),
         partial=side.partial,
+        slow_steps=list_slow_steps(side),
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
     )
@@ -160,7 +161,6 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
         *warnings((side,)),
         *note_on_outside_work(side),
         *note_on_steps_without_time(side),
-        *note_on_slow_steps(side),
         *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
         *notes_of_groups((side,)),
         *_without_range(side, ops, options),

@@ -203,6 +203,12 @@ class LoadedSide(Struct, frozen=True, eq=False):
         own = replace(self.side, run_ids=kept, runs=len(kept))
         return replace(self, side=own, own_runs=None, cache={}, **parts)
 
+    def of_runs_of(self, number: str, own: OwnRows | None) -> LoadedSide:
+        """Return this side with the runs that a number of whole runs is compared with; see `OwnRows`."""
+        own_runs = None if own is None else own.side.own_runs
+        of_number = None if own_runs is None else own_runs.of_number(number)
+        return self if own is None or of_number is None else own.side.of_runs(sorted(of_number))
+
     def reshape(self, shapes: Mapping[tuple[str, str], str]) -> LoadedSide:
         """Return this side with the inputs of its operators under other shapes."""
         return replace(self, reshaped=shapes, cache={})

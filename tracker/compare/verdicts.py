@@ -23,7 +23,16 @@ from tracker.detect.series import NO_OPERATORS
 from tracker.regressions.bases import Bases
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
 from tracker.results import DiffOptions, Judgement
-from tracker.results.verdicts import CHANGED, EXCUSED, INCOMPARABLE, TOO_FEW, GateResult, reason_words
+from tracker.results.verdicts import (
+    ALIKE_REASON,
+    CHANGED,
+    EXCUSED,
+    INCOMPARABLE,
+    TOO_FEW,
+    AlikeChanges,
+    GateResult,
+    reason_words,
+)
 from tracker.schema.series import (
     KIND_OF_TABLE,
     NO_SERIES,
@@ -45,6 +54,8 @@ if TYPE_CHECKING:
 _OVERALL: Final = "overall"
 _NUMBER_OF_COLUMN: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
 """Column of a table of a Diff -> the number of a verdict that it shows; nan for none."""
+_MOST_ALIKE: Final = 0.9
+"""Share of the operators that must have moved with the machine for all to have moved alike."""
 SeriesVerdict = Mapping[str, Any]
 """The verdict of a series: `verdict`, `reason`, and the numbers of `regressions.sides.NUMBERS`."""
 
@@ -205,6 +216,44 @@ class Judged(Struct, frozen=True, eq=False):
         for row in rows:
             first_of_name.setdefault(row["name"], row)
         return {row["name"]: row for row in sorted(first_of_name.values(), key=_by_contribution)}
+
+    def find_alike(self, step: SeriesVerdict) -> AlikeChanges | None:
+        """Return how all operators moved by one factor, where the verdict of the step says so; None where it does not.
+
+        Of a few operators the judge says which did: `detect.alike`. Of many their median moved, which is DRIFT, and
+        nine in ten must be as far from their level as it, and none a finding.
+        """
+        if self.verdicts is None or (step["reason"] != ALIKE_REASON and step["verdict"] != "DRIFT"):
+            return None
+        what, verdict_of_name = self._list_work()
+        rows = verdict_of_name.values()
+        if step["reason"] == ALIKE_REASON:
+            changes = [row["change"] for row in rows if row["reason"] == ALIKE_REASON]
+            return AlikeChanges(what, changes, len(rows)) if changes else None
+        changes = [row["change"] for row in rows if row["verdict"] == "UNCHANGED"]
+        is_alike = len(changes) >= _MOST_ALIKE * len(rows) and not any(row["verdict"] in CHANGED for row in rows)
+        return AlikeChanges(what, changes, len(rows)) if changes and is_alike else None
+
+    def list_alike_names(self) -> tuple[str, frozenset[str]]:
+        """Return the names of the operators that moved by one factor, of the kernels where there are no operators; and
+        what they are.
+        """
+        what, verdict_of_name = self._list_work()
+        return what, frozenset(name for name, row in verdict_of_name.items() if row["reason"] == ALIKE_REASON)
+
+    def _list_work(self) -> tuple[str, dict[str, SeriesVerdict]]:
+        """Return the verdicts of the operators by name, of the kernels where there are no operators, and the word."""
+        operators: dict[str, SeriesVerdict] = {}
+        kernels: dict[str, SeriesVerdict] = {}
+        by_series = {} if self.verdicts is None else self.verdicts.by_series
+        for key, row in by_series.items():
+            if row["verdict"] is None or key.name in NO_OPERATORS:
+                continue
+            if key.kind == "op_name" and key.metric == self.own_time:
+                operators[key.name] = row
+            elif key.kind == "kernel":
+                kernels[key.name] = row
+        return ("operators", operators) if operators else ("kernels", kernels)
 
     def _find(self, key: SeriesKey) -> SeriesVerdict | None:
         row = None if self.verdicts is None else self.verdicts.by_series.get(key)

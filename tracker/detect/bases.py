@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 
 from tracker.columns import Flags
-from tracker.detect.judge import JudgedSeries, Verdict
 from tracker.detect.track import VersionRuns
+from tracker.detect.verdicts import JudgedSeries, Verdict
 
 _SAYS_NO_CHANGE: Final = (Verdict.ABSENT, Verdict.UNCHANGED, Verdict.INCONCLUSIVE, Verdict.TOO_FEW_RUNS)
 

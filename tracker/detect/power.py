@@ -8,10 +8,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.columns import F64, I64
-from tracker.detect.judge import JudgedSeries
 from tracker.detect.sides import LEAST_DECIDING
 from tracker.detect.statistics import t_above, t_exceeded
 from tracker.detect.thresholds import DEFAULTS, Thresholds
+from tracker.detect.verdicts import JudgedSeries
 
 CHANCE_OF_MISSING = 0.2
 _DRAWS = 20_000

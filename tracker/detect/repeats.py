@@ -10,9 +10,10 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import F64, I64, Texts, objects
-from tracker.detect.judge import CHANGES, JudgedSeries, judge_version
+from tracker.detect.judge import judge_version
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.track import Track
+from tracker.detect.verdicts import CHANGES, JudgedSeries
 
 Split = tuple[tuple[int, ...], tuple[int, ...]]  # the places of the runs of both sides
 

@@ -11,10 +11,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
-from tracker.detect.judge import JudgedSeries, judge_version
+from tracker.detect.judge import judge_version
 from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import LEAST_EXACT, Window, shared_factor
 from tracker.detect.thresholds import Thresholds
+from tracker.detect.verdicts import JudgedSeries
 from tracker.schema.series import SeriesKey
 from tracker.table import sort_distinct
 

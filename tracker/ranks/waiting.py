@@ -10,10 +10,10 @@ import numpy as np
 from tracker.compare.side import GRAIN
 from tracker.ranks.exchange import median_of_steps
 from tracker.store import queries
+from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.columns import I64
     from tracker.compare.side import LoadedSide
     from tracker.store.calls.splitting import RunCalls
 
@@ -82,48 +82,22 @@ def _rows_of_tasks(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mappin
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
-            "captured": int(peer in captured) if is_global or _counts_as_job(calls, rank, role, peer) else None,
+            "captured": int(peer in captured) if is_global or counts_as_job(calls, rank, role, peer) else None,
             "told_by": TASKS, **found.as_row(steps[rank]),
         }
         for (rank, role, peer, is_global), found in sums.items()
     ]  # fmt: skip
 
 
-def _counts_as_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
-    """Whether a place in the groups of a role of a rank is the number of a rank in the job: the members of each are
-    known, and are the first ranks of the job.
-    """
-    groups = [group.ranks for group in calls.groups.values() if (group.role or "unknown") == role]
-    own = [ranks for ranks in groups if rank in ranks or not ranks]
-    return bool(own) and all(peer < len(ranks) and ranks == tuple(range(len(ranks))) for ranks in own)
-
-
 def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
     """Return what the ranks of whole groups wait for the last one of each call in their steps, where their clocks can
     be compared.
     """
-    roles = {number: group.role or "unknown" for number, group in calls.groups.items()}
     sums: dict[tuple[int, str, int], _Waits] = {}
-    for matched in calls.matched:
-        if not matched.places.shape[1] or not calls.without_clock.isdisjoint(matched.ranks):
-            continue
-        of_ranks = [calls.calls[rank].taken(places) for rank, places in zip(matched.ranks, matched.places, strict=True)]
-        starts = np.stack([own.start_ns - ahead for own, ahead in zip(of_ranks, matched.ahead_ns, strict=True)])
-        elapse = np.stack([own.elapse_ns for own in of_ranks])
-        waits = elapse - elapse.min(axis=0)
-        last = starts.argmax(axis=0)
-        is_alone = (starts == starts.max(axis=0)).sum(axis=0) == 1
-        for place, rank in enumerate(matched.ranks):
-            own_calls = of_ranks[place]
-            is_in_step = np.isin(own_calls.step, [*steps.get(rank, {})])
-            waiting = np.flatnonzero(is_alone & (waits[place] > 0) & (last != place) & is_in_step)
-            # calls of one group and step that wait for one rank are summed together
-            pairs = np.stack([own_calls.group[waiting], last[waiting], own_calls.step[waiting]])
-            kinds, kind_of = np.unique(pairs, axis=1, return_inverse=True)
-            counts, totals, longest = _sum_by_kind(kind_of.ravel(), waits[place, waiting], kinds.shape[1])
-            for kind, (group, late, step) in enumerate(kinds.T.tolist()):
-                found = sums.setdefault((rank, roles[group], matched.ranks[late]), _Waits())
-                found.add(step, int(counts[kind]), int(totals[kind]), int(longest[kind]))
+    columns = ("rank", "step", "role", "peer", "calls", "ns", "longest_ns")
+    for rank, step, role, peer, count, total, most in sum_waits_for_last(calls).rows(*columns):
+        if step in steps.get(rank, {}):
+            sums.setdefault((rank, role, peer), _Waits()).add(step, count, total, most)
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS,
@@ -131,15 +105,6 @@ def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> l
         }
         for (rank, role, peer), found in sums.items()
     ]  # fmt: skip
-
-
-def _sum_by_kind(kind_of: I64, ns: I64, count: int) -> tuple[I64, I64, I64]:
-    """Return of each of `count` kinds the number of its values, their sum and the largest; `kind_of`: of each value."""
-    counts = np.bincount(kind_of, minlength=count)
-    totals, longest = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    np.add.at(totals, kind_of, ns)
-    np.maximum.at(longest, kind_of, ns)
-    return counts, totals, longest
 
 
 def name_peer(row: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from tracker.regressions.replacements import (
 )
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
+from tracker.results.verdicts import ALIKE_CAUSE
 from tracker.schema.series import IDLE_SERIES, KINDS
 from tracker.store import Store, queries
 from tracker.units import some_of
@@ -87,6 +88,8 @@ def mark_cause(row: Row) -> None:
         cause = "gradual slowdown"
     elif row["change"] == "machine":
         cause = "machine-wide drift"
+    elif row["change"] == "alike":
+        cause = ALIKE_CAUSE
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

@@ -22,7 +22,7 @@ from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
-from tracker.regressions.lifecycle import LATE, MACHINE
+from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE
 from tracker.regressions.track import (
     TrackRuns,
     geometric_mean,
@@ -201,12 +201,13 @@ def _part_words(finding: Row, shown: Row) -> str:
 
 
 def _machine_words(finding: Row) -> str:
-    """Say what to do about a shift of the machine; "" for another finding."""
-    if finding["change"] != MACHINE:
+    """Say what to do about a shift of the machine, or what may be one; "" for another finding."""
+    if finding["change"] not in (MACHINE, ALIKE):
         return ""
     before = finding["good_version"] or "the version before"
+    how = "together" if finding["change"] == MACHINE else "by one factor"
     return (
-        f"All operators moved together: the machine, or what all of them use. Measure {before} again: if it is as "
+        f"All operators moved {how}: the machine, or what all of them use. Measure {before} again: if it is as "
         "slow, tracker expect accepts the new level; if it is not, the code or its environment is the cause."
     )
 

@@ -17,7 +17,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.hosts import note_of
 from tracker.regressions.judgement import SIGNS, verdict_word
-from tracker.regressions.lifecycle import MACHINE
+from tracker.regressions.lifecycle import ALIKE, MACHINE
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import (
@@ -521,18 +521,18 @@ def direction_of(own: Sequence[Row]) -> str:
 
 
 def severity_of(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
-    """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, a warning where it
-    did at all, or one finding makes it 1 % slower; what got worse in a version that is faster on the whole is for
-    information.
+    """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, and that may not be
+    the machine; a warning where it did at all, or one finding makes it 1 % slower; what got worse in a version that is
+    faster on the whole is for information.
     """
     if direction == "improvement" or all(row["state"] == "renamed" for row in own):
         return "info"
     worse = [row for row in own if row["direction"] == "regression"]
     steps = [row for row in worse if row["kind"] == "run" and row["name"] in STEP]
     whole = bool(steps)
-    is_machine = all(row["change"] == MACHINE for row in worse)
+    may_be_machine = all(row["change"] in (MACHINE, ALIKE) for row in worse)
     is_repeated = any(len(row["candidate_runs"].split()) > 1 for row in steps)
-    if is_repeated and not is_machine and before and after and after / before - 1 >= _CRITICAL:
+    if is_repeated and not may_be_machine and before and after and after / before - 1 >= _CRITICAL:
         return "critical"
     largest = max((causes.net_contribution(row) for row in worse), default=0.0)
     return "warning" if whole or largest >= _MATTERS else "info"

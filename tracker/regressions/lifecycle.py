@@ -28,6 +28,8 @@ LATE: Final = "late"
 """How a finding came about that only many runs show together."""
 MACHINE: Final = "machine"
 """How a finding came about that is the machine's: the step moved with all operators, and stays so."""
+ALIKE: Final = "alike"
+"""How a finding of the step came about that stands for all operators, which moved by one factor and are few."""
 
 _DIGITS: Final = 3
 """Of the share of the step that new and gone operators make up."""
@@ -36,12 +38,12 @@ _DIGITS: Final = 3
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late or machine; `first_version`: that it is dated to;
-    `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
-    `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step, signed;
-    `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken back,
-    accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by_version`: that whose runs
-    decided it, both 0 while open; `stored`: its row in the database, None: it has none.
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late, machine or alike; `first_version`: that it is
+    dated to; `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`:
+    their level; `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step,
+    signed; `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken
+    back, accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by_version`: that whose
+    runs decided it, both 0 while open; `stored`: its row in the database, None: it has none.
     """
 
     series: int
@@ -304,8 +306,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     silent[list(returned)] = False
     free = (waits == 0) & ~silent
     free[list(returned)] = False
+    free &= ~return_followers(state, now, judged, ended, level)
     pending = pending_by_code(state, now, judged, returned)
-    decided = list(decide_suspects(state, now, judged, pending, free, waits))
+    decided = list(decide_suspects(state, now, judged, pending, free, level, waits))
     decided += decide_drifts(state, now, judged, pending, free, level, waits)
     free &= count == 0
     changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
@@ -313,6 +316,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     waiting = free & ~changed & now.is_single
     waits[waiting] = judged.suspect[waiting]
     drifting = free & ~changed & (judged.verdict == Verdict.DRIFT)
+    follows = drifting & (judged.reason == Reason.ALIKE)
+    level[follows] = now.version
+    drifting &= ~follows
     waits[drifting] = DRIFTS * np.sign(judged.change[drifting]).astype(np.int64)
     for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
         how = "presence" if changed[row] else "level"
@@ -337,7 +343,7 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     state.settled[now.version] = np.where(is_open, 0, now.version)
     state.waits[now.version] = waits
     # whether the version of an improvement was faster on the whole: its step, or the net of its operators
-    by_code = [one for one in found if one.how != MACHINE]
+    by_code = [one for one in found if one.how not in (MACHINE, ALIKE)]
     step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in by_code)
     net = sum(one.contribution for one in found if now.series.leaf[one.series])
     for one in found:
@@ -364,6 +370,8 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
     if how == MACHINE:
         sign = 1 if judged.change[row] > 0 else -1
+    elif how == "level" and judged.reason[row] == Reason.ALIKE:
+        how = ALIKE
     return Finding(
         row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
@@ -476,10 +484,45 @@ def pending_by_code(
     return Pending(versions, count, alike, sign)
 
 
+def return_followers(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, ended: Sequence[Finding], level: I64
+) -> Flags:
+    """Return which series (series,) moved with a step that stood for all operators, and are back with it.
+
+    They have no finding of their own that could end: `level` gets the one that they had before it. `ended`: the
+    findings that are over with this version.
+    """
+    found = np.zeros(state.series, dtype=bool)
+    there = ~np.isnan(judged.logs)
+    for one in ended:
+        if one.how != ALIKE or one.state not in ("recovered", "taken back"):
+            continue
+        has_finding = [other.series for other in state.findings if other.first_version == one.first_version]
+        follows = now.current == one.first_version
+        follows[has_finding] = False
+        sides = (np.isin(now.run_ids, one.reference), now.versions == one.first_version, now.new)
+        means = []
+        with np.errstate(invalid="ignore", divide="ignore"):
+            for side in sides:
+                runs = there & side
+                means.append(np.where(runs, judged.logs, 0.0).sum(axis=1) / runs.sum(axis=1))
+            before, slow, new = means
+            found |= follows & (np.abs(new - before) < np.abs(new - slow))
+        older = [at for at in state.levels if at < one.first_version]
+        for row in np.flatnonzero(found & follows).tolist():
+            decided = [at for at in older if state.levels[at][row] != UNDECIDED]
+            level[row] = state.levels[max(decided)][row] if decided else now.version
+            waiting = [at for at in state.levels if state.levels[at][row] == UNDECIDED]
+            state.settle(waiting, row, int(level[row]), now.version)
+    return found
+
+
 def decide_suspects(
-    state: TrackState, now: VersionRuns, judged: JudgedSeries, pending: Pending, free: Flags, waits: I64
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, pending: Pending, free: Flags, level: I64, waits: I64
 ) -> Iterator[Finding]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
+
+    Series that moved with a step which stands for all operators get a new `level`, and no finding.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
     three of them are judged together, and the change is dated to the first that is nearer to the others. Those of other
@@ -521,9 +564,13 @@ def decide_suspects(
     for row in np.flatnonzero(waiting & ((waits == 0) | ~still) & ~keeps_others).tolist():
         own = pending.of(row)
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
+        is_alike = together.reason[row] == Reason.ALIKE and sign[row] * together.change[row] > 0
+        follows = bool(enough[row]) and together.sign[row] == 0 and bool(is_alike)
         state.settle(pending.before(row), row, int(now.current[row]), now.version)
-        state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
-        if confirmed:
+        state.settle(own, row, own[0] if confirmed or follows else int(now.current[row]), now.version)
+        if follows:
+            level[row] = own[0]
+        elif confirmed:
             yield change_of(now, row, "level", own[0], together)
         elif judged.verdict[row] == Verdict.REGRESSED or (judged.sign[row] != 0 and not now.is_single):
             yield change_of(now, row, "level", now.version, judged)

@@ -33,7 +33,7 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import gates_with_host
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.lifecycle import MACHINE
+from tracker.regressions.lifecycle import ALIKE, MACHINE
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
 from tracker.regressions.track import (
     BEGINNING,
@@ -76,16 +76,16 @@ without the common-mode shift.
 
 def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     limits: Thresholds, *, signs: Sequence[int] = (), mean_signs: Sequence[int] = (), net: float = 0.0,
-    peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_decided: bool = False,
-    is_incomplete: bool = False, is_other_work: bool = False,
+    peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_alike: bool = False,
+    is_decided: bool = False, is_incomplete: bool = False, is_other_work: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
 
     `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
     by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the
-    step may be slower; `is_machine`: all operators became slower together, and stay so; `is_decided`: the step has a
-    verdict; `is_incomplete`: it has none, since records were lost; `is_other_work`: it has none, since the inputs have
-    another size.
+    step may be slower; `is_machine`: all operators became slower together, and stay so; `is_alike`: all of a few did by
+    one factor, which may be the machine; `is_decided`: the step has a verdict; `is_incomplete`: it has none, since
+    records were lost; `is_other_work`: it has none, since the inputs have another size.
     """
     rules = (
         (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
@@ -94,6 +94,7 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
         (not signs and net >= limits.gate_net, "net of the operators", EXIT_FINDINGS),
         (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
         (is_machine, "machine", EXIT_TOO_LITTLE_DATA),
+        (is_alike, "alike", EXIT_TOO_LITTLE_DATA),
         (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
         (is_other_work, "other work", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
@@ -480,10 +481,14 @@ def _stored_gates(
     new = [finding for finding in every if _is_new_in(track, row, finding)]
     gates = {}
     for word, gated in zip(FAIL_ON, (new, every), strict=True):
-        signs = [(one.kind, one.name, SIGNS[one.direction]) for one in gated if one.change != MACHINE]
-        is_machine = any(one.change == MACHINE and SIGNS[one.direction] > 0 for one in gated)
+        of_code = [one for one in gated if one.change not in (MACHINE, ALIKE)]
+        signs = [(one.kind, one.name, SIGNS[one.direction]) for one in of_code]
+        slower_by = {one.change for one in gated if SIGNS[one.direction] > 0}
         net = _net_of(gated)
-        gates[word] = _gate(track.thresholds, verdicts, signs, net=net, peak=peak, is_machine=is_machine)
+        gates[word] = _gate(
+            track.thresholds, verdicts, signs, net=net, peak=peak,
+            is_machine=MACHINE in slower_by, is_alike=ALIKE in slower_by,
+        )  # fmt: skip
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     if track.main is not None and len(runs) >= track.thresholds.least_new:
         # enough runs of the branch: it is the main line that waits for more
@@ -571,12 +576,19 @@ def judge_sides(
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
             parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds.shared)]
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
-    older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older]
+    older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older if one.change != ALIKE]
     older_net = _net_of(marks.older)
     signs = [*found.signs, *older_signs]
     gates = {
-        FAIL_ON[0]: _gate(limits, found.verdicts, found.signs, net=found.net, peak=found.peak),
-        FAIL_ON[1]: _gate(limits, found.verdicts, signs, net=found.net + older_net, peak=found.peak),
+        FAIL_ON[0]: _gate(limits, found.verdicts, found.signs, net=found.net, peak=found.peak, is_alike=found.is_alike),
+        FAIL_ON[1]: _gate(
+            limits,
+            found.verdicts,
+            signs,
+            net=found.net + older_net,
+            peak=found.peak,
+            is_alike=found.is_alike or any(one.change == ALIKE and SIGNS[one.direction] > 0 for one in marks.older),
+        ),
     }
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
@@ -598,7 +610,8 @@ def judge_sides(
 
 class _Found(Struct, frozen=True):
     """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
-    of the operators that changed, in the kind that lost most; `peak`: rise of peak memory.
+    of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `is_alike`: a step is slower
+    because all of its few operators are, by one factor.
     """
 
     verdicts: VerdictsBySeries
@@ -606,6 +619,7 @@ class _Found(Struct, frozen=True):
     signs: Sequence[tuple[str, str, int]]
     net: float
     peak: float
+    is_alike: bool
 
 
 def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
@@ -613,7 +627,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
     verdicts: VerdictsBySeries = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
-    nets, peak = [0.0] if is_by_kind else [], 0.0
+    nets, peak, is_alike = [0.0] if is_by_kind else [], 0.0, False
     for part in parts:
         keys, traits, judged = part.track.keys, part.track.series, part.judged
         own = _list_verdicts(part.track, judged, keys, limits)
@@ -629,9 +643,11 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
         verdicts |= own
         changed = np.isin(judged.verdict, CHANGES) & ~excused
         nets.append(float(judged.contribution[traits.leaf & changed].sum()))
-        moved = np.flatnonzero((judged.sign != 0) & ~excused).tolist()
+        alike_steps = (judged.reason == Reason.ALIKE) & ~excused
+        is_alike |= bool((alike_steps & (judged.sign > 0)).any())
+        moved = np.flatnonzero((judged.sign != 0) & ~excused & ~alike_steps).tolist()
         every_sign += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
-    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak)
+    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, is_alike)
 
 
 class _Kinds(Struct, frozen=True):
@@ -752,9 +768,11 @@ def _list_verdicts(
 
 def _gate(
     limits: Thresholds, verdicts: VerdictsBySeries, signs: Sequence[tuple[str, str, int]], *, net: float, peak: float,
-    is_machine: bool = False,
+    is_machine: bool = False, is_alike: bool = False,
 ) -> GateResult:  # fmt: skip
-    """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's."""
+    """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's, and may not
+    be.
+    """
     step_key = _step_key(verdicts)
     step_name = ""
     steps: list[dict[str, Any]] = []
@@ -777,6 +795,7 @@ def _gate(
         peak=peak,
         is_suspect=any(verdict["verdict"] == "SUSPECT" and verdict["change"] > 0 for verdict in suspects),
         is_machine=is_machine,
+        is_alike=is_alike,
         is_decided=is_decided,
         is_incomplete=not is_decided and "INCOMPLETE" in reasons,
         is_other_work=not is_decided and OTHER_WORK_REASON in reasons,

@@ -36,7 +36,8 @@ PARTS: Final = {
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
     "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "parts of other runs",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
-    "unprofiled_step_ns": "step without a profiler",
+    "unprofiled_step_ns": "step without a profiler", "exposed_wait_ns": "waiting for other ranks",
+    "exposed_transmit_ns": "transfers",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
 KINDS: Final = {
@@ -56,6 +57,8 @@ MARKS: Final[Mapping[str, str]] = {
     "REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?",
 }  # fmt: skip
 """The mark of a verdict where there is no room for the word."""
+_MOST_OF_CHANGE: Final = 10.0
+"""Part / change of the total up to which a quotient says something."""
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
 _LONG: Final = 80
 _MARKS_IN_NAMES: Final = "<:(_ "
@@ -147,6 +150,17 @@ def measured(value: float | None) -> str:
     if value is None:
         return MISSING_TEXT
     return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"
+
+
+def share_of_change(part: float | None) -> str:
+    """Return a part of the change; below 1 % with a decimal.
+
+    >>> share_of_change(0.713), share_of_change(0.0045), share_of_change(-0.0001), share_of_change(25.0)
+    ('71 %', '0.4 %', '0.0 %', '')
+    """
+    if part is None or abs(part) > _MOST_OF_CHANGE:
+        return ""
+    return f"{round(part * 100) + 0} %" if abs(part) >= 0.01 else share(part)
 
 
 def share(value: float | None) -> str:

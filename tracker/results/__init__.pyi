@@ -88,6 +88,9 @@ from .options import Selection as Selection
 from .options import ShowOptions as ShowOptions
 from .sections import SECTIONS as SECTIONS
 from .shown import Shown as Shown
+from .slow_steps import MeanCause as MeanCause
+from .slow_steps import MeanChange as MeanChange
+from .slow_steps import SlowStep as SlowStep
 from .status import Status as Status
 from .thresholds import CALIBRATION_COLUMNS as CALIBRATION_COLUMNS
 from .thresholds import THRESHOLDS as THRESHOLDS

@@ -12,6 +12,7 @@ from tracker.errors import UsageError
 from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
+from tracker.results.slow_steps import MeanChange, SlowStep
 from tracker.results.verdicts import INCOMPARABLE, GateResult, Judgement
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted
@@ -73,12 +74,14 @@ class StepKind(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (possible_gain_share above the threshold, or empty_queue_share where that is known), else
-    `communication` (communication_share above its threshold; before `input` where it is the larger), else by
-    device_utilisation `host`, `mixed` or `device`;
-    None where that is not known. A device that works little is `host` bound where it mostly waits for launches, else
-    `mixed`. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
-    `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
+    `bound`: what takes most of the step, of all that is above its threshold: `input` (possible_gain_share; any
+    empty_queue_share above its own, and none below), `communication` (communication_share), `host` (host_idle_share
+    less the idle time in data loading, where device_utilisation is below its threshold and the device mostly waits for
+    launches) or `device` (device_utilisation less communication_share, where it is above its threshold); else `mixed`,
+    None where that is not known. Where launches are not known, a device that works little is `host` bound if nothing
+    else is above its threshold. `data_loading_share`: data loading / step time. `communication_share`: exposed
+    communication / what `utilisation_of` names.
+    `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
     would go if data loading cost nothing, at most: the part of it in which the device idles, from the start of the step
     on; all of it where that is not known, which `missing` says. Those of the step are quotients of the numbers in
@@ -158,9 +161,10 @@ class Contribution(Struct, frozen=True):
 
     `kind`: operator (all shapes of a name, or one that is a finding; without collectives and copies), kernel (that no
     operator launched), category, replacement (what went and what came, as one: `baseline_ns` and `candidate_ns` are
-    those two), others (all causes that are not named, `count` of them; `name` says of what), part (a part of the step
-    that is no operator: `metric`), earlier (rows are compared with the runs that their verdicts rest on: by how much
-    more they would have changed in the runs of the step), rest (medians do not add up; on a device several kernels at
+    those two), alike (all operators, or kernels, that moved by one factor, `count` of them), others (all causes that
+    are not named, `count` of them; `name` says of what), part (a part of the step that is no operator: `metric`),
+    earlier (rows are compared with the runs that their verdicts rest on: by how much more they would have changed in
+    the runs of the step), rest (medians do not add up; on a device several kernels at
     the same time). `share`: delta_ns / the total's, None where that is 0. `input_shapes`: of a finding (`other shapes`:
     the others of its operator), or of what carries most of the change. `why`: slower per call, faster per call, more
     calls, fewer calls, new, gone, replaced, renamed, other work (its inputs have another size), ...;
@@ -260,6 +264,9 @@ class Explanation(Result, frozen=True):
     contributions: tuple[Contribution, ...] = ()
     verdict: str | None = None
     remarks: tuple[str, ...] = ()
+    baseline_slow_steps: tuple[SlowStep, ...] = ()
+    candidate_slow_steps: tuple[SlowStep, ...] = ()
+    mean: MeanChange | None = None
 
 
 Runs = tuple[tuple[float, ...], tuple[float, ...]]

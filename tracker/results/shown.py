@@ -13,6 +13,7 @@ from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
 from tracker.results.partial import Partial
 from tracker.results.screens import Result, Rows, frames
+from tracker.results.slow_steps import SlowStep
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Shown(Result, frozen=True, eq=False):
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
     - partial: what the checks of its captures found, and what of them is not judged
+    - slow_steps: steps of more than 1.2 times the median of their rank, which medians leave out, the slowest first
     - is_pruned: whether the details of the run were dropped, so that only totals are left
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
     - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
@@ -95,6 +97,7 @@ class Shown(Result, frozen=True, eq=False):
     tree_table: Columns | None = None
     is_pruned: bool = False
     advice: tuple[Advice, ...] = ()
+    slow_steps: tuple[SlowStep, ...] = ()
 
     (
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,

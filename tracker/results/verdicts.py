@@ -4,7 +4,8 @@ should fail by it: what of it is news, and the exit code that says so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -35,8 +36,11 @@ REASONS: Final[Mapping[str, str]] = {
     "OPERATORS": "of one run: operators that are certainly new or gone make up half of it",
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
     "OTHER_WORK": "other work: the inputs have another size",
+    "ALIKE": "all operators moved by one factor",
 }
-"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one."""
+"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE of
+the step as well.
+"""
 
 VERDICTS: Final[Mapping[str, str]] = {
     "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
@@ -48,9 +52,17 @@ VERDICTS: Final[Mapping[str, str]] = {
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
     "INCONCLUSIVE": "the runs differ too much to say changed or unchanged; more runs help",
     "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
-    "UNCHANGED": "any change is smaller than the limit", "DRIFT": "moved with the machine, as all operators did",
+    "UNCHANGED": "any change is smaller than the limit",
+    "DRIFT": "moved as all operators did: with the machine, or by one factor",
 }  # fmt: skip
 """Verdict -> what it means, for the legend of a page; docs/reading.md has more."""
+
+ALIKE_REASON: Final = "ALIKE"
+"""The code in REASONS of a step that stands for all operators, and of these."""
+ALIKE_CAUSE: Final = "all operators alike"
+"""What is called the cause of such a step."""
+LEAST_FOR_DRIFT: Final = 20
+"""Operators from which the median of all is the machine's: `detect.thresholds`."""
 
 NOT_CONFIRMED: Final = "NOT_CONFIRMED"
 """The verdict of a suspect that later runs did not confirm: one run of another speed is no change of the version."""
@@ -68,7 +80,8 @@ WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
 
 GLOSSES: Final[Mapping[str, str]] = {
     "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
-    "DRIFT": "machine-wide drift", "NOT_CONFIRMED": "later runs are as before", "UNCHANGED": "as the level before",
+    "DRIFT": "moved as all operators did", "NOT_CONFIRMED": "later runs are as before",
+    "UNCHANGED": "as the level before",
 }  # fmt: skip
 """What verdicts mean that are no change."""
 
@@ -120,6 +133,39 @@ def sentence_on_machine(verdict: Mapping[str, Any] | None) -> str:
     )
 
 
+class AlikeChanges(Struct, frozen=True):
+    """How all operators moved by one factor. `what`: operators, or kernels where there are none; `changes`: of those
+    that did, ratios; `compared`: how many were compared, of which none is known to have moved by another factor.
+    """
+
+    what: str
+    changes: Sequence[float]
+    compared: int
+
+
+def sentence_on_alike(alike: AlikeChanges) -> str:
+    """Return what operators that moved by one factor say of the step.
+
+    >>> sentence_on_alike(AlikeChanges("operators", [0.091, 0.089, 0.09], 3))
+    'All 3 operators are 9.0 % slower alike (8.9 to 9.1 %): clock or power before code.'
+    >>> sentence_on_alike(AlikeChanges("operators", [-0.05, -0.05, -0.05], 4))
+    '3 of 4 operators are 5.0 % faster alike: clock or power before code.'
+    """
+    changes = alike.changes
+    sizes = sorted(abs(change) for change in changes)
+    middle, least, most = (format_diff(size).lstrip("+") for size in (median(sizes), sizes[0], sizes[-1]))
+    word = "slower" if changes[0] > 0 else "faster"
+    spread = f" ({least.removesuffix(' %')} to {most})" if least != most else ""
+    count = f"All {len(sizes)}" if len(sizes) == alike.compared else f"{len(sizes)} of {alike.compared}"
+    return f"{count} {alike.what} are {middle} {word} alike{spread}: clock or power before code."
+
+
+def remark_on_few(*, is_worse: bool) -> str:
+    """Return why a step that stands for all of a few operators may be the machine's."""
+    what = "REGRESSED or a slower machine" if is_worse else "IMPROVED or a faster machine"
+    return f"{what}: fewer than {LEAST_FOR_DRIFT} operators cannot tell."
+
+
 def sentence_on_one_run(verdict: Mapping[str, Any] | None) -> str:
     """Return why one run decides a step, "" where it does not. `verdict`: of the step, with its reason.
 
@@ -159,9 +205,9 @@ or it is as it should be."""
 
 
 class GateResult(Struct, frozen=True):
-    """An exit code, and what gave it: step, mean step, peak memory, net of the operators, suspect, machine, runs,
-    incomplete, or slow host; "" for 0. `net`: change of the step by the operators that the version changed, as a share
-    of it; `peak`: change of peak memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
+    """An exit code, and what gave it: step, mean step, peak memory, net of the operators, suspect, machine, alike,
+    runs, incomplete, or slow host; "" for 0. `net`: change of the step by the operators that the version changed, as a
+    share of it; `peak`: change of peak memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
     """
 
     code: int

@@ -342,6 +342,13 @@ def _columns_of(level: Level, names: Sequence[str], *, texts_of_op: bool) -> tup
     return shown, joins
 
 
+_OF_RANKS_AND_STEPS: Final = (
+    "WHERE\n    d.run_id IN :run_ids\n    AND (:all_ranks = 1 OR d.rank IN :ranks)\n"
+    "    AND (:in_steps = 0 OR d.step >= 0)\n    AND (:all_steps = 1 OR d.step IN :steps)\n"
+    f"    AND (:step_kind = '' OR {_IS_OF_KIND.format('d.step')})"
+)
+
+
 @cache
 def sum_known_of_ranks(level: str, numbers: tuple[str, ...]) -> TextClause:
     """Return the statement that sums what is known of these numbers, for each rank and key, over runs and steps.
@@ -356,11 +363,18 @@ def sum_known_of_ranks(level: str, numbers: tuple[str, ...]) -> TextClause:
     listed = ", ".join(groups)
     return question(
         f"SELECT{select_columns(columns)}\nFROM {level} AS d\n"
-        "WHERE\n    d.run_id IN :run_ids\n    AND (:all_ranks = 1 OR d.rank IN :ranks)\n"
-        "    AND (:in_steps = 0 OR d.step >= 0)\n    AND (:all_steps = 1 OR d.step IN :steps)\n"
-        f"    AND (:step_kind = '' OR {_IS_OF_KIND.format('d.step')})\n"
-        f"GROUP BY {listed}\nORDER BY {listed}"
+        f"{_OF_RANKS_AND_STEPS}\nGROUP BY {listed}\nORDER BY {listed}"
     )
+
+
+@cache
+def list_numbers_of_steps(level: str, keys: tuple[str, ...], numbers: tuple[str, ...]) -> TextClause:
+    """Return the statement that lists these numbers of each rank, step and key, row by row, in no order.
+
+    Parameters: as of `sum_known_of_ranks`. The texts of a key are numbers.
+    """
+    columns = {name: f"d.{name}" for name in ("rank", "step", *keys, *numbers)}
+    return question(f"SELECT{select_columns(columns)}\nFROM {level} AS d\n{_OF_RANKS_AND_STEPS}")
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from statistics import median
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -17,17 +16,11 @@ _LEAST_WAITING: Final = "of it waiting for other ranks, at least"
 """Where a part of a collective is hidden by compute, that part may have been the waiting."""
 _LITTLE: Final = 1024
 """Payload of a call, in bytes, that is a number and not work."""
-_PARTS: Final = (
-    ("data_loading_ns", "its data loading"), ("compute_ns", "its compute"), ("exposed_copy_ns", "its exposed copies"),
-    ("idle_ns", "its time in which nothing runs"),
-)  # fmt: skip
 _WHOLE: Final = ("default", "default_pg", "world", "mp", "unknown")
 _BUCKETS: Final = ("dp", "default", "world", "unknown")
 """Part of the role of a group whose calls carry gradients, which buckets put together."""
 _IN_BUCKETS: Final = ("all_reduce", "reduce_scatter", "all_gather", "broadcast")
 _ALIGNED: Final = 512
-_LATE: Final = 0.02
-"""Part of the step by which a rank comes behind the others, from which on that is more than chance."""
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
@@ -37,12 +30,20 @@ _TO_OVERLAP: Final = 4.0
 
 def _exposed(evidence: Evidence) -> Iterator[Claim]:
     for role, kind, rank, row in _worst(evidence):
-        exposed, wait = row["exposed_ns"], row["wait_ns"]
-        numbers = [Number("exposed", exposed), Number("calls", row["calls"], "count")]
+        wait = row["wait_ns"]
+        numbers = [Number("exposed", row["exposed_ns"]), Number("calls", row["calls"], "count")]
+        numbers += _rare(evidence, rank, row["steps"])
         unknown = Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text")
         numbers.append(unknown if wait is None else Number(_LEAST_WAITING, wait))
-        yield _claim(role, kind, rank, exposed - (wait or 0.0), numbers, f"exposed {kind}{_of(role)}",
+        yield _claim(role, kind, rank, row["transfer_ns"], numbers, f"exposed {kind}{_of(role)}",
                      "likely" if wait is None else None)  # fmt: skip
+
+
+def _rare(evidence: Evidence, rank: int, steps: int) -> Iterator[Number]:
+    """Yield in how many steps something comes, where that are fewer than half of them: its times are means then."""
+    count = evidence.step_count(rank)
+    if 2 * steps < count:
+        yield Number("in steps", f"{steps} of {count}, here as their mean", "text")
 
 
 def _claim(
@@ -59,69 +60,40 @@ def _of(role: str) -> str:
 def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]:
     """Of each role and kind of collective the rank in which most is exposed beyond waiting, where any is."""
     for (role, kind), ranks in evidence.collectives.items():
-        known = {rank: row for rank, row in ranks.items() if row["exposed_ns"] is not None}
-        if not known:
-            continue
-        rank = max(known, key=lambda one: (known[one]["exposed_ns"] - (known[one]["wait_ns"] or 0.0), -one))
-        if known[rank]["exposed_ns"] > (known[rank]["wait_ns"] or 0.0):
+        known = {rank: row for rank, row in ranks.items() if row["transfer_ns"]}
+        if known:
+            rank = max(known, key=lambda one: (known[one]["transfer_ns"], -one))
             yield role, kind, rank, known[rank]
 
 
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
     """The rank that waits longest in exposed collectives, and who it waits for."""
-    waits: dict[int, float] = {}
-    for ranks in evidence.roles.values():
-        for rank, row in ranks.items():
-            if row["exposed_ns"] is not None and row["wait_ns"] is not None:
-                waits[rank] = waits.get(rank, 0.0) + row["wait_ns"]
-    wait, rank = max(((ns, -rank) for rank, ns in waits.items()), default=(0.0, 0))
+    wait, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
     if not wait:
         return
     rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
-    numbers += [Number(_LEAST_WAITING, wait), *evidence.waited_for(rank, wait)]
+    numbers.append(Number(_LEAST_WAITING, wait))
+    peer, peer_ns = evidence.name_waited_for(rank)
+    numbers += [Number(f"of it for {peer}", min(wait, peer_ns))] if peer else []
     if len({row["stage"] for row in evidence.ranks.values()}) > 1:
         # stages of a pipeline wait for each other in any case
         yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
         return
-    last, *others = sorted(waits, key=lambda one: (waits[one], one))
-    late = waits[others[0]] - waits[last] if others else 0.0
-    title = ""
-    # tasks that name who is waited for know it better; a rank that nobody captured may be the last one
-    is_known = evidence.has_whole_groups and not evidence.names_peers
-    is_late = is_known and late >= max(wait / 2, _LATE * evidence.step_ns)
-    if is_late:
-        who = "the others wait" if len(waits) > 2 else "the other one waits"
-        title = f"rank {last} comes late, and {who} for it"
-        numbers += [Number(f"rank {last} comes behind the next one by", late), *_why_late(evidence, last, late)]
-    yield Claim(
-        resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), title=title,
-        late_rank=last if is_late else None, late_ns=late if is_late else 0.0,
-    )  # fmt: skip
-
-
-def _why_late(evidence: Evidence, rank: int, late_ns: float) -> Iterator[Number]:
-    """In what a rank takes longer than the others do in the median: the part that is most longer, where that is half of
-    what it comes late by.
-    """
-    found: dict[str, float] = {}
-    for name, words in _PARTS:
-        own = {one: _part_of(row, name) for one, row in evidence.ranks.items()}
-        others = [ns for one, ns in own.items() if one != rank and ns is not None]
-        mine = own[rank]
-        if others and mine is not None:
-            found[words] = mine - median(others)
-    words = max(found, key=found.__getitem__, default="")
-    if words and found[words] >= late_ns / 2:
+    late = evidence.late_rank
+    if late is None:
+        yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers))
+        return
+    who = "the others wait" if len(evidence.ranks) > 2 else "the other one waits"
+    numbers.append(Number(f"rank {late.rank} comes behind the next one by", late.ns))
+    if late.part:
         whose = "the others" if len(evidence.ranks) > 2 else "the other one"
-        yield Number(f"{words}, more than that of {whose}", found[words])
-
-
-def _part_of(row: Mapping[str, Any], name: str) -> float | None:
-    """A part of the time of a rank; of idle time that in which the device does not wait for data."""
-    ns: float | None = row[name]
-    return ns - (row["data_loading_idle_ns"] or 0.0) if ns is not None and name == "idle_ns" else ns
+        numbers.append(Number(f"{late.part}, more than that of {whose}", late.more_ns))
+    yield Claim(
+        resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers),
+        title=f"rank {late.rank} comes late, and {who} for it", late_rank=late.rank, late_ns=late.ns,
+    )  # fmt: skip
 
 
 def _small_calls(evidence: Evidence) -> Iterator[Claim]:
@@ -133,7 +105,7 @@ def _small_calls(evidence: Evidence) -> Iterator[Claim]:
         small = _small_transfers(evidence, role, kind, rank)
         if small is None:
             continue
-        exposed = row["exposed_ns"] - (row["wait_ns"] or 0.0)
+        exposed = row["transfer_ns"]
         numbers = [
             Number(small.unit, small.count, "count"), Number("as many as are needed", small.needed, "count"),
             Number("of the bytes in small transfers", small.share, "share"), Number("exposed", exposed),
@@ -170,9 +142,10 @@ def _small_transfers(evidence: Evidence, role: str, kind: str, rank: int) -> _Sm
     moved = sum(size for _, size, _ in sizes)
     small = [(each, size, _LARGE.get(transport, _LARGE_ELSEWHERE)) for each, size, transport in sizes
              if 0 < each < _LARGE.get(transport, _LARGE_ELSEWHERE)]  # fmt: skip
-    steps = evidence.step_count(rank)
-    count = sum(size / each for each, size, _ in small) / steps
-    needed = max(_TO_OVERLAP, sum(size / large for _, size, large in small) / steps)
+    # of a usual step, as its calls are to those of all steps
+    share = (evidence.collectives[role, kind][rank]["calls"] or 0.0) / (sum(row["calls"] for row in own) or 1)
+    count = share * sum(size / each for each, size, _ in small)
+    needed = max(_TO_OVERLAP, share * sum(size / large for _, size, large in small))
     if count <= needed:
         return None
     return _Small("packets" if packets else "calls", count, needed, sum(size for _, size, _ in small) / moved)
@@ -188,7 +161,7 @@ def _unaligned(evidence: Evidence) -> Iterator[Claim]:
                    if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)
                    and (row["bytes"] or 0) % _ALIGNED]  # fmt: skip
             if own:
-                sizes = ", ".join(f"{row['bytes']:,} bytes in {row['calls']:,} calls" for row in own[:3])
+                sizes = ", ".join(f"{row['bytes']:,} bytes in {row['calls']:,} calls of all steps" for row in own[:3])
                 yield Claim(resource="none", rank=rank, role=role, place=f"{role} {kind}",
                             numbers=(Number("payload", sizes, "text"),))  # fmt: skip
                 break
@@ -198,31 +171,26 @@ def _little(evidence: Evidence) -> Iterator[Claim]:
     for (role, kind), ranks in evidence.collectives.items():
         found: list[tuple[float, float, int]] = []
         for rank in ranks if role in _WHOLE else ():
-            own = [
-                row for row in evidence.communication[rank]
-                if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)
-                and row["exposed_ns"] and row["calls"] and _payload(evidence, row) < _LITTLE
-            ]  # fmt: skip
-            steps = evidence.step_count(rank)
-            found.append(
-                (sum(row["exposed_ns"] for row in own) / steps, sum(row["calls"] for row in own) / steps, -rank)
-            )
+            otherwise = _payload_by_links(evidence, role, kind, rank)
+            small = evidence.step_collectives.sum_small(role, kind, rank, _LITTLE, otherwise)
+            if small is not None:
+                found.append((small["transfer_ns"] or 0.0, small["calls"] or 0.0, -rank))
         exposed, calls, rank = max((one for one in found if one[1] >= 1), default=(0.0, 0.0, 0))
         if calls:
             yield _claim(role, kind, -rank, exposed, [Number("calls", calls, "count"), Number("exposed", exposed)],
                          f"{kind} of less than 1 kB{_of(role)}")  # fmt: skip
 
 
-def _payload(evidence: Evidence, row: dict[str, Any]) -> float:
-    """Bytes of a call, of what went over links where the collective itself does not say; infinite if nothing says."""
-    if row["bytes"] is not None:
-        return float(row["bytes"] / row["calls"])
+def _payload_by_links(evidence: Evidence, role: str, kind: str, rank: int) -> float:
+    """Return the bytes of a call by what went over links; infinite if nothing says."""
+    calls = sum(row["calls"] for row in evidence.communication.get(rank, ())
+                if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind))  # fmt: skip
     moved = [
-        one["bytes"] for one in evidence.links.get(row["rank"], ())
-        if (one["kind"], one["group_role"]) == (row["kind"], row["group_role"])
+        one["bytes"] for one in evidence.links.get(rank, ())
+        if (one["kind"] or "unknown", one["group_role"] or "unknown") == (kind, role)
         and one["packet_bytes"] is None and one["transport"] != "LOCAL" and one["bytes"] is not None
     ]  # fmt: skip
-    return float(sum(moved) / row["calls"]) if moved else float("inf")
+    return float(sum(moved) / calls) if moved and calls else float("inf")
 
 
 def _retransmission(evidence: Evidence) -> Iterator[Claim]:
@@ -232,8 +200,8 @@ def _retransmission(evidence: Evidence) -> Iterator[Claim]:
         longest = max(rows, key=lambda row: row["max_ns"] or 0, default=None)
         if longest is not None and (longest["max_ns"] or 0) >= _RETRANSMISSION_NS:
             role, kind = longest["group_role"] or "unknown", longest["kind"] or "unknown"
-            exposed = evidence.collectives[role, kind][rank]["exposed_ns"] or 0.0
-            yield _claim(role, kind, rank, exposed, [Number("longest call", longest["max_ns"])])
+            exposed = evidence.collectives[role, kind][rank]["transfer_ns"] or 0.0
+            yield _claim(role, kind, rank, exposed, [Number("longest call of all steps", longest["max_ns"])])
             return
 
 
@@ -241,7 +209,7 @@ def _gloo(evidence: Evidence) -> Iterator[Claim]:
     if evidence.facts.get("distributed_backend", "") == "gloo":
         for role, kind, rank, row in _worst(evidence):
             numbers = [Number("backend", "gloo", "text"), Number("exposed", row["exposed_ns"])]
-            yield _claim(role, kind, rank, row["exposed_ns"], numbers)
+            yield _claim(role, kind, rank, row["transfer_ns"], numbers)
 
 
 _DATA: Final = ("dp", "default", "world", "unknown", "embd")

@@ -67,7 +67,7 @@ def _allocator(evidence: Evidence) -> Iterator[Claim]:
 
 
 def _connections(evidence: Evidence) -> Iterator[Claim]:
-    if {"tp", "cp"} & {*evidence.roles}:
+    if {"tp", "cp"} & evidence.roles:
         yield from _set({"CUDA_DEVICE_MAX_CONNECTIONS": lambda value: value != "1"}, "N1")(evidence)
 
 

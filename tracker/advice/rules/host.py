@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from tracker.advice.evidence import RuntimeCalls
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, Resource
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
@@ -39,17 +40,25 @@ def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -
         return None
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
     behind = () if IdleCause.SYNCHRONISATION in causes else _behind_a_wait(evidence, rank, ns, *causes)
-    return Claim(resource="idle", ns=ns, causes=causes, numbers=(Number("idle", ns), *named[:_PLACES], *behind))
+    numbers = (Number("idle", ns), *_rare(evidence, rank, *causes), *named[:_PLACES], *behind)
+    return Claim(resource="idle", ns=ns, causes=causes, numbers=numbers)
+
+
+def _rare(evidence: Evidence, rank: int, *causes: IdleCause) -> Iterator[Number]:
+    """Yield in how many steps causes come that come now and then: their time is a mean."""
+    found = evidence.idle.come_in(rank, *causes)
+    if found is not None:
+        yield Number("in steps", f"{found[0]} of {found[1]}, here as their mean", "text")
 
 
 def _behind_a_wait(evidence: Evidence, rank: int, ns: float, *causes: IdleCause) -> Iterator[Number]:
     """Yield the part of idle time that is in gaps which a wait for the device opened, where it is worth a word: without
     the wait the host would have been ahead.
     """
-    behind_ns = evidence.idle_behind_waits(rank, *causes)
+    behind_ns = evidence.idle.behind_waits(rank, *causes)
     if behind_ns < _WORTH_A_WORD * ns:
         return
-    wait = evidence.only_wait(rank) or "calls that wait for the device"
+    wait = evidence.idle.only_wait(rank) or "calls that wait for the device"
     yield Number(f"behind {wait}, which let the queue run dry:", behind_ns)
 
 
@@ -58,7 +67,7 @@ def _behind_these_waits(evidence: Evidence, rank: int, ns: float) -> Iterator[Nu
     it is claimed by its own cause.
     """
     others = [cause for cause in IdleCause if cause.is_of_host and cause is not IdleCause.SYNCHRONISATION]
-    behind_ns = evidence.idle_behind_waits(rank, *others)
+    behind_ns = evidence.idle.behind_waits(rank, *others)
     if behind_ns >= _WORTH_A_WORD * ns:
         yield Number("more stands behind these waits, as work of the host:", behind_ns)
 
@@ -78,12 +87,12 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
     claim = _idle(evidence, rank, IdleCause.OPERATOR, IdleCause.LAUNCH_LATENCY)
     if claim is None:
         return
-    count, ns, _ = evidence.calls_of(rank, _LAUNCH.__contains__)
+    launches = evidence.calls_of(rank, _LAUNCH.__contains__)
     calls = sum(piece.calls for piece in pieces)
-    if not count or not calls:
+    if not launches.calls or not calls:
         yield claim
         return
-    launch, busy = ns / count, sum(piece.ns for piece in pieces) / calls
+    launch, busy = launches.ns / launches.calls, sum(piece.ns for piece in pieces) / calls
     short = sum(piece.calls for piece in pieces if piece.ns / piece.calls < launch) / calls
     numbers = (
         Number("kernels", calls, "count"), Number("mean kernel", busy), Number("mean launch call", launch),
@@ -93,7 +102,8 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
 
 
 def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    calls, ns, rows = evidence.calls_of(rank, waits_for_device)
+    waits = evidence.calls_of(rank, waits_for_device)
+    calls, ns = waits.calls, waits.ns
     reads = [Number(f"calls of {name}", count, "count") for name, count in evidence.op_calls(rank, _READS).items()][:2]
     if evidence.says_why_idle:
         claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION)
@@ -105,11 +115,10 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
         return
     if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
-    longest = max(rows, key=lambda row: row["total_ns"] or 0)
     numbers = (
-        Number(f"calls of {longest['name']} and the like", calls, "count"), Number("their time", ns), *reads,
+        Number(f"calls of {waits.longest} and the like", calls, "count"), Number("their time", ns), *reads,
     )  # fmt: skip
-    is_summary = evidence.step_count(rank) < 2 and all(row["self_ns"] is None for row in rows)
+    is_summary = evidence.step_count(rank) < 2 and waits.is_summary
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
     if is_summary or (evidence.ranks[rank]["exposed_communication_ns"] or 0.0) >= ns:
         yield Claim(resource="none", numbers=numbers, confidence="hint")
@@ -123,26 +132,29 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
 def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     # one calls the other
     found = (evidence.calls_of(rank, name.__eq__) for name in _COMPILE)
-    calls, ns, _ = next((one for one in found if one[0]), (0.0, 0.0, []))
+    made = next((one for one in found if one.calls), RuntimeCalls())
     idle_ns = evidence.idle_ns.get(rank, 0.0)
     if evidence.says_why_idle:
         idle_ns = sum(evidence.idle_of(rank, IdleCause.COMPILE).values())
-    if ns and idle_ns:
+    if made.ns and idle_ns:
         yield Claim(
-            resource="idle", ns=min(ns, idle_ns), causes=(IdleCause.COMPILE,) if evidence.says_why_idle else (),
-            numbers=(Number("calls that compile", calls, "count"), Number("their time", ns)),
+            resource="idle", ns=min(made.ns, idle_ns), causes=(IdleCause.COMPILE,) if evidence.says_why_idle else (),
+            numbers=(Number("calls that compile", made.calls, "count"), Number("their time", made.ns)),
             confidence="hint" if evidence.step_count(rank) < 2 else None,
         )  # fmt: skip
 
 
 def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    calls, ns, _ = evidence.calls_of(rank, allocates, after=2)
-    if ns:
+    made = evidence.calls_of(rank, allocates, after=2)
+    if made.ns:
         idle = sum(evidence.idle_of(rank, IdleCause.ALLOCATION).values())
         yield Claim(
-            resource="idle", ns=min(ns, idle if evidence.says_why_idle else evidence.idle_ns.get(rank, 0.0)),
+            resource="idle", ns=min(made.ns, idle if evidence.says_why_idle else evidence.idle_ns.get(rank, 0.0)),
             causes=(IdleCause.ALLOCATION,) if evidence.says_why_idle else (),
-            numbers=(Number("allocation calls after the second step", calls, "count"), Number("their time", ns)),
+            numbers=(
+                Number("allocation calls after the second step", made.calls, "count"), Number("their time", made.ns),
+                Number("in steps", f"{made.steps} of {made.of_steps}, here as their mean", "text"),
+            ),
         )  # fmt: skip
 
 

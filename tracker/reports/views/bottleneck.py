@@ -39,7 +39,7 @@ def changed(diff: Diff) -> bool | None:
 
 def sentence(found: Bottleneck) -> str:
     """Say the class with its numbers, and what is missing."""
-    parts = _parts(found)
+    parts = _in_order(found)
     text = short(found) + (f": {'; '.join(parts)}" if parts else "")
     outside = found.outside_steps_share
     if parts and outside is not None and outside >= _WORTH_SAYING:
@@ -51,13 +51,22 @@ def sentence(found: Bottleneck) -> str:
     return f"{text}."
 
 
-def _parts(found: Bottleneck) -> list[str]:
-    parts, limits = [], found.thresholds
+def _in_order(found: Bottleneck) -> list[str]:
+    """Return the parts of the sentence, first that of the class."""
+    parts = _parts(found)
+    first = parts.pop(found.bound, "") if found.bound in parts else ""
+    return [text for text in (first, *parts.values()) if text]
+
+
+def _parts(found: Bottleneck) -> dict[str, str]:
+    """Return class -> what its number says; `queue`: how often the queue is empty."""
+    parts: dict[str, str] = {}
+    limits = found.thresholds
     loading, empty = found.data_loading_share, found.empty_queue_share
     if empty is not None:
         limit = limits["empty_queue_above"]
         side = "above" if empty > limit else "not above"
-        parts.append(f"the queue to the device is empty {share(empty)} of the time ({side} {percent(limit)})")
+        parts["queue"] = f"the queue to the device is empty {share(empty)} of the time ({side} {percent(limit)})"
     if loading is not None and (empty is None or found.bound == "input"):
         limit = limits["input_bound_above"]
         gain = loading if found.possible_gain_share is None else found.possible_gain_share
@@ -66,7 +75,10 @@ def _parts(found: Bottleneck) -> list[str]:
         timer = ""
         if found.timer_ns is not None:
             timer = f", {' of '.join(map(format_ns, found.timer_ns))} by the timer log"
-        parts.append(f"data loading is {share(loading)} of the step time{timer}{idles} ({side} {percent(limit)}){most}")
+        text = f"data loading is {share(loading)} of the step time{timer}{idles} ({side} {percent(limit)}){most}"
+        # what says that the step waits for data stands first
+        queue = parts.pop("queue", "")
+        parts["input"] = "; ".join(filter(None, (queue, text)))
     exposed = found.communication_share
     if exposed:
         limit = limits["communication_bound_above"]
@@ -75,18 +87,29 @@ def _parts(found: Bottleneck) -> list[str]:
         most = f", mostly {found.collective}" if found.collective else ""
         waits = found.waiting_share
         most += f", and {share(waits)} of that is waiting for other ranks" if waits else ""
-        parts.append(f"exposed communication is {share(exposed)} of {whole}{most} ({side} {percent(limit)})")
-    works = found.device_utilisation
-    if works is not None:
-        low, high = limits["host_bound_below"], limits["device_bound_above"]
-        side = f"between {percent(low)} and {percent(high)}"
-        if not low <= works <= high:
-            side = f"below {percent(low)}" if works < low else f"above {percent(high)}"
-        parts.append(f"the device works {share(works)} of {_WHOLES[found.utilisation_of]} ({side})")
-        waits = found.host_idle_share
-        if waits is not None and works < low:
-            parts.append(f"it waits for the host in {share(waits)}")
+        parts["communication"] = f"exposed communication is {share(exposed)} of {whole}{most} ({side} {percent(limit)})"
+    if found.device_utilisation is not None:
+        parts["host" if found.bound == "host" else "device"] = _say_utilisation(found, found.device_utilisation)
     return parts
+
+
+def _say_utilisation(found: Bottleneck, works: float) -> str:
+    """Say how much the device works, and for what it waits where that is little; of a host bound step that first."""
+    low, high = found.thresholds["host_bound_below"], found.thresholds["device_bound_above"]
+    side = f"between {percent(low)} and {percent(high)}"
+    if not low <= works <= high:
+        side = f"below {percent(low)}" if works < low else f"above {percent(high)}"
+    whole, waits = _WHOLES[found.utilisation_of], found.host_idle_share
+    text = f"the device works {share(works)} of {whole} ({side})"
+    if waits is None or works >= low:
+        return text
+    loading = found.possible_gain_share or 0.0
+    in_loading = f", {share(loading)} of it in data loading" if loading and share(loading) != share(0.0) else ""
+    if found.bound == "host":
+        return (
+            f"the device waits for the host in {share(waits)} of {whole}{in_loading}, and works {share(works)} ({side})"
+        )
+    return f"{text}; it waits for the host in {share(waits)}"
 
 
 def record(found: Bottleneck | None) -> dict[str, Any] | None:

@@ -12,6 +12,7 @@ from msgspec.structs import asdict, replace
 
 from tracker.compare.headline import CUT_OUTS, FACTS
 from tracker.compare.references import short_labels
+from tracker.compare.waiting import TRANSFER, WAIT
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of
@@ -34,7 +35,8 @@ from tracker.reports.text import ROWS, shorten
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, diff_tables, tree
 from tracker.reports.views.sections import SIDES, history_of, in_section, names_modules
-from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, Side
+from tracker.reports.views.slow_steps import mean_table, slow_steps_table
+from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
 from tracker.schema.series import UNPROFILED_STEP
@@ -45,14 +47,14 @@ if TYPE_CHECKING:
 
 _LABEL: Final = 16
 _ENVIRONMENT_ROWS: Final = 4
-_MOST_OF_CHANGE: Final = 10.0
-"""Part / change of the total up to which a quotient says something."""
 _LEAST_CHANGE: Final = 0.005
 """Part of the step from which on its change has parts that say something."""
 _LEAST_NET: Final = 0.8
 """Part of all that moved from which on a change has parts that say something: where losses and gains cancel, a part can
 be -18 % or 119 % of it.
 """
+_MUCH_WAITING: Final = 0.05
+"""Change of waiting by the step from which on the ranks are worth a look."""
 _NAME: Final = 60
 """Characters of an operator's name in a sentence."""
 _OWN_LEVEL: Final = "own level"
@@ -129,6 +131,7 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield _step(diff)
         if _has_causes(diff):
             yield _causes(diff)
+        yield from _slow_steps(diff, look)
         if diff.samples.tree and look.has_drawings:
             yield tree.flame_of_diff(diff)
         yield _environment(diff, look)
@@ -273,7 +276,7 @@ def _causes(diff: Diff) -> Table:
     found = diff.explanation
     rows = found.contributions
     # parts of next to nothing, and of what cancels, are larger than the whole
-    delta, moved = abs(found.delta_ns or 0.0), fsum(abs(row.delta_ns) for row in rows)
+    delta, moved = abs(found.delta_ns or 0.0), _sum_moves(rows)
     has_shares = bool(found.baseline_ns and delta >= max(_LEAST_CHANGE * found.baseline_ns, _LEAST_NET * moved))
     unit = time_unit(found.delta_ns, *(row.delta_ns for row in rows))
     rest = cells.rest_of(found.delta_ns, [row.delta_ns for row in rows if row.kind != "rest"], unit)
@@ -285,7 +288,7 @@ def _causes(diff: Diff) -> Table:
         return rest if row.kind == "rest" else row.delta_ns
 
     def part(row: Contribution) -> str:
-        return ("100 %" if row.kind == "whole" else _of_change(row.share)) if has_shares else ""
+        return ("100 %" if row.kind == "whole" else cells.share_of_change(row.share)) if has_shares else ""
 
     def tone(row: Contribution) -> str:
         kinds = {"whole": "strong", "others": "sum", "earlier": "sum", "rest": "sum"}
@@ -295,7 +298,7 @@ def _causes(diff: Diff) -> Table:
         # of a cause that is one operator, or one part of the step
         if row.kind == "part":
             return diff_tables.history_of_run(diff, row.metric)
-        is_one = row.kind not in ("others", "earlier", "rest", "replacement", "whole")
+        is_one = row.kind not in ("alike", "others", "earlier", "rest", "replacement", "whole")
         return history_of(diff.candidate.workload, row.name) if is_one else None
 
     columns = [
@@ -308,15 +311,24 @@ def _causes(diff: Diff) -> Table:
     return table_of("", columns, rows, is_first=True, tone=tone, links=link, adds=adds)
 
 
-def _of_change(share: float | None) -> str:
-    """Return a part of the change; below 1 % with a decimal.
+def _slow_steps(diff: Diff, look: Look) -> Iterator[Table]:
+    """Yield what carries the change of the mean step, and the slow steps of both sides, where there are any."""
+    found = diff.explanation
+    if found.mean is not None:
+        yield mean_table(found.mean)
+    labels = short_labels([diff.baseline.label, diff.candidate.label])
+    if labels[0] == labels[1]:
+        labels = [*SIDES]
+    steps_of_side = dict(zip(labels, (found.baseline_slow_steps, found.candidate_slow_steps), strict=True))
+    if any(steps_of_side.values()):
+        yield slow_steps_table(steps_of_side, look)
 
-    >>> _of_change(0.713), _of_change(0.0045), _of_change(-0.0001), _of_change(25.0)
-    ('71 %', '0.4 %', '0.0 %', '')
-    """
-    if share is None or abs(share) > _MOST_OF_CHANGE:
-        return ""
-    return f"{round(share * 100) + 0} %" if abs(share) >= 0.01 else cells.share(share)
+
+def _sum_moves(rows: Sequence[Contribution]) -> float:
+    """Return how much the rows moved, whatever cancels; waiting and transfers, two halves of one part, as this part."""
+    communication = fsum(row.delta_ns for row in rows if row.metric in (WAIT, TRANSFER))
+    others = [abs(row.delta_ns) for row in rows if row.metric not in (WAIT, TRANSFER)]
+    return fsum([abs(communication), *others])
 
 
 def name_of_cause(row: Contribution, diff: Diff) -> str:
@@ -325,6 +337,8 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
         other = "other " if diff.explanation.contributions[0] is not row else ""
         one = row.name.replace("kinds", "kind").removesuffix("s")
         return f"{row.count:,} {other}{row.name if row.count != 1 else one}"
+    if row.kind == "alike":
+        return f"{row.count:,} {row.name} alike"
     if row.kind == "earlier":
         return cells.OTHER_RUNS
     if row.kind == "rest":
@@ -448,7 +462,23 @@ def _next(diff: Diff, look: Look) -> Iterator[str]:
         yield command_of(("tracker", "diff"), sides, (*options, *more))
         if names_modules(diff.tables["modules"]):
             yield command_of(("tracker", "diff"), sides, (*options, "--by", "module"))
+    longer = _find_waiting_side(diff)
+    if longer is not None:
+        yield command_of(
+            ("tracker", "cluster"), (longer.label,), options_of(ShowOptions(workload=diff.options.workload))
+        )
     yield command_of(("tracker", "diff"), sides, (*options, "-o", "diff.xlsx"))
+
+
+def _find_waiting_side(diff: Diff) -> Side | None:
+    """Return the side that waits more for other ranks, by a part of the step worth asking about; None for none."""
+    found = diff.explanation
+    waiting = next((row for row in found.contributions if row.metric == WAIT), None)
+    if waiting is None or abs(waiting.delta_ns) < _MUCH_WAITING * min(
+        found.baseline_ns or 0.0, found.candidate_ns or 0.0
+    ):
+        return None
+    return diff.candidate if waiting.delta_ns > 0 else diff.baseline
 
 
 def list_json(diff: Diff, look: Look) -> dict[str, Any]:
@@ -484,6 +514,11 @@ def list_csv(diff: Diff, look: Look) -> dict[str, Rows]:
     explained: dict[str, Rows] = {}
     for name in ("contributions", "parts", "causes"):
         explained[name] = [asdict(row) for row in getattr(explanation, name)]
+    if explanation.mean is not None:
+        explained["mean"] = [asdict(row) for row in explanation.mean.causes]
+    for name in ("baseline_slow_steps", "candidate_slow_steps"):
+        if getattr(explanation, name):
+            explained[name] = [asdict(row) for row in getattr(explanation, name)]
     return {
         "environment": diff.tables["environment"],
         "bottleneck": bottleneck.rows(*diff.bottlenecks or ()),

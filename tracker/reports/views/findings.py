@@ -27,6 +27,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
+from tracker.results.verdicts import ALIKE_CAUSE, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
@@ -239,9 +240,11 @@ def explanation(incident: Row, own: Sequence[Row] = ()) -> str:
     if delta is None:
         return ""
     unit = time_unit(before, after, delta)
+    is_alike = ALIKE_CAUSE in incident["causes"]
+    parts_of_step = _PARTS | {"other_operators_ns": ALIKE_CAUSE} if is_alike else _PARTS
     parts = [
         f"{words} {signed(format_ns(incident[column], unit), incident[column])}"
-        for column, words in _PARTS.items()
+        for column, words in parts_of_step.items()
         if incident[column]
     ]
     waits = [row for row in own if row["kind"] == "run" and row["name"] in _WAITS and row["delta"] is not None]
@@ -251,7 +254,8 @@ def explanation(incident: Row, own: Sequence[Row] = ()) -> str:
         parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
     change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
     is_made_of = f" = {', '.join(parts)}" if parts else ""
-    return f"Step {times(before, after, delta)} ({change}){is_made_of}."
+    text = f"Step {times(before, after, delta)} ({change}){is_made_of}."
+    return f"{text} Clock or power before code. {remark_on_few(is_worse=delta > 0)}" if is_alike else text
 
 
 def _blocks(

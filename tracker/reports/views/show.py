@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tracker.columns import Columns
 from tracker.compare.references import FILES
@@ -46,6 +46,7 @@ from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, log_course, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
+from tracker.reports.views.slow_steps import slow_steps_table
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.results.recording import has_no_device_data, incomplete_of
@@ -249,6 +250,10 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     parts = _step(shown)
     if parts.rows:
         yield parts
+    if shown.slow_steps:
+        step_ns, mean_ns = shown.run.get("step_ns"), shown.run.get("mean_step_ns")
+        cost_ns = None if step_ns is None or mean_ns is None else mean_ns - step_ns
+        yield slow_steps_table({"": shown.slow_steps}, look, cost_ns)
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
     course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
@@ -827,6 +832,7 @@ def list_json(shown: Shown, look: Look) -> dict[str, Any]:
     run.setdefault("sources", records(shown.tables["sources"]))
     document = {"run": run, "options": list_options(shown.options), "notes": plain(shown.notes)}
     document["bottleneck"] = bottleneck.record(shown.bottleneck)
+    document["slow_steps"] = plain(shown.slow_steps)
     for name, rows in choose_tables(shown, look).items():
         document[name] = records(rows)
     chosen = shown.chosen_sections(look.only)
@@ -849,6 +855,8 @@ def list_csv(shown: Shown, look: Look) -> dict[str, Rows]:
     for name in ("facts", "sources"):
         tables[name] = shown.tables[name]
     tables["notes"] = list_notes(shown.notes)
+    if shown.slow_steps:
+        tables["slow_steps"] = [asdict(one) for one in shown.slow_steps]
     if shown.advice:
         tables["advice"] = shown.tables["advice"]
     return tables

@@ -43,6 +43,8 @@ def _name_of_sum(row: Contribution) -> dict[str, str]:
     """Return the words of a row that is a sum of several; nothing for another one."""
     if row.kind == "others":
         return {"name": f"{row.count} other {row.name}"}
+    if row.kind == "alike":
+        return {"name": f"{row.count} {row.name} alike"}
     return {"name": OTHER_RUNS} if row.kind == "earlier" else {}
 
 

@@ -20,12 +20,13 @@ from tracker.units import printable
 
 if TYPE_CHECKING:
     from tracker.reports.document import Column, Document
-    from tracker.results import Diff, Shown
+    from tracker.results import Diff, Shown, SlowStep
 
 _STEP: Final = "Step"
 _CAUSES: Final = "What carries the change"
 _ENVIRONMENT: Final = "What else changed"
 _PARTS: Final = "Parts of the step"
+_SLOW_STEPS: Final = "Slow steps"
 _FIRST_TABLE: Final = "In short"
 _MOST_BARS: Final = 20
 """Bars of a chart: more have no room for their names."""
@@ -46,6 +47,12 @@ _OF_STEP: Final = (
 _OF_CAUSE: Final = (
     field("Cause", "cause"), field("Change (ms)", "delta_ns", kind="ms"),
     field("Share of the change", "share", kind="percent"), field("Why", "why"), field("Verdict", "verdict"),
+)  # fmt: skip
+_OF_MEAN: Final = (field("Cause of the Mean Step", "name"), field("Change (ms)", "delta_ns", kind="ms"))
+_OF_SLOW_STEP: Final = (
+    field("Side", "side"), field("Slow Step", "name"), field("Time (ms)", "ns", kind="ms"),
+    field("Longer than the Median (ms)", "longer_ns", kind="ms"), field("Cause", "cause"),
+    field("Of the Cause (ms)", "cause_ns", kind="ms"),
 )  # fmt: skip
 _OF_ENVIRONMENT: Final = (field("Kind", "kind"), field("Key", "key"), *(field(side, name) for side, name in SIDES))
 _OF_RUN: Final = (
@@ -139,11 +146,28 @@ def _blocks_of_diff(diff: Diff, found: Document) -> Iterator[Block]:
         causes = [{**plain(one), "cause": diff_view.name_of_cause(one, diff)} for one in explanation.contributions]
         if causes:
             yield _CAUSES, _OF_CAUSE, causes
+        yield from _blocks_of_slow_steps(diff)
     environment = records(diff.tables["environment"])
     if environment:
         yield _ENVIRONMENT, _OF_ENVIRONMENT, environment
     if found.notes:
         yield "Notes", [field("", "line")], _lines(found.notes)
+
+
+def _blocks_of_slow_steps(diff: Diff) -> Iterator[Block]:
+    """Yield what carries the change of the mean step, and the slow steps of both sides, where there are any."""
+    found = diff.explanation
+    if found.mean is not None:
+        whole = {"name": "mean step", "delta_ns": found.mean.delta_ns}
+        yield "What carries the change of the mean step", _OF_MEAN, [*plain(found.mean.causes), whole]
+    rows = [*_rows_of_slow_steps(found.baseline_slow_steps, diff.baseline.label)]
+    rows += _rows_of_slow_steps(found.candidate_slow_steps, diff.candidate.label)
+    if rows:
+        yield _SLOW_STEPS, _OF_SLOW_STEP, rows
+
+
+def _rows_of_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[Row]:
+    return [plain(one) | {"name": one.name, "side": side} for one in slow_steps]
 
 
 def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
@@ -180,6 +204,8 @@ def _blocks_of_run(shown: Shown, found: Document) -> Iterator[Block]:
     ]
     if parts:
         yield _PARTS, _OF_RUN, parts
+    if shown.slow_steps:
+        yield _SLOW_STEPS, _OF_SLOW_STEP[1:], _rows_of_slow_steps(shown.slow_steps, "")
     if found.notes:
         yield "Notes", [field("", "line")], _lines(found.notes)
 

@@ -33,6 +33,8 @@ from tracker.store.queries.details import (
     rank_kernels,
     rank_ops,
     run_groups,
+    step_kernels,
+    step_ops,
 )
 from tracker.store.queries.judgement import (
     board,
@@ -155,6 +157,8 @@ __all__ = [
     "similar_labels",
     "sources",
     "standings",
+    "step_kernels",
+    "step_ops",
     "steps",
     "thresholds",
     "track_series",

@@ -29,7 +29,7 @@ from tracker.store.failures import explain_damaged
 from tracker.store.levels import list_rows
 from tracker.store.packing import CONTEXT_NUMBERS, Contexts, damaged_contexts, unpack_contexts
 from tracker.store.queries import ops_and_kernels
-from tracker.store.queries.ops_and_kernels import Texts, keys_of
+from tracker.store.queries.ops_and_kernels import StepRows, Texts, keys_of
 from tracker.store.sql import statement
 from tracker.table import Groups, group_rows
 
@@ -135,6 +135,16 @@ def rank_ops(
 def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
     """Return the device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
     return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))
+
+
+def step_ops(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> StepRows:
+    """Return the ops of each rank and step, inside the steps. See `ops_and_kernels.step_ops`."""
+    return ops_and_kernels.step_ops(store, _parameters(run_ids, ranks, steps))
+
+
+def step_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> StepRows:
+    """Return the device events of each rank and step, inside the steps. See `ops_and_kernels.step_kernels`."""
+    return ops_and_kernels.step_kernels(store, _parameters(run_ids, ranks, steps))
 
 
 def calls_of_steps(

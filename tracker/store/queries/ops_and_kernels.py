@@ -28,6 +28,7 @@ from tracker.store.levels import (
     Filters,
     LevelQuery,
     build_statement,
+    list_numbers_of_steps,
     query_of,
     sum_known_of_ranks,
 )
@@ -250,6 +251,48 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
     ]
     numbers = {name: _or_zero(found[name]) for name in names}
     return Columns({"rank": rank, **{n: own for one in texts for n, own in one.taken(every).items()}, **numbers})
+
+
+class StepRows(Struct, frozen=True, eq=False):
+    """Rows of each rank and step. `rows`: rank, step, `key` and numbers, 0 where they are not known; several rows may
+    be of one rank, step and key. `texts`: of each key, by its place.
+    """
+
+    rows: Columns
+    texts: Columns
+
+
+def step_ops(store: Store, parameters: Mapping[str, Any]) -> StepRows:
+    """Return the ops of each rank and step: calls, host_self_ns, device_self_ns, kernel_count. Their texts: name,
+    input_shapes, input_types, module, phase.
+    """
+    names = ("calls", "host_self_ns", "device_self_ns", "kernel_count")
+    found = _columns(store, list_numbers_of_steps("op", ("op_key_id",), names), parameters)
+    (keys,) = _integers(found, ("op_key_id",))
+    texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
+    return _of_steps(found, names, [texts])
+
+
+def step_kernels(store: Store, parameters: Mapping[str, Any]) -> StepRows:
+    """Return the device events of each rank and step: calls, total_ns, bytes. Their texts: those of `rank_kernels`."""
+    names = ("calls", "total_ns", "bytes")
+    references = ("kernel_key_id", "category_id", "op_key_id")
+    found = _columns(store, list_numbers_of_steps("kernel", references, names), parameters)
+    kernel_keys, categories, op_keys = _integers(found, references)
+    texts = [
+        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL_WITH_TYPES),
+        Texts.single("category", categories, keys_of(store, "detail_text", categories)),
+        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
+    ]
+    return _of_steps(found, names, texts)
+
+
+def _of_steps(found: Mapping[str, Sequence[Any]], names: Sequence[str], texts: Sequence[Texts]) -> StepRows:
+    rank, step = _integers(found, ("rank", "step"))
+    groups = group_rows(*(own.places for own in texts))
+    numbers = {name: _or_zero(found[name]) for name in names}
+    of_keys = {name: column for own in texts for name, column in own.taken(groups.first).items()}
+    return StepRows(Columns({"rank": rank, "step": step, "key": groups.number, **numbers}), Columns(of_keys))
 
 
 def _or_zero(values: Sequence[int | None]) -> I64:

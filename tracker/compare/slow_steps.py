@@ -1,0 +1,286 @@
+"""Slow steps of a side with what makes them slow, and the causes of the mean step, which slow steps move alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum, log
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracker.compare.coverage import find_idle_rules
+from tracker.compare.overall import PARTS, find_costly_runs, step_numbers
+from tracker.compare.overall_rows import EXPOSED, sum_waits_of_steps
+from tracker.detect.slow_steps import find_slow_steps
+from tracker.profile import IDLE_CAUSES, IdleCause
+from tracker.results import MeanCause, MeanChange, SlowStep
+from tracker.store import queries
+from tracker.store.samples.statistics import mean_over_steps, over_ranks, without_filling
+
+if TYPE_CHECKING:
+    from tracker.columns import F64, I64
+    from tracker.compare.side import LoadedSide
+
+_COMPUTE: Final = "compute"
+_COPIES: Final = "exposed copies"
+_IDLE: Final = "idle"
+_LOADING: Final = IdleCause.DATA_LOADING.word
+_LOADING_IDLE: Final = "data_loading_idle_ns"
+_COMMUNICATION: Final = "exposed communication"
+_WAITING: Final = f"waiting for other ranks ({_COMMUNICATION})"
+_TRANSFERS: Final = f"transfers ({_COMMUNICATION})"
+_NO_LOADING: Final = "all but data loading"
+_REST: Final = "rest"
+_ROUNDING: Final = 0.01
+"""Part of the idle time of a step by which its causes may miss it: a mean of many steps is rounded."""
+_EDGES: Final = 0.1
+"""Part of the exposed communication of a step that may lie outside of its collectives."""
+_EQUAL: Final = 1e-6
+"""Part of a time below which two are as good as equal."""
+_LEAST_OF_CHANGE: Final = 0.02
+"""Part of the change of the mean below which a cause is a part of the rest."""
+_OTHER_THAN_MEDIAN: Final = 0.05
+"""Part of the step by which mean and median step change otherwise, so that the mean has causes of its own."""
+
+Sides = tuple["LoadedSide", "LoadedSide"]
+
+
+class _StepParts(Struct, frozen=True):
+    """What each row of the steps of a side is made of, ns, nan where that is not known; `waiting`: in the exposed
+    communication; `idle_causes`: None where they are not known of all steps.
+    """
+
+    times: Mapping[str, F64]
+    waiting: F64
+    idle_causes: Mapping[str, F64] | None
+
+
+def list_slow_steps(side: LoadedSide) -> tuple[SlowStep, ...]:
+    """Return the slow steps of the runs whose mean step they make longer by at least 1 %, by what they took longer.
+
+    One row for each step of a run: of several slow ranks that of one that does not wait for the others. Nothing of
+    captures whose steps are not judged, and of a first step that holds the filling of the queue.
+    """
+    costly = find_costly_runs(side)
+    if not costly:
+        return ()
+    parts = _measure_parts(side)
+    found: dict[tuple[int, int], list[SlowStep]] = {}
+    many = {"is_of_runs": len(side.run_ids) > 1}
+    for run_id in costly:
+        ranks = [rank for run, rank in side.captures.rows("run_id", "rank") if run == run_id]
+        for rank in ranks:
+            if (run_id, rank) in side.partial.captures_of_partial_steps:
+                continue
+            rows = _rows_of_rank(side, run_id, rank)
+            times, weights = (side.steps.reals(name)[rows] for name in ("duration_ns", "steps"))
+            lasting = without_filling(times, side.steps.reals("marker_ns")[rows])
+            candidates = _list_candidates(side, parts, rows)
+            for slow in find_slow_steps(times, weights, candidates):
+                if np.isnan(lasting[slow.place]):
+                    continue
+                row = rows[slow.place]
+                step = int(side.steps.integers("step")[row])
+                one = SlowStep(
+                    run_id, rank, step, slow.ns, slow.longer_ns, slow.cause, slow.cause_ns, int(weights[slow.place]),
+                    is_of_ranks=len(ranks) > 1, has_parts=bool(candidates), **many,
+                )  # fmt: skip
+                found.setdefault((run_id, step), []).append(one)
+    slow_steps = []
+    for of_ranks in found.values():
+        main = min(of_ranks, key=lambda one: (not one.cause, one.cause == _WAITING, -one.longer_ns, one.rank))
+        slow_steps.append(replace(main, slow_ranks=len(of_ranks)))
+    return tuple(sorted(slow_steps, key=lambda one: (-one.longer_ns, one.run_id, one.step)))
+
+
+def _rows_of_rank(side: LoadedSide, run_id: int, rank: int) -> I64:
+    """Return the rows of the steps of a rank of which the time is known, in order of time."""
+    steps = side.steps
+    is_own = (steps.integers("run_id") == run_id) & (steps.integers("rank") == rank)
+    rows = np.flatnonzero(is_own & steps.known("duration_ns"))
+    return rows[np.argsort(steps.reals("start_ns")[rows], kind="stable")]
+
+
+def _list_candidates(side: LoadedSide, parts: _StepParts, rows: I64) -> dict[str, F64]:
+    """Return what may make a step of a rank slow, and its time in each: the most exact that is known of all steps.
+
+    Data loading stands first: on a host it is a part of other parts, and says more.
+    """
+    times = {name: own[rows] for name, own in parts.times.items()}
+    found: dict[str, F64] = {}
+    if parts.idle_causes is not None:
+        found |= {_name_idle(cause): own[rows] for cause, own in parts.idle_causes.items()}
+    else:
+        loading = times[_LOADING_IDLE]
+        is_known = not np.isnan(loading).any()
+        found[_LOADING] = loading if is_known else times["data_loading_ns"]
+        found[_IDLE] = times["idle_ns"]
+    waiting = parts.waiting[rows]
+    if np.isnan(waiting).any():
+        found[_COMMUNICATION] = times[EXPOSED]
+    else:
+        found |= {_WAITING: waiting, _TRANSFERS: times[EXPOSED] - waiting}
+    found |= {_COPIES: times["exposed_copy_ns"], _COMPUTE: times["compute_ns"]}
+    return {cause: own for cause, own in found.items() if not np.isnan(own).all()}
+
+
+def _name_idle(cause: str) -> str:
+    if cause == _LOADING:
+        return cause
+    return f"{_IDLE}, cause unknown" if cause == IdleCause.UNKNOWN.word else f"{cause} ({_IDLE})"
+
+
+def _measure_parts(side: LoadedSide) -> _StepParts:
+    """Return what the steps of a side are made of."""
+
+    def measure() -> _StepParts:
+        names = (*PARTS, "data_loading_ns", _LOADING_IDLE)
+        times = {name: side.steps.reals(name) for name in names}
+        return _StepParts(times, _measure_waiting(side), _measure_idle(side))
+
+    return side.remember("parts of steps", measure)
+
+
+def _measure_waiting(side: LoadedSide) -> F64:
+    """Return the waiting in the exposed communication of each step, nan where it is not known."""
+    exposed = side.steps.reals(EXPOSED)
+    waiting = np.full(len(exposed), np.nan)
+    waiting[exposed == 0] = 0.0
+    known = sum_waits_of_steps(side)
+    for row, key in enumerate(side.steps.rows("run_id", "rank", "step")):
+        of_calls, wait = known.get(key, (np.nan, np.nan))
+        if wait <= exposed[row] and abs(of_calls - exposed[row]) <= _EDGES * exposed[row]:
+            waiting[row] = wait
+    return waiting
+
+
+def _measure_idle(side: LoadedSide) -> dict[str, F64] | None:
+    """Return the idle time of each step by cause; None where they are not known of each step, or by several rules."""
+    if not side.may_have_rows(queries.idle) or len(find_idle_rules([side])) > 1:
+        return None
+    place = {key: row for row, key in enumerate(side.steps.rows("run_id", "rank", "step"))}
+    weights, idle = side.steps.reals("steps"), side.steps.reals("idle_ns")
+    causes = {cause: np.zeros(len(place)) for cause in IDLE_CAUSES}
+    for run_id, rank, step, cause, ns in side.query(queries.idle).rows("run_id", "rank", "step", "cause", "ns"):
+        row = place.get((run_id, rank, step))
+        if row is not None and cause in causes:
+            causes[cause][row] += ns / weights[row]
+    whole = np.sum([*causes.values()], axis=0)
+    # of a step without a time there is no idle time either
+    is_whole = np.isnan(idle) | (np.abs(whole - idle) <= _ROUNDING * idle + 1)
+    return causes if is_whole.all() else None
+
+
+def explain_mean(sides: Sides) -> MeanChange | None:
+    """Return what carries the change of the mean step, where it changed otherwise than the median step; None else.
+
+    Each part is the mean over the steps of a rank, the median over the ranks. Over the runs the change of the geometric
+    mean is shared out so that the parts of each run count by what they change of it. What is small, and what medians
+    over ranks leave, is the rest: all of it adds up exactly.
+    """
+    numbers = [step_numbers(side) for side in sides]
+    names = ("step_ns", "mean_step_ns")
+    if not all(one.get(name) for one in numbers for name in names):
+        return None
+    (median_before, before), (median_after, after) = ([one[name] for name in names] for one in numbers)
+    delta_ns = after - before
+    if abs(delta_ns - (median_after - median_before)) < _OTHER_THAN_MEDIAN * median_before:
+        return None
+    means = [_mean_parts(side, leaves) for side, leaves in zip(sides, _choose_leaves(sides), strict=True)]
+    causes = []
+    for name in means[0].parts:
+        change = _share_change(name, means, before, after)
+        if change and abs(change) >= _LEAST_OF_CHANGE * abs(delta_ns):
+            causes.append(MeanCause(name, change))
+    if not causes:
+        return None
+    causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
+    rest = fsum([delta_ns, *(-cause.delta_ns for cause in causes)])
+    if rest:
+        causes.append(MeanCause(_REST, rest))
+    return MeanChange(before, after, delta_ns, tuple(causes))
+
+
+class _Means(Struct, frozen=True):
+    """The mean step of each run, and that of each of its parts, ns."""
+
+    whole: F64
+    parts: Mapping[str, F64]
+
+
+def _choose_leaves(sides: Sides) -> list[dict[str, F64]]:
+    """Return what the steps of both sides are made of, by the most exact that both know: parts that add up to them."""
+    parts = [_measure_parts(side) for side in sides]
+    has_waiting = all(not np.isnan(one.waiting[~np.isnan(one.times[EXPOSED])]).any() for one in parts)
+    has_causes = all(one.idle_causes is not None for one in parts) and len(find_idle_rules(sides)) < 2
+    has_loading = all(not np.isnan(one.times[_LOADING_IDLE][~np.isnan(one.times["idle_ns"])]).any() for one in parts)
+    leaves = []
+    for side, one in zip(sides, parts, strict=True):
+        times = one.times
+        if not all(_is_known(other.times["compute_ns"]) for other in parts):
+            loading = times["data_loading_ns"]
+            leaves.append({_LOADING: loading, _NO_LOADING: side.steps.reals("duration_ns") - loading})
+            continue
+        own = {_COMPUTE: times["compute_ns"], _COPIES: times["exposed_copy_ns"]}
+        if has_waiting:
+            own |= {_WAITING: one.waiting, _TRANSFERS: times[EXPOSED] - one.waiting}
+        else:
+            own[_COMMUNICATION] = times[EXPOSED]
+        if has_causes and one.idle_causes is not None:
+            own |= {_name_idle(cause): ns for cause, ns in one.idle_causes.items()}
+        elif has_loading:
+            own |= {_LOADING: times[_LOADING_IDLE], _IDLE: times["idle_ns"] - times[_LOADING_IDLE]}
+        else:
+            own[_IDLE] = times["idle_ns"]
+        leaves.append(own)
+    return leaves
+
+
+def _is_known(values: F64) -> bool:
+    return bool((~np.isnan(values)).any())
+
+
+def _mean_parts(side: LoadedSide, leaves: Mapping[str, F64]) -> _Means:
+    """Return the mean over the steps of a rank, the median over ranks, of the step and of its parts."""
+    duration, marker = side.steps.reals("duration_ns"), side.steps.reals("marker_ns")
+    weights = side.steps.reals("steps")
+    of_runs = []
+    for run_id in side.run_ids:
+        of_ranks, stages = [], []
+        for run, rank, stage in side.captures.rows("run_id", "rank", "stage"):
+            rows = _rows_of_rank(side, run_id, rank) if run == run_id else ()
+            if not len(rows):
+                continue
+            is_left_out = np.isnan(without_filling(duration[rows], marker[rows]))
+            table = np.array([own[rows] for own in (duration, *leaves.values())])
+            of_ranks.append(mean_over_steps(np.where(is_left_out, np.nan, table), weights[rows]))
+            stages.append(stage)
+        if not of_ranks:
+            continue
+        numbers = np.array(of_ranks).T
+        # a rank without a part has it with 0: it counts, so that parts add up
+        of_runs.append(over_ranks(numbers, np.array(stages), np.broadcast_to(numbers[0], numbers.shape)))
+    whole, *parts = np.array(of_runs).T
+    return _Means(whole, dict(zip(leaves, parts, strict=True)))
+
+
+def _share_change(name: str, means: Sequence[_Means], before: float, after: float) -> float:
+    """Return how much of the change between two geometric means a part carries, over all pairs of runs; nan where it is
+    not known. The parts of runs that add up to their mean steps add up to the change.
+    """
+    earlier, later = means
+    shares = []
+    for old, old_part in zip(earlier.whole, earlier.parts[name], strict=True):
+        for new, new_part in zip(later.whole, later.parts[name], strict=True):
+            shares.append((new_part - old_part) / _find_logarithmic_mean(new, old))
+    share = float(np.nan_to_num(shares).mean())
+    return _find_logarithmic_mean(after, before) * share
+
+
+def _find_logarithmic_mean(one: float, other: float) -> float:
+    """Return the number by which the difference of two is to be divided to have the difference of their logarithms."""
+    if abs(one - other) < _EQUAL * other:
+        return (one + other) / 2
+    return (one - other) / log(one / other)

@@ -1,0 +1,246 @@
+"""Exposed communication in two parts, waiting for other ranks and transfers, and the rank that is waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.columns import Columns, objects
+from tracker.compare import match
+from tracker.compare.collectives import roles_by_size, split_otherwise
+from tracker.compare.overall_rows import ExposedWait, group_splits, sum_exposed_wait
+from tracker.compare.side import rows_of_captures
+from tracker.results import Contribution
+from tracker.store import queries
+from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
+from tracker.store.calls.splitting import RunCalls, collectives
+from tracker.table import number_distinct_rows, number_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tracker.compare.side import LoadedSide
+    from tracker.results import Part
+
+WAIT: Final = "exposed_wait_ns"
+TRANSFER: Final = "exposed_transmit_ns"
+"""`metric` of the two parts."""
+_TITLES: Final = {WAIT: "Waiting for other ranks", TRANSFER: "Transfers"}
+_MOST_UNCOVERED: Final = 0.1
+"""Part of the exposed communication of a step that may lie outside of its collectives: kernels at its edges."""
+_LEAST_OF_CHANGE: Final = 0.02
+"""Part of the change of the step below which neither part is worth a row."""
+_MOST_CAPTURES: Final = 256
+"""Captures of a side of which all calls are read to find who comes last."""
+_MAIN: Final = 0.5
+"""Part of the waiting that is for one rank, from which on it is named."""
+
+_OF_TASKS: Final = ("run_id", "rank", "step", "group_role", "peer", "is_global", "total_ns")
+_ROW: Final = ("run_id", "rank", "step", "role", "peer", "is_of_group", "ns")
+_KEY: Final = ("peer", "role", "is_of_group")
+"""What tells one rank that is waited for from another one."""
+
+WaitRow = tuple[int, int, int, str, int, int, int]
+"""The columns _ROW of a rank in a step."""
+Sides = tuple["LoadedSide", "LoadedSide"]
+
+
+class Peer(Struct, frozen=True):
+    """A rank that others wait for. `role`: of the groups in which `number` is its place; "" where `number` is that of a
+    rank of the job.
+    """
+
+    number: int
+    role: str = ""
+    is_of_group: bool = False
+
+    def describe(self, *, is_captured: bool) -> str:
+        """Return what it is called."""
+        of_group = " of the group" if self.is_of_group else ""
+        return f"rank {self.number}{of_group}" if is_captured else f"rank {self.number}{of_group}, not captured"
+
+
+class PeerWaits(Struct, frozen=True):
+    """Waiting for each rank, ns a step, where most steps have any. `absent`: ranks without a capture."""
+
+    of_peer: Mapping[Peer, float]
+    absent: frozenset[Peer] = frozenset()
+
+
+def split_exposed_part(
+    part: Part, sides: Sides, delta_ns: float | None, verdict: str | None
+) -> tuple[Contribution, ...]:
+    """Return the exposed communication of a diff as waiting and transfers, which add up to it; nothing where that is
+    not known on both sides, or says next to nothing. `sides`: with the runs that the part is of.
+
+    The verdict of the part stands at the larger of the two that go its way.
+    """
+    if part.baseline_ns is None or part.candidate_ns is None:
+        return ()
+    waits = _measure_waits(part, sides)
+    if waits is None:
+        return ()
+    before, after = waits
+    wait_delta = after.wait_ns - before.wait_ns
+    transfer_delta = part.delta_ns - wait_delta
+    least_ns = _LEAST_OF_CHANGE * abs(delta_ns or 0.0)
+    if max(abs(wait_delta), abs(transfer_delta)) <= least_ns:
+        return ()
+    why = _describe_peer(sides, before.wait_ns, after.wait_ns) or "not hidden by compute"
+    if before.is_in_proportion or after.is_in_proportion:
+        why += " (of calls hidden in part: in proportion)"
+    verdicts = {WAIT: None, TRANSFER: None} | {_find_larger(part.delta_ns, wait_delta, transfer_delta): verdict}
+    ends = (part.baseline_ns - before.wait_ns, part.candidate_ns - after.wait_ns)
+    return (
+        _make_row(WAIT, wait_delta, before.wait_ns, after.wait_ns, why, verdicts[WAIT]),
+        _make_row(TRANSFER, transfer_delta, *ends, "all of exposed communication but waiting", verdicts[TRANSFER]),
+    )
+
+
+def _make_row(
+    metric: str, delta_ns: float, before_ns: float, after_ns: float, why: str, verdict: str | None
+) -> Contribution:
+    return Contribution(
+        "part",
+        _TITLES[metric],
+        delta_ns,
+        why=why,
+        baseline_ns=before_ns,
+        candidate_ns=after_ns,
+        verdict=verdict,
+        metric=metric,
+    )
+
+
+def _find_larger(delta_ns: float, wait_delta: float, transfer_delta: float) -> str:
+    """Return which of the two carries more of the change of both."""
+    direction = 1 if delta_ns > 0 else -1
+    return WAIT if wait_delta * direction >= transfer_delta * direction else TRANSFER
+
+
+def _measure_waits(part: Part, sides: Sides) -> tuple[ExposedWait, ExposedWait] | None:
+    """Return the waiting of both sides, None where it is not known of one, or measured in another way."""
+    roles = roles_by_size(*sides)
+    splits = [group_splits(side, own) for side, own in zip(sides, roles, strict=True)]
+    if split_otherwise(*splits):
+        return None
+    found = []
+    for side, own, exposed_ns in zip(sides, roles, (part.baseline_ns, part.candidate_ns), strict=True):
+        waiting = sum_exposed_wait(side, own)
+        if waiting is None or exposed_ns is None:
+            return None
+        if abs(waiting.exposed_ns - exposed_ns) > _MOST_UNCOVERED * exposed_ns or waiting.wait_ns > exposed_ns:
+            return None
+        found.append(waiting)
+    return found[0], found[1]
+
+
+def _describe_peer(sides: Sides, before_ns: float, after_ns: float) -> str:
+    """Return for which rank the sides wait more, or less, than before, where it is one for most of that; "" else.
+
+    Of the other side it may not be known for whom it waits: then the sentence says of when it speaks.
+    """
+    before, after = (_sum_peers(side) for side in sides)
+    delta = after_ns - before_ns
+    if before.of_peer and after.of_peer:
+        direction = 1 if delta > 0 else -1
+        changes = {}
+        for peer in before.of_peer.keys() | after.of_peer.keys():
+            changes[peer] = (after.of_peer.get(peer, 0.0) - before.of_peer.get(peer, 0.0)) * direction
+        main = _find_main(changes, abs(delta))
+        absent = before.absent | after.absent
+        return "" if main is None else f"mostly for {main.describe(is_captured=main not in absent)}"
+    larger, waiting_ns, when = (after, after_ns, "now") if delta > 0 else (before, before_ns, "before")
+    main = _find_main(larger.of_peer, waiting_ns)
+    if main is None:
+        return ""
+    return f"{when} mostly for {main.describe(is_captured=main not in larger.absent)}"
+
+
+def _find_main(waits: Mapping[Peer, float], whole_ns: float) -> Peer | None:
+    """Return the rank of the longest waits, where these are most of the waiting."""
+    main = max(waits, key=lambda peer: (waits[peer], -peer.number, peer.role), default=None)
+    return main if main is not None and waits[main] > _MAIN * whole_ns >= 0 else None
+
+
+def _sum_peers(side: LoadedSide) -> PeerWaits:
+    """Return the waiting for each rank, by the statistic of every number; nothing of more captures than can be read."""
+    if len(side.captures) > _MOST_CAPTURES or side.is_empty(queries.communication):
+        return PeerWaits({})
+    rows: list[WaitRow] = []
+    absent: set[Peer] = set()
+    of_tasks = list(side.query(queries.communication_waits).rows(*_OF_TASKS))
+    for run_id in side.run_ids:
+        with side.store.connect() as connection:
+            calls = collectives(connection, run_id)
+        own_tasks = [row[1:] for row in of_tasks if row[0] == run_id]
+        absent |= _add_tasks(rows, run_id, own_tasks, calls)
+        with_tasks = {rank for rank, *_ in own_tasks}
+        for rank, step, peer, ns in sum_waits_for_last(calls).rows("rank", "step", "peer", "ns"):
+            if rank not in with_tasks:
+                rows.append((run_id, rank, step, "", peer, 0, ns))
+    if not rows:
+        return PeerWaits({})
+    table = _keep_usual(side, rows_of_captures(_make_table(_ROW, rows), side.captures))
+    (numbered,), keys = number_tables([_fill_absent(table)], _KEY)
+    times = match.reduce_side(side, numbered, ["ns", "waits"], parts={"ns": "waits"})["ns"]
+    waits = {}
+    for (number, role, is_of_group), ns in zip(keys.rows(*_KEY), times.tolist(), strict=True):
+        waits[Peer(number, role, bool(is_of_group))] = ns
+    return PeerWaits(waits, frozenset(absent))
+
+
+def _make_table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
+    """Return rows of numbers, and of texts in the column role, as columns."""
+    columns: dict[str, Any] = {}
+    for name, values in zip(names, zip(*rows, strict=True), strict=True):
+        columns[name] = objects(list(values)) if name == "role" else np.array(values, dtype=np.int64)
+    return Columns(columns)
+
+
+def _add_tasks(
+    rows: list[WaitRow],
+    run_id: int,
+    of_tasks: Sequence[tuple[int, int, str, int, int, int]],
+    calls: RunCalls,
+) -> set[Peer]:
+    """Collect the rows of waits that tasks name, and return which of their ranks have no capture."""
+    absent = set()
+    for rank, step, role, peer, is_global, ns in of_tasks:
+        found = Peer(peer) if is_global else Peer(peer, role or "", is_of_group=True)
+        rows.append((run_id, rank, step, found.role, peer, int(found.is_of_group), ns))
+        is_known = is_global or counts_as_job(calls, rank, role or "unknown", peer)
+        if is_known and peer not in calls.calls:
+            absent.add(found)
+    return absent
+
+
+def _keep_usual(side: LoadedSide, table: Columns) -> Columns:
+    """Return the waits of a rank for another one that most of its steps have: no single long one stands for them."""
+    counts: dict[tuple[int, int], int] = {}
+    for run_id, rank in side.steps.rows("run_id", "rank"):
+        counts[run_id, rank] = counts.get((run_id, rank), 0) + 1
+    of_rank = ["run_id", "rank", *_KEY]
+    steps, first = number_distinct_rows([table[name] for name in (*of_rank, "step")])
+    own, _ = number_distinct_rows([table[name][first] for name in of_rank])
+    often = np.bincount(own)[own][steps]
+    whole = np.array([counts.get(key, 1) for key in table.rows("run_id", "rank")], dtype=np.int64)
+    return table.taken(2 * often > whole)
+
+
+def _fill_absent(table: Columns) -> Columns:
+    """Return the waits with those of 0 ns: a rank that waits for others does not wait for this one. `waits`: 1, for
+    each rank that waits for any.
+    """
+    names = ("run_id", "rank", *_KEY, "step", "ns")
+    rows = [*table.rows(*names)]
+    known = {row[:-2] for row in rows}
+    # of which step nothing is waited for makes no difference
+    step_of_rank = {row[:2]: row[-2] for row in rows}
+    for peer in dict.fromkeys(table.rows(*_KEY)):
+        for rank, step in step_of_rank.items():
+            if (*rank, *peer) not in known:
+                rows.append((*rank, *peer, step, 0))
+    return _make_table(names, rows).having(waits=np.ones(len(rows)))
