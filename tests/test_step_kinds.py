@@ -148,6 +148,17 @@ def test_steps_within_an_evaluation_are_a_kind(memory_store: Store, tmp_path: Pa
     assert queries.steps(memory_store, [1]).listed("kind") == [*["training"] * 2, "evaluation"] * 2
 
 
+def test_backward_pass_of_autograd_is_no_evaluation(memory_store: Store, tmp_path: Path):
+    """In two of four training steps one function of the backward pass waits for most of the step."""
+    events = []
+    for number, backward_us in enumerate((80, 20, 80, 20)):
+        at = 200 * number
+        events.append(traces.step(number + 1, at, 100))
+        events.append(traces.op("autograd::engine::evaluate_function: AddmmBackward0", at + 10, backward_us))
+    ingest(memory_store, [traces.write(tmp_path, events)], version="v1", workload="ddp")
+    assert queries.steps(memory_store, [1]).listed("kind") == [""] * 4
+
+
 def test_more_evaluation_makes_no_training_slower(memory_store: Store, tmp_path: Path):
     """Training steps take 100 us and those of an evaluation 400; v2 has 6 of these among 9 steps, v1 3 of 9."""
 

@@ -72,8 +72,8 @@ class Job(Struct, frozen=True, eq=False):
         return float(np.median(known)) if known else 0.0
 
     def share(self, ns: float) -> str:
-        """Return a part of the step in words."""
-        return f"{100 * ns / self.step_ns:.1f} %" if self.step_ns else ""
+        """Return a part of the step in words, in brackets behind a blank; "" where the step is not known."""
+        return f" ({100 * ns / self.step_ns:.1f} %)" if self.step_ns else ""
 
 
 def find_losses(job: Job) -> list[Loss]:
@@ -128,9 +128,8 @@ def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> d
 
 def _slow_ranks(job: Job) -> Iterator[Loss]:
     """Yield the loss by ranks or a host with a verdict: of one stage together, the others as an aside."""
-    rows = job.tables["ranks"]
-    slow, suspects = ([row for row in rows if row.get("verdict") == word] for word in (SLOW, SUSPECT))
-    for word, named in ((SLOW, slow), (SUSPECT, [] if slow else suspects)):
+    for word in (SLOW, SUSPECT):
+        named = [row for row in job.tables["ranks"] if row.get("verdict") == word]
         host = next((row for row in job.tables["hosts"] if row["verdict"] == word), None)
         if host is not None and (not named or host["ranks"] > 1):
             yield _loss_by_host(job, host, word)
@@ -229,23 +228,23 @@ def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
     longest = max(rows, key=lambda row: row["own_ns"], default=None)
     if longest is None:
         return
-    other = most if most is not None and most is not longest else min(rows, key=lambda row: row["own_ns"])
-    if len(rows) > 1 and other["own_ns"] and longest["own_ns"] >= _UNEQUAL * other["own_ns"]:
+    other = min(rows, key=lambda row: row["own_ns"]) if most is None else most
+    is_unequal = bool(other["own_ns"]) and longest["own_ns"] >= _UNEQUAL * other["own_ns"]
+    if is_unequal:
         unit = time_unit(longest["own_ns"], other["own_ns"])
         times = [format_ns(row["own_ns"], unit) for row in (longest, other)]
         text = f"stage {longest['stage']} takes {times[0]}, stage {other['stage']} {times[1].rpartition(' ')[0]}"
-        if other is most:
-            lost = other["bubble_ns"]
-            text += f": stage {other['stage']} waits {format_ns(lost)} ({100 * lost / other['step_ns']:.1f} %)"
-        else:
-            lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
-            text += f": {format_ns(lost)} a step more than with equal stages"
-    elif most is not None:
+    if most is not None:
         lost = most["bubble_ns"]
+        share = f"({100 * lost / most['step_ns']:.1f} %)"
         name = "the captured ranks wait" if most["stage"] is None else f"stage {most['stage']} waits"
-        text = (
-            f"{name} {format_ns(lost)} a step ({100 * lost / most['step_ns']:.1f} %) for other stages of the pipeline"
-        )
+        if is_unequal:
+            text += f": {name} {format_ns(lost)} {share}"
+        else:
+            text = f"{name} {format_ns(lost)} a step {share} for other stages of the pipeline"
+    elif is_unequal and any(row["bubble_ns"] is None for row in rows):
+        lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
+        text += f": {format_ns(lost)} a step more than with equal stages"
     else:
         return
     yield Loss(lost - claimed_ns, text, "", (), sentence(text))
@@ -270,7 +269,8 @@ def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
     lost = float(np.median([*known.values()]))
     for_peer: dict[int, tuple[float, Row]] = {}
     for row in job.tables["peers"]:
-        is_longest = row["wait_ns"] and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
+        is_much = row["is_usual"] and (row["wait_ns"] or 0.0) >= max(1.0, waiting.MUCH * job.step_ns)
+        is_longest = is_much and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
         if row["rank"] in known and row["role"] != PIPELINE and is_longest:
             for_peer[row["rank"]] = row["wait_ns"], row
     by_peer: dict[str, dict[int, float]] = {}
@@ -285,7 +285,7 @@ def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
         verb = "waits" if len(waits) == 1 else "wait"
         text = f"in collectives {_name_ranks([*waits])} {verb} {_span(waits.values())} a step for {one}"
     else:
-        text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step ({job.share(lost)})"
+        text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step{job.share(lost)}"
         longest = sorted(for_peer.items(), key=lambda pair: (-pair[1][0], pair[0]))[:_NAMED]
         parts = [f"rank {rank} waits {format_ns(ns)} for {waiting.name_peer(row)}" for rank, (ns, row) in longest]
         text += f": {', '.join(part.removesuffix(',') for part in parts)}" if parts else ""
@@ -307,9 +307,8 @@ def _idle(job: Job) -> Iterator[Loss]:
     if not usual:
         return
     lost = float(np.median([row["idle_ns"] for row in usual]))
-    text = (
-        f"{'the device idles' if len(usual) == 1 else 'each device idles'} {format_ns(lost)} a step ({job.share(lost)})"
-    )
+    who = "the device" if len(usual) == 1 else "each device"
+    text = f"{who} idles {format_ns(lost)} a step{job.share(lost)}"
     causes: dict[int, float] = {}
     for row in usual:
         for cause, ns in job.idle[row["rank"]].items():

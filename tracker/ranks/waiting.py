@@ -21,8 +21,10 @@ Row = dict[str, Any]
 TASKS: Final = "tasks"
 RANKS: Final = "ranks"
 """What names the rank that is waited for: the tasks of a collective, or who of its group comes last."""
-_MUCH: Final = 0.10
+MUCH: Final = 0.10
 """Waiting for one rank by the step, from which on that rank is named."""
+_USUALLY: Final = 0.8
+"""Share of the steps in which a rank waits for another one, from which on it is not now for one and now for another."""
 _MUCH_AT_ONCE: Final = 3.0
 """Waiting of one step by the usual step, from which on it is worth a word."""
 _NAMED: Final = 4
@@ -59,10 +61,13 @@ class _Waits:
         self.longest_ns = max(self.longest_ns, longest_ns)
 
     def as_row(self, steps: Mapping[int, int]) -> Row:
-        """Return the medians over the steps of the rank, the longest call, and what it waits in each step."""
+        """Return the medians over the steps of the rank, the longest call, what it waits in each step, and whether it
+        does in almost all of them.
+        """
         return {
             "calls": median_of_steps(self.calls, steps), "wait_ns": median_of_steps(self.wait_ns, steps),
             "longest_ns": self.longest_ns, "of_steps": self.wait_ns,
+            "is_usual": len(self.wait_ns) >= _USUALLY * len(steps),
         }  # fmt: skip
 
 
@@ -124,7 +129,7 @@ def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, flo
     much = {
         key: own
         for key, own in waits.items()
-        if all(own.get(rank, 0.0) >= _MUCH * (step or np.inf) for rank, step in step_ns.items())
+        if all(own.get(rank, 0.0) >= MUCH * (step or np.inf) for rank, step in step_ns.items())
     }
     if not much:
         return "", 0.0

@@ -78,8 +78,9 @@ class Cluster(Result, frozen=True, eq=False):
     """The ranks of one run, for `tracker cluster`: who holds the job back, what waits for whom, which link is weak.
 
     `run`: what `tracker runs` lists of it. Times are ns per step unless said, sizes bytes; NA is not known. `answer`:
-    the headline; `verdict`: SLOW, SUSPECT, UNEVEN or "" for none. `missing`: what the captures cannot tell, and the
-    profiler option that would.
+    the headline, which is the largest loss of a step that is known; `verdict`: SLOW or SUSPECT where a rank or host is,
+    whatever costs most, UNEVEN, or "" for none. `missing`: what the captures cannot tell, and the profiler option that
+    would.
 
     - ranks: own_ns: median over the steps of a step without exposed communication, which is what the rank would take
       alone; step: the longer of its marker and of the span of its device. own_ratio: to the median of its peers, which

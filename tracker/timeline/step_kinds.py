@@ -30,8 +30,10 @@ _OF_VLLM: Final = re.compile(r"execute_(?:\d+_)?(?:context|generation|new|cached
 _VLLM: Final = re.compile(r"_(?P<part>context|generation|new|cached)_(?P<count>\d+)")
 _NUMBER: Final = re.compile(r"[ _#:.-]*\d+")
 _OPTIMIZER: Final = re.compile(r"(?:^|[^a-z])optimi[sz]er[._ ]?step(?![a-z])|^optimi[sz]er$", re.IGNORECASE)
+# autograd::engine::evaluate_function: AddmmBackward0 is PyTorch's backward pass, not an evaluation
 _EVALUATION: Final = re.compile(
-    r"(?:^|[^a-z])(?:eval|evaluate|evaluation|validate|validation|val_step|eval_step)(?![a-z])", re.IGNORECASE
+    r"(?:^|[^a-z])(?:eval|evaluate(?!_function)|evaluation|validate|validation|val_step|eval_step)(?![a-z])",
+    re.IGNORECASE,
 )
 _HALF: Final = 2
 
