@@ -30,6 +30,8 @@ _LOADING: Final = IdleCause.DATA_LOADING.word
 _LOADING_IDLE: Final = "data_loading_idle_ns"
 _COMMUNICATION: Final = "exposed communication"
 _WAITING: Final = f"waiting for other ranks ({_COMMUNICATION})"
+_MAY_BE_OF_OTHERS: Final = (_WAITING, _COMMUNICATION, f"{IdleCause.DEPENDENCY.word} ({_IDLE})")
+"""Causes that may be another rank's: it is late, and this one waits."""
 _TRANSFERS: Final = f"transfers ({_COMMUNICATION})"
 _NO_LOADING: Final = "all but data loading"
 _REST: Final = "rest"
@@ -90,7 +92,7 @@ def list_slow_steps(side: LoadedSide) -> tuple[SlowStep, ...]:
                 found.setdefault((run_id, step), []).append(one)
     slow_steps = []
     for of_ranks in found.values():
-        main = min(of_ranks, key=lambda one: (not one.cause, one.cause == _WAITING, -one.longer_ns, one.rank))
+        main = min(of_ranks, key=lambda one: (not one.cause, one.cause in _MAY_BE_OF_OTHERS, -one.longer_ns, one.rank))
         slow_steps.append(replace(main, slow_ranks=len(of_ranks)))
     return tuple(sorted(slow_steps, key=lambda one: (-one.longer_ns, one.run_id, one.step)))
 
