@@ -64,6 +64,13 @@ def test_a_rank_known_on_one_side_alone_is_of_that_side(store: Store):
     assert find_halves(diff(store, "v2", "v1"))["exposed_wait_ns"].why == "before mostly for rank 2"
 
 
+def test_one_rank_beside_another_says_for_whom_it_waits(store: Store):
+    """Rank 0 waits 40 ms for rank 2, which waits for nobody."""
+    save_job(store, "v1", (0, 50), (0, 50), (40, 50))
+    wait = find_halves(diff(store, "run:1:rank2", "run:1:rank0"))["exposed_wait_ns"]
+    assert (wait.delta_ns, wait.why) == (40 * MS, "now mostly for rank 2")
+
+
 def test_several_late_ranks_have_no_name(store: Store):
     """Each of two ranks comes 20 ms late to one of two calls."""
     for version, late in (("v1", 0), ("v2", 20)):

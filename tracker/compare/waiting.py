@@ -181,8 +181,6 @@ def _sum_peers(side: LoadedSide) -> PeerWaits:
         for rank, step, peer, ns in sum_waits_for_last(calls).rows("rank", "step", "peer", "ns"):
             if rank not in with_tasks:
                 rows.append((run_id, rank, step, "", peer, 0, ns))
-    if not rows:
-        return PeerWaits({})
     table = _keep_usual(side, rows_of_captures(_make_table(_ROW, rows), side.captures))
     (numbered,), keys = number_tables([_fill_absent(table)], _KEY)
     times = match.reduce_side(side, numbered, ["ns", "waits"], parts={"ns": "waits"})["ns"]
@@ -195,8 +193,9 @@ def _sum_peers(side: LoadedSide) -> PeerWaits:
 def _make_table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
     """Return rows of numbers, and of texts in the column role, as columns."""
     columns: dict[str, Any] = {}
-    for name, values in zip(names, zip(*rows, strict=True), strict=True):
-        columns[name] = objects(list(values)) if name == "role" else np.array(values, dtype=np.int64)
+    for place, name in enumerate(names):
+        values = [row[place] for row in rows]
+        columns[name] = objects(values) if name == "role" else np.array(values, dtype=np.int64)
     return Columns(columns)
 
 
