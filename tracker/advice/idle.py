@@ -61,6 +61,11 @@ class StepIdle:
         """Whether the source says of any idle time why."""
         return any(cause != IdleCause.UNKNOWN.word for _, cause in self._causes)
 
+    @property
+    def places(self) -> frozenset[str]:
+        """All places of idle time."""
+        return frozenset(place for own in self._causes.values() for place in own.behind_of_places)
+
     def of_causes(self, rank: int, *causes: IdleCause) -> dict[str, float]:
         """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""
         found: dict[str, float] = {}

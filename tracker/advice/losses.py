@@ -1,0 +1,163 @@
+"""What a step is known to lose, largest first in words, and how the step adds up: advice, other work, the rest.
+
+A loss is time in which nothing useful ran, as it was measured; what a rule can win is a bound. So the first line of the
+advice names the largest loss, and only of a step without any the largest piece of advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tracker.detect.losses import choose_largest, find_late_loss, find_stage_loss, make_loss
+from tracker.profile import IdleCause
+from tracker.results import SLOW, Accounts, Loss
+
+if TYPE_CHECKING:
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.rule import Claim
+
+_MOSTLY: Final = 0.5
+"""Part of the idle time of a cause that one place must have to be named."""
+OF_HOST: Final = (
+    IdleCause.GARBAGE_COLLECTION, IdleCause.COMPILE, IdleCause.ALLOCATION, IdleCause.SYNCHRONISATION,
+    IdleCause.OPERATOR, IdleCause.NO_OPERATOR, IdleCause.LAUNCH_LATENCY,
+)  # fmt: skip
+"""Causes of idle time in which the device waits for the host."""
+_IDLE: Final[Mapping[tuple[IdleCause, ...], str]] = {
+    OF_HOST: "the device idles {ns} for the host",
+    (IdleCause.PROFILER,): "the device idles {ns} while the profiler works for itself",
+    (IdleCause.BETWEEN_KERNELS,): "the device idles {ns} between kernels",
+    (IdleCause.DEPENDENCY,): "the device idles {ns} although work is launched",
+    (IdleCause.UNKNOWN,): "the device idles {ns}, and the run does not say why",
+}
+"""Causes of idle time that are one loss -> its words."""
+_PLACED: Final = frozenset((*OF_HOST, IdleCause.DATA_LOADING))
+"""Causes whose places are what the host does, and worth a word."""
+_SHORTEST: Final = 60
+"""Longest name of a place in a first line."""
+
+
+def find_largest_loss(evidence: Evidence) -> Loss | None:
+    """Return the largest known loss of a run, None where none is 5 % of the step or more."""
+    return choose_largest(_losses(evidence))
+
+
+def _losses(evidence: Evidence) -> Iterator[Loss | None]:
+    yield find_stage_loss(evidence.rank_times)
+    yield from _losses_to_ranks(evidence)
+    yield _loading(evidence)
+    if evidence.is_device:
+        yield from _idle(evidence)
+        yield from _exposed(evidence)
+    else:
+        yield from _gaps_of_host(evidence)
+
+
+def _losses_to_ranks(evidence: Evidence) -> Iterator[Loss | None]:
+    """Yield what a late or a slow rank costs, and waiting; stages of a pipeline wait for each other in any case."""
+    if evidence.late_rank is not None:
+        yield find_late_loss(evidence.rank_times)
+    for stage in evidence.stages:
+        for at, rank in enumerate(stage.ranks):
+            if stage.judged.verdict[at] == SLOW:
+                cost_ns = float(stage.judged.cost[at])
+                yield make_loss("slow rank", cost_ns, evidence.step_ns, f"rank {rank} is slow and costs {{ns}}")
+    if evidence.late_rank is None and not evidence.is_pipeline:
+        wait_ns, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+        peer, _ = evidence.name_waited_for(-rank) if wait_ns else ("", 0.0)
+        words = f"rank {-rank} waits {{ns}} for {peer or 'other ranks'}"
+        yield make_loss("waiting", wait_ns, evidence.step_ns, words)
+
+
+def _loading(evidence: Evidence) -> Loss | None:
+    idle = [row["data_loading_idle_ns"] for row in evidence.ranks.values() if row["data_loading_idle_ns"]]
+    if idle:
+        return make_loss("data loading", max(idle), evidence.step_ns, "data loading: the device waits {ns}")
+    known = [row["data_loading_ns"] for row in evidence.ranks.values() if row["data_loading_ns"]]
+    is_unknown = all(row["data_loading_idle_ns"] is None for row in evidence.ranks.values())
+    if known and is_unknown:
+        return make_loss("data loading", max(known), evidence.step_ns, "data loading takes {ns} of the step")
+    return None
+
+
+def _idle(evidence: Evidence) -> Iterator[Loss | None]:
+    if not evidence.says_why_idle:
+        # a stage idles while it waits for others, and how much of its idle time that is nothing says
+        idle_ns = max((evidence.unexplained_idle_ns(rank) for rank in evidence.ranks), default=0.0)
+        yield make_loss("idle", idle_ns, evidence.step_ns, _IDLE[IdleCause.UNKNOWN,])
+        return
+    for rank in evidence.studied:
+        for causes, words in _IDLE.items():
+            places = evidence.idle_of(rank, *causes)
+            ns = sum(places.values())
+            yield make_loss("idle", ns, evidence.step_ns, words + _name_place(places, causes))
+
+
+def _name_place(places: Mapping[str, float], causes: Sequence[IdleCause]) -> str:
+    """Return where most of the idle time is, "" where no place has it, or its name is too long for a first line."""
+    place = next(iter(places), "")
+    is_named = place and len(place) <= _SHORTEST and set(causes) <= _PLACED
+    if not is_named or places[place] < _MOSTLY * sum(places.values()):
+        return ""
+    return f", mostly in {place}"
+
+
+def _exposed(evidence: Evidence) -> Iterator[Loss | None]:
+    """Yield the exposed communication of each kind beyond waiting, and exposed copies."""
+    for (role, kind), ranks in evidence.collectives.items():
+        most = max((row["transfer_ns"] or 0.0 for row in ranks.values()), default=0.0)
+        name = "communication" if kind == "unknown" else kind
+        of_role = "" if role in ("unknown", "default", "default_pg") else f" of {role}"
+        yield make_loss("communication", most, evidence.step_ns, f"exposed {name}{of_role} takes {{ns}}")
+    if not evidence.collectives:
+        yield _largest_part(evidence, "exposed_communication_ns", "exposed communication takes {ns}")
+    yield _largest_part(evidence, "exposed_copy_ns", "exposed copies take {ns}")
+
+
+def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
+    gaps = [(row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0) for row in evidence.ranks.values()]
+    yield make_loss("idle", max(gaps, default=0.0), evidence.step_ns, "no operator runs for {ns}")
+    yield from _exposed(evidence)
+
+
+def _largest_part(evidence: Evidence, name: str, words: str) -> Loss | None:
+    parts = [row[name] for row in evidence.ranks.values() if row[name]]
+    return make_loss(name, max(parts, default=0.0), evidence.step_ns, words)
+
+
+def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim]) -> Accounts:
+    """Return how the step adds up. The rest behind advice is what the rank that takes longest loses without any, and
+    else work.
+    """
+    rest_ns = max(0.0, evidence.step_ns - won_ns)
+    unexplained_ns = min(rest_ns, sum(find_unclaimed(evidence, claims).values()))
+    return Accounts(
+        step_ns=evidence.step_ns, won_ns=evidence.step_ns - rest_ns, work_ns=rest_ns - unexplained_ns,
+        unexplained_ns=unexplained_ns,
+    )  # fmt: skip
+
+
+def find_unclaimed(evidence: Evidence, claims: Sequence[Claim]) -> dict[str, float]:
+    """Return what the rank that takes longest loses and no claim is about, in ns of a step, by resource."""
+    rank = max(evidence.ranks, key=lambda one: (evidence.ranks[one]["step_ns"] or 0.0, -one))
+    row = evidence.ranks[rank]
+    if evidence.is_device:
+        losses = {
+            "idle": row["idle_ns"], "communication": row["exposed_communication_ns"], "copies": row["exposed_copy_ns"]
+        }  # fmt: skip
+    else:
+        losses = {"idle": row["idle_ns"], "communication": row["exposed_communication_ns"]}
+    claimed: dict[str, float] = {}
+    for claim in claims:
+        resource = _RESOURCES.get(claim.resource)
+        if resource is not None:
+            claimed[resource] = claimed.get(resource, 0.0) + max(0.0, claim.ns)
+    return {name: max(0.0, ns - claimed.get(name, 0.0)) for name, ns in losses.items() if ns}
+
+
+_RESOURCES: Final = {
+    "idle": "idle", "loading": "idle", "rank": "idle", "communication": "communication", "waiting": "communication",
+    "pipeline": "communication", "bubble": "communication", "copies": "copies",
+}  # fmt: skip
+"""Resource of a claim -> the part of the step that it is about."""
