@@ -49,10 +49,13 @@ def save(
     times_of: Mapping[int, Mapping[str, Any]] | None = None,
     communication_of: Mapping[int, Sequence[Any]] | None = None,
     factors: Mapping[str, Sequence[int]] | None = None,
+    factors_of: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
+    waits: Sequence[tuple[int, int]] = (),
     **of_capture: Any,
 ) -> int:
     """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
-    `times_of`, `communication_of`: of single ranks. `factors`: of a table, how many times as long each step is.
+    `times_of`, `communication_of`: of single ranks. `factors`, `factors_of` a rank: of a table, how many times as
+    long each step is. `waits`: place in the group of a rank that the first call waits for, and ns.
     """
     captures = []
     for rank in range(ranks):
@@ -73,8 +76,12 @@ def save(
             # nothing marks the one step: it is as long as the capture
             overall = replace(overall, duration_ns=steps[0].breakdown.duration_ns)
         tables = dict(made.rows.tables)
-        for name, of_steps in (factors or {}).items():
+        for name, of_steps in {**(factors or {}), **(factors_of or {}).get(rank, {})}.items():
             tables[name] = _scale_steps(tables[name], of_steps)
+        if waits:
+            rows = np.array([[0, peer, 0, 1, ns, ns] for peer, ns in waits]).T
+            columns = ("communication", "peer", "is_global", "calls", "total_ns", "max_ns")
+            tables["communication_wait"] = dict(zip(columns, rows, strict=True))
         captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=overall, tables=tables)))
     device = {"device": of_capture["device"]} if "device" in of_capture else {}
     saved = save_run(store, record(version, **{**device, **(of_run or {})}), captures, formats=list(formats))

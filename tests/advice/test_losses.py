@@ -42,6 +42,31 @@ def test_waiting_is_named_with_who_is_waited_for(memory_store):
     assert find_largest_loss(Evidence(memory_store, run)).words == "rank 0 waits 20.00 ms (20.0 %) for other ranks"
 
 
+def test_waiting_that_goes_round_is_no_rank_s_and_still_a_loss(memory_store):
+    """Of four steps rank 0 waits 20 ms in two, and rank 1 in the two others: 20 ms in each step."""
+    wait = ("all_reduce", 20 * MS, {"exposed_ns": 20 * MS, "exposed_wait_ns": 20 * MS, "group_role": "dp"})
+    run = save(
+        memory_store, times={"compute": 60, "exposed_communication": 20}, ranks=2, steps=4, communication=[wait],
+        factors_of={0: {"communication": (1, 1, 0, 0)}, 1: {"communication": (0, 0, 1, 1)}},
+    )  # fmt: skip
+    found = of_run(memory_store, run)
+    title = "ranks wait for each other, now one and now another"
+    assert (only(found, "N2").title, gain_ms(found, "N2")) == (title, 20)
+    assert found.loss.words == "ranks wait 20.00 ms (20.0 %) for each other, now one and now another"
+
+
+def test_rank_that_most_waiting_is_for_is_named(memory_store):
+    """Tasks name rank 5 for 15 of 20 ms; where it is for 5 of them, nobody."""
+    for ms, words in ((15, ", 15.00 ms of it for rank 5 of the group"), (5, "")):
+        call = ("all_reduce", 20 * MS, {"exposed_ns": 20 * MS, "exposed_wait_ns": 20 * MS, "group_role": "dp"})
+        run = save(
+            memory_store, f"v{ms}", times={"compute": 60, "exposed_communication": 20}, communication=[call],
+            waits=[(5, ms * MS)],
+        )  # fmt: skip
+        loss = find_largest_loss(Evidence(memory_store, run))
+        assert loss.words == f"rank 0 waits 20.00 ms (20.0 %) for other ranks{words}"
+
+
 def test_timeline_of_a_host_loses_time_without_an_operator(memory_store):
     times = {"timeline": "host", "compute": 60, "idle": 40, "data_loading": 10}
     loss = find_largest_loss(Evidence(memory_store, save(memory_store, times=times, device=CPU)))

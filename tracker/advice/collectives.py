@@ -114,6 +114,20 @@ class StepCollectives:
     def _at_most_exposed(self, rank: int, table: F64) -> F64:
         return np.fmin(table, self._exposed[rank]) if not np.isnan(table).any() else table
 
+    def rotating_wait_ns(self) -> float:
+        """Return the longest waiting of any rank in a usual step: now one rank waits and now another. 0 where ranks
+        count their steps otherwise, or are alone.
+        """
+        numbers = {tuple(own.numbers.tolist()) for own in self._steps.values()}
+        if len(self._steps) < 2 or len(numbers) != 1:
+            return 0.0
+        waits = []
+        for rank, rows in self._of_rank.items():
+            known = np.nan_to_num(self._numbers["wait_ns"])
+            waits.append(self._at_most_exposed(rank, self._table(self._steps[rank], rows, known)))
+        own = next(iter(self._steps.values()))
+        return _median(np.max(waits, axis=0), own) or 0.0 if waits else 0.0
+
     def waits_of_ranks(self) -> dict[int, RankWaits]:
         """Return the exposed waiting of each rank that has collectives."""
         waits = self._numbers["wait_ns"]

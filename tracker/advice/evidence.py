@@ -27,6 +27,7 @@ from tracker.advice.step_order import numbers_by_order
 from tracker.advice.traits import Recorded, find_traits
 from tracker.columns import Columns
 from tracker.detect.losses import LateRank, RankTimes, find_late_rank
+from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.store import queries
@@ -55,6 +56,9 @@ _FRAMEWORKS: Final = (
     *((name, "torch") for name in _TORCH),
 )  # fmt: skip
 """Part of a format, a fact or the name of a framework's log -> the framework."""
+_LATE_OF_FEW: Final = 0.1
+"""Part of the step by which a rank must be late where too few steps prove that it is more than chance."""
+_ROTATES: Final = 0.02
 _NUMBERS: Final = re.compile(r"\d+")
 _OLD_OPS: Final = (
     "cudnn_convolution_backward_input", "cudnn_convolution_backward_weight", "mkldnn_convolution_backward_input"
@@ -325,6 +329,15 @@ class Evidence:
         return self.step_collectives.waits_of_ranks()
 
     @cached_property
+    def rotating_wait_ns(self) -> float:
+        """The longest waiting of any rank in a usual step, where that is 2 % of the step more than that of one rank:
+        now one rank waits and now another; 0.0 where it is not.
+        """
+        longest = max((own.least for own in self.waits.values()), default=0.0)
+        rotating = 0.0 if self.is_pipeline else self.step_collectives.rotating_wait_ns()
+        return rotating if rotating - longest >= _ROTATES * self.step_ns > 0 else 0.0
+
+    @cached_property
     def rank_times(self) -> tuple[RankTimes, ...]:
         """The times of each rank in a usual step, for what ranks and stages lose to each other."""
         found = []
@@ -350,7 +363,17 @@ class Evidence:
         that was not captured.
         """
         is_known = self.has_whole_groups and not self.names_peers
-        return find_late_rank(self.rank_times) if is_known else None
+        late = find_late_rank(self.rank_times) if is_known else None
+        return late if late is not None and self._proves_late(late) else None
+
+    def _proves_late(self, late: LateRank) -> bool:
+        """Return whether a rank is late by more than chance makes one of several: as slow or suspect as `cluster` calls
+        it, or, of too few steps for that, late by a tenth of them.
+        """
+        stage = next((one for one in self.stages if late.rank in one.ranks and one.steps), None)
+        if stage is None or len(stage.steps) < FEWEST_STEPS:
+            return late.ns >= _LATE_OF_FEW * self.step_ns
+        return stage.judged.verdict[stage.ranks.index(late.rank)] is not None
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:

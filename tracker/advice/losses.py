@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.detect.losses import choose_largest, find_late_loss, find_stage_loss, make_loss
-from tracker.profile import IdleCause
+from tracker.profile import TIMER_BATCH, IdleCause
 from tracker.results import SLOW, Accounts, Loss
+from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -64,10 +65,20 @@ def _losses_to_ranks(evidence: Evidence) -> Iterator[Loss | None]:
                 cost_ns = float(stage.judged.cost[at])
                 yield make_loss("slow rank", cost_ns, evidence.step_ns, f"rank {rank} is slow and costs {{ns}}")
     if evidence.late_rank is None and not evidence.is_pipeline:
-        wait_ns, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
-        peer, _ = evidence.name_waited_for(-rank) if wait_ns else ("", 0.0)
-        words = f"rank {-rank} waits {{ns}} for {peer or 'other ranks'}"
-        yield make_loss("waiting", wait_ns, evidence.step_ns, words)
+        yield _waiting(evidence)
+
+
+def _waiting(evidence: Evidence) -> Loss | None:
+    """Return the longest waiting of a rank, or of now one and now another, with the rank that most of it is for."""
+    wait_ns, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    if evidence.rotating_wait_ns > wait_ns:
+        words = "ranks wait {ns} for each other, now one and now another"
+        return make_loss("waiting", evidence.rotating_wait_ns, evidence.step_ns, words)
+    peer, peer_ns = evidence.name_waited_for(-rank) if wait_ns else ("", 0.0)
+    words = f"rank {-rank} waits {{ns}} for other ranks"
+    if peer and peer_ns >= _MOSTLY * wait_ns:
+        words += f", {format_ns(min(peer_ns, wait_ns))} of it for {peer}"
+    return make_loss("waiting", wait_ns, evidence.step_ns, words)
 
 
 def _loading(evidence: Evidence) -> Loss | None:
@@ -77,7 +88,10 @@ def _loading(evidence: Evidence) -> Loss | None:
     known = [row["data_loading_ns"] for row in evidence.ranks.values() if row["data_loading_ns"]]
     is_unknown = all(row["data_loading_idle_ns"] is None for row in evidence.ranks.values())
     if known and is_unknown:
-        return make_loss("data loading", max(known), evidence.step_ns, "data loading takes {ns} of the step")
+        # a timer beside the trace measured other steps: its share is that of its own step
+        batch_ms = evidence.counters.get(TIMER_BATCH)
+        step_ns = batch_ms * NS_PER_MS if batch_ms else evidence.step_ns
+        return make_loss("data loading", max(known), step_ns, "data loading takes {ns} of the step")
     return None
 
 

@@ -36,6 +36,8 @@ _BACKWARD: Final = re.compile(r"[Bb]ackward|[a-z]Grad|dgrad|wgrad|bwd")
 _OPTIMIZER: Final = re.compile(r"Optimizer\.step|[Aa]dam|multi_tensor_apply|sgd|SGD|[a-z]Lamb")
 _COMPILED: Final = re.compile(r"^triton_|CompiledF|Torch-Compiled|torch_compiled|cinn_|jit_fused")
 _DATA_LOADER: Final = re.compile(r"DataLoader|train_dataloader")
+_FRAME: Final = re.compile(r"\(.+:\d+\)$")
+"""A frame of a call stack as a place: `train (main.py:377)`."""
 _FEWEST: Final = 3
 
 
@@ -66,12 +68,17 @@ def find_traits(recorded: Recorded) -> tuple[str, ...]:
         GRAPHS: any("GraphLaunch" in name for name in recorded.calls),
         CONVOLUTIONS: any("conv" in name.lower() for name in names),
         DATA_LOADER: _any(_DATA_LOADER, names) or _any(_DATA_LOADER, recorded.places),
-        STACKS: any(own.get("with_stack") == "on" for own in recorded.settings),
+        STACKS: any(own.get("with_stack") == "on" for own in recorded.settings) or _any(_FRAME, recorded.places),
         RANKS: recorded.ranks > 1,
         PIPELINE: recorded.stages > 1,
         FEW_STEPS: recorded.steps < _FEWEST,
     }
     return tuple(trait for trait in TRAITS if holds[trait])
+
+
+def is_compiled(name: str) -> bool:
+    """Whether a compiler of the framework made what has this name."""
+    return _COMPILED.search(name) is not None
 
 
 def _any(pattern: re.Pattern[str], names: Collection[str]) -> bool:

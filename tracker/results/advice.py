@@ -218,14 +218,15 @@ class Advised(Result, frozen=True, eq=False):
         of advice.
         """
         with_time = [item for item in self.items if item.gain_ns and item.status != GONE]
-        if not self.step_ns:
+        if not self.step_ns and not with_time:
             return "nothing can be judged: the time of a step is not known"
         if not self.items and not self.partial.has_whole_steps:
             return "nothing is advised, since records of the run are lost or cannot be"
         is_chosen = bool(self.options.rules or self.options.only)
         if self.baseline is None and self.loss is not None and not is_chosen:
             return self.loss.words
-        if not self.items:
+        is_little = self.baseline is None and not is_chosen and not any(item.is_shown for item in self.items)
+        if not self.items or is_little:
             return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
         gone = [item for item in self.items if item.status == GONE]
         if len(gone) == len(self.items):
@@ -233,7 +234,7 @@ class Advised(Result, frozen=True, eq=False):
         if not with_time:
             return f"{counted(len(self.items), 'piece')} of advice, none with a time to win"
         if self.baseline is None and not is_chosen:
-            return _say_largest(with_time[0])
+            return _say_largest(next((item for item in with_time if item.is_shown), with_time[0]))
         return self._say_together(with_time)
 
     def _say_together(self, with_time: Sequence[Advice]) -> str:

@@ -30,9 +30,11 @@ LATE: Final = "late"
 _PARTS_OF_LATE: Final = ("its data loading", "its compute", "its exposed copies", "its time in which nothing runs")
 NAMED: Final = "named"
 """Mark of a claim: tasks name a rank that is waited for."""
+ROTATES: Final = "rotates"
+"""Mark of a claim: now one rank waits and now another."""
 MEGATRON: Final = "megatron"
 """Mark of a claim: the roles of its groups are those of Megatron."""
-MARKS: Final = (LATE, *_PARTS_OF_LATE, NAMED, MEGATRON)
+MARKS: Final = (LATE, *_PARTS_OF_LATE, NAMED, ROTATES, MEGATRON)
 """Marks of the claims of this family."""
 _ROLES_OF_MEGATRON: Final = ("dp_cp", "embd", "dp_modulo_exp", "exp_dp", "tp_exp")
 _TO_OVERLAP: Final = 4.0
@@ -94,6 +96,15 @@ def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
     """The rank that waits longest in exposed collectives, and who it waits for."""
     wait, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    rotating = evidence.rotating_wait_ns
+    if rotating:
+        number = Number("waiting of the rank that waits longest in a step", rotating)
+        ranks = {row["exposed_communication_ns"] or 0.0: one for one, row in evidence.ranks.items()}
+        yield Claim(
+            resource="waiting", rank=ranks[max(ranks)], ns=rotating, numbers=(number,), marks=(ROTATES,),
+            title="ranks wait for each other, now one and now another",
+        )  # fmt: skip
+        return
     if not wait:
         return
     rank = -rank
@@ -310,9 +321,12 @@ RULES: Final = (
                    needs=(LATE,), unless=_PARTS_OF_LATE),
             Remedy("stages of a pipeline wait for each other: even stages, more microbatches (P2, P3)",
                    needs=(PIPELINE,)),
-            Remedy("record that rank, too: its trace says why it comes late", needs=(NAMED,), unless=(LATE, PIPELINE)),
+            Remedy("look at that rank, or record it where it was not captured: its trace says why it comes late",
+                   needs=(NAMED,), unless=(LATE, PIPELINE)),
+            Remedy("no single rank is the cause: look for what delays each of them now and then (other jobs on their "
+                   "hosts, uneven batches)", needs=(ROTATES,)),
             Remedy("find who is late: tracker cluster; the cause is on that rank (P1, P4, I1)", needs=(RANKS,),
-                   unless=(LATE, NAMED, PIPELINE)),
+                   unless=(LATE, NAMED, PIPELINE, ROTATES)),
             Remedy("record all ranks of the group: tracker cluster then names who is late",
                    unless=(RANKS, LATE, NAMED, PIPELINE)),
         ),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracker.advice.evidence import RuntimeCalls
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
-from tracker.advice.traits import BACKWARD, COMPILED, GRAPHS, OPTIMIZER, RANKS, STACKS
+from tracker.advice.traits import BACKWARD, COMPILED, GRAPHS, OPTIMIZER, RANKS, STACKS, is_compiled
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
 from tracker.units import NS_PER_MS
@@ -47,7 +47,20 @@ def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
     behind = () if IdleCause.SYNCHRONISATION in causes else _behind_a_wait(evidence, rank, ns, *causes)
     numbers = (Number("idle", ns), *_rare(evidence, rank, *causes), *named[:_PLACES], *behind)
-    return Claim(resource="idle", ns=ns, causes=causes, numbers=numbers, marks=(PLACED,) if named else ())
+    return Claim(
+        resource="idle", ns=ns, causes=causes, numbers=numbers, marks=tuple(_marks_of_place(next(iter(places))))
+    )
+
+
+def _marks_of_place(place: str) -> Iterator[str]:
+    """Yield what the largest place of idle time is by its name."""
+    if not place:
+        return
+    yield PLACED
+    if _OPTIMIZER in place:
+        yield IN_OPTIMIZER
+    if any(word in place.lower() for word in _LOADING):
+        yield LOADS
 
 
 def _rare(evidence: Evidence, rank: int, *causes: IdleCause) -> Iterator[Number]:
@@ -93,11 +106,7 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
     claim = _idle(evidence, rank, IdleCause.OPERATOR, IdleCause.LAUNCH_LATENCY)
     if claim is None:
         return
-    places = evidence.idle_of(rank, IdleCause.OPERATOR)
-    place = next(iter(places), "")
-    calls_of_place = evidence.op_calls(rank, (place,)).get(place, 1.0) or 1.0
-    if place and places[place] >= max(_MOST * claim.ns, _LONG_NS * calls_of_place):
-        claim = replace(claim, marks=(*claim.marks, ONE_PLACE))
+    claim = replace(claim, marks=(*claim.marks, *_marks_of_operators(evidence, rank, claim.ns)))
     launches = evidence.calls_of(rank, _LAUNCH.__contains__)
     calls = sum(piece.calls for piece in pieces)
     if not launches.calls or not calls:
@@ -110,6 +119,21 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
         Number("kernels shorter than their launch", short, "share"),
     )  # fmt: skip
     yield replace(claim, numbers=(*claim.numbers, *numbers))
+
+
+def _marks_of_operators(evidence: Evidence, rank: int, ns: float) -> Iterator[str]:
+    """Yield what holds of the place of most idle time in operators: a call that copies, or an operator that is long."""
+    places = evidence.idle_of(rank, IdleCause.OPERATOR)
+    place = next(iter(places), "")
+    if not place or places[place] < _MOST * ns:
+        return
+    calls = evidence.op_calls(rank, (place,)).get(place, 0.0)
+    if "emcpy" in place:
+        yield COPIES
+    elif "GraphLaunch" in place:
+        yield IN_GRAPH
+    elif calls and places[place] >= _LONG_NS * calls and not is_compiled(place):
+        yield ONE_PLACE
 
 
 def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -218,7 +242,13 @@ SYNCHRONISES: Final = "synchronises"
 ONLY_SYNCHRONISE: Final = "only synchronises"
 """The waits are calls that do nothing but wait, as those of a user do."""
 COPIES: Final = "copies"
-MARKS: Final = (ONE_PLACE, PLACED, SYNCHRONISES, ONLY_SYNCHRONISE, COPIES)
+IN_OPTIMIZER: Final = "in the optimizer"
+IN_GRAPH: Final = "in a graph launch"
+LOADS: Final = "loads"
+"""The name of the place is one that a data loader may have."""
+_OPTIMIZER: Final = "Optimizer."
+_LOADING: Final = ("load", "batch", "data", "fetch", "read", "prefetch", "sample")
+MARKS: Final = (ONE_PLACE, PLACED, SYNCHRONISES, ONLY_SYNCHRONISE, COPIES, IN_OPTIMIZER, IN_GRAPH, LOADS)
 """Marks of the claims of this family."""
 ALLOCATOR: Final = (
     Remedy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("torch", "nvidia", "amd"), since=(2, 1)),
@@ -304,12 +334,16 @@ RULES: Final = (
         remedies=(
             Remedy("the operator that is named: out of the loop, on fewer data of the host, or on the device",
                    needs=(ONE_PLACE,)),
+            Remedy("the call that is named copies: from pinned memory it returns at once (non_blocking=True)",
+                   ("torch",), needs=(COPIES,)),
             Remedy("larger batches, so that kernels last longer than their launch", unless=(ONE_PLACE,)),
             Remedy("torch.compile(mode='reduce-overhead'), or CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"),
                    since=(2, 0), unless=(ONE_PLACE, COMPILED, GRAPHS)),
             Remedy("mode='reduce-overhead' for what torch.compile compiles already: its kernels in graphs",
                    ("torch", "nvidia", "amd"), since=(2, 0), needs=(COMPILED,), unless=(ONE_PLACE, GRAPHS)),
-            Remedy("what no graph launches yet: into one", ("nvidia", "amd"), needs=(GRAPHS,), unless=(ONE_PLACE,)),
+            Remedy("what no graph launches yet: into one", ("nvidia", "amd"), needs=(GRAPHS,),
+                   unless=(ONE_PLACE, IN_GRAPH)),
+            Remedy("launch the next graph while this one runs: no wait for the device in between", needs=(IN_GRAPH,)),
             Remedy("CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"), until=(2, 0), unless=(ONE_PLACE, GRAPHS)),
             Remedy("TASK_QUEUE_ENABLE=2 and CPU_AFFINITY_CONF=1; aclgraph where shapes are fixed",
                    ("torch", "ascend"), unless=(ONE_PLACE,)),
@@ -323,9 +357,14 @@ RULES: Final = (
         fires="the device idles while no operator and no call of the runtime runs",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
-            Remedy("where that place is a data loader of your own: [readers] loaders of the settings file names it",
+            Remedy("fewer calls of the host in the optimizer: foreach=True or fused=True, zero_grad(set_to_none=True)",
+                   ("torch", "nvidia", "amd"), since=(2, 0), needs=(IN_OPTIMIZER,)),
+            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators",
                    needs=(PLACED,)),
+            Remedy("look at the code between operators: logging, metrics, checks, work on the batch",
+                   unless=(PLACED,)),
+            Remedy("where that place is a data loader of your own: [readers] loaders of the settings file names it",
+                   needs=(LOADS,)),
             Remedy("record with_stack=True once: the stacks around the gap name the line",
                    sources=("torch_profiler", "ascend"), unless=(STACKS,)),
             Remedy("nsys profile --python-sampling=true once: the samples name the functions of Python",
@@ -352,8 +391,8 @@ RULES: Final = (
         remedies=(
             Remedy("CUDA or HIP graphs, or fewer and longer kernels by torch.compile", ("torch", "nvidia", "amd"),
                    since=(2, 0), unless=(COMPILED, GRAPHS)),
-            Remedy("fewer and longer kernels: a fused optimizer", needs=(OPTIMIZER,)),
-            Remedy("fewer and longer kernels: fused modules, larger batches"),
+            Remedy("a fused optimizer: fewer and longer kernels", needs=(OPTIMIZER,)),
+            Remedy("fused modules, larger batches: fewer and longer kernels"),
         ),
         sources=("TraceLens, short kernels",), in_rank=_idle_by(IdleCause.BETWEEN_KERNELS),
     ),

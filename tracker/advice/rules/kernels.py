@@ -222,14 +222,16 @@ RULES: Final = (
         remedies=(
             Remedy("torch.set_float32_matmul_precision('high')", ("torch", "nvidia", "tf32"), since=(1, 12)),
             Remedy("torch.backends.cuda.matmul.allow_tf32 = True", ("torch", "nvidia", "tf32"), until=(1, 12)),
-            Remedy("torch.backends.cudnn.allow_tf32 = True, for convolutions", ("torch", "nvidia", "tf32")),
+            Remedy("torch.backends.cudnn.allow_tf32 = True, for convolutions", ("torch", "nvidia", "tf32"),
+                   needs=(CONVOLUTIONS,)),
             Remedy("torch.autocast with bfloat16", ("torch", "tf32", "bf16")),
             Remedy("torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
                    ("torch", "nvidia", "fp16"), needs=(BACKWARD,)),
             Remedy("torch.autocast with float16: this device has no fast bfloat16", ("torch", "nvidia", "fp16"),
                    unless=(BACKWARD,)),
             Remedy("torch.autocast with bfloat16, or tf32 (torch.set_float32_matmul_precision('high')), where the "
-                   "device has them", ("torch",), needs=(UNKNOWN_PEAKS,)),
+                   "device has them", ("torch", "nvidia", "amd"), needs=(UNKNOWN_PEAKS,)),
+            Remedy("torch.autocast with bfloat16 or float16", ("torch", "ascend"), needs=(UNKNOWN_PEAKS,)),
             Remedy("torch_npu.npu.matmul.allow_hf32 = True", ("torch", "ascend")),
             Remedy("paddle.amp.auto_cast", ("paddle",)),
             Remedy("amp_level='O2'", ("mindspore",)),
