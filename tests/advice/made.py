@@ -48,18 +48,22 @@ def save(
     ranks: int = 1,
     times_of: Mapping[int, Mapping[str, Any]] | None = None,
     communication_of: Mapping[int, Sequence[Any]] | None = None,
+    idle_of: Mapping[int, Sequence[Any]] | None = None,
     factors: Mapping[str, Sequence[int]] | None = None,
     factors_of: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
     waits: Sequence[tuple[int, int]] = (),
+    order: Sequence[int] = (),
     **of_capture: Any,
 ) -> int:
     """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
-    `times_of`, `communication_of`: of single ranks. `factors`, `factors_of` a rank: of a table, how many times as
-    long each step is. `waits`: place in the group of a rank that the first call waits for, and ns.
+    `times_of`, `communication_of`, `idle_of`: of single ranks. `factors`, `factors_of` a rank: of a table, how many
+    times as long each step is. `waits`: place in the group of a rank that the first call waits for, and ns. `order`: in
+    which the ranks come.
     """
     captures = []
     for rank in range(ranks):
         own = {"communication": communication_of[rank]} if communication_of else {}
+        own |= {"idle": idle_of[rank]} if idle_of else {}
         made = capture(rank, **{"ops": [], "kernels": [], **({"world_size": ranks} if ranks > 1 else {}), **of_capture,
                                 **own})  # fmt: skip
         steps = []
@@ -84,6 +88,7 @@ def save(
             tables["communication_wait"] = dict(zip(columns, rows, strict=True))
         captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=overall, tables=tables)))
     device = {"device": of_capture["device"]} if "device" in of_capture else {}
+    captures = [captures[rank] for rank in order or range(ranks)]
     saved = save_run(store, record(version, **{**device, **(of_run or {})}), captures, formats=list(formats))
     return saved.run_id
 

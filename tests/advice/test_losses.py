@@ -36,6 +36,20 @@ def test_largest_loss_is_named_with_its_time(memory_store, times, idle, words):
     assert (loss and loss.words) == words
 
 
+def test_sleeping_rank_is_one_loss_and_named(memory_store):
+    """Rank 1 sleeps 40 ms before its collective; rank 0 waits for it: the same 40 ms."""
+    wait, none = (
+        ("all_reduce", ms * MS, {"exposed_ns": ms * MS, "exposed_wait_ns": ms * MS, "group_role": "dp"})
+        for ms in (40, 0)
+    )
+    even = {"compute": 50, "idle": 10, "exposed_communication": 40, "timeline": "host"}
+    times_of = {0: even, 1: {**even, "idle": 52, "exposed_communication": 0}}
+    made = {"ranks": 2, "times_of": times_of, "communication_of": {0: [wait], 1: [none]}, "device": CPU}
+    run = save(memory_store, times={"timeline": "host"}, **made)
+    loss = find_largest_loss(Evidence(memory_store, run))
+    assert loss.words == "rank 1 comes late by 40.00 ms (40.0 %): nothing runs on it for longer"
+
+
 def test_waiting_is_named_with_who_is_waited_for(memory_store):
     wait = ("all_reduce", 30 * MS, {"exposed_ns": 30 * MS, "exposed_wait_ns": 20 * MS, "group_role": "dp"})
     run = save(memory_store, times={"compute": 60, "exposed_communication": 30}, communication=[wait])

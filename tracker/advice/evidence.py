@@ -334,7 +334,9 @@ class Evidence:
         now one rank waits and now another; 0.0 where it is not.
         """
         longest = max((own.least for own in self.waits.values()), default=0.0)
-        rotating = 0.0 if self.is_pipeline else self.step_collectives.rotating_wait_ns()
+        if self.is_pipeline or self.late_rank is not None:
+            return 0.0
+        rotating = self.step_collectives.rotating_wait_ns()
         return rotating if rotating - longest >= _ROTATES * self.step_ns > 0 else 0.0
 
     @cached_property

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracker.detect.losses import choose_largest, find_late_loss, find_stage_loss, make_loss
+from tracker.detect.losses import choose_largest, explain_rank, find_late_loss, find_stage_loss, make_loss
 from tracker.profile import TIMER_BATCH, IdleCause
 from tracker.results import SLOW, Accounts, Loss
 from tracker.units import NS_PER_MS, format_ns
@@ -63,7 +63,10 @@ def _losses_to_ranks(evidence: Evidence) -> Iterator[Loss | None]:
         for at, rank in enumerate(stage.ranks):
             if stage.judged.verdict[at] == SLOW:
                 cost_ns = float(stage.judged.cost[at])
-                yield make_loss("slow rank", cost_ns, evidence.step_ns, f"rank {rank} is slow and costs {{ns}}")
+                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
+                cause, _, _ = explain_rank(peers, rank, cost_ns)
+                words = f"rank {rank} is slow and costs {{ns}}{f': {cause}' if cause else ''}"
+                yield make_loss("slow rank", cost_ns, evidence.step_ns, words)
     if evidence.late_rank is None and not evidence.is_pipeline:
         yield _waiting(evidence)
 
@@ -81,11 +84,25 @@ def _waiting(evidence: Evidence) -> Loss | None:
     return make_loss("waiting", wait_ns, evidence.step_ns, words)
 
 
+def _without_lateness(evidence: Evidence, rank: int, ns: float) -> float:
+    """Return a loss on a rank without what the others wait for it: that is the same time."""
+    late = evidence.late_rank
+    return max(0.0, ns - late.ns) if late is not None and late.rank == rank else ns
+
+
 def _loading(evidence: Evidence) -> Loss | None:
-    idle = [row["data_loading_idle_ns"] for row in evidence.ranks.values() if row["data_loading_idle_ns"]]
+    idle = [
+        _without_lateness(evidence, rank, row["data_loading_idle_ns"])
+        for rank, row in evidence.ranks.items()
+        if row["data_loading_idle_ns"]
+    ]
     if idle:
         return make_loss("data loading", max(idle), evidence.step_ns, "data loading: the device waits {ns}")
-    known = [row["data_loading_ns"] for row in evidence.ranks.values() if row["data_loading_ns"]]
+    known = [
+        _without_lateness(evidence, rank, row["data_loading_ns"])
+        for rank, row in evidence.ranks.items()
+        if row["data_loading_ns"]
+    ]
     is_unknown = all(row["data_loading_idle_ns"] is None for row in evidence.ranks.values())
     if known and is_unknown:
         # a timer beside the trace measured other steps: its share is that of its own step
@@ -98,13 +115,16 @@ def _loading(evidence: Evidence) -> Loss | None:
 def _idle(evidence: Evidence) -> Iterator[Loss | None]:
     if not evidence.says_why_idle:
         # a stage idles while it waits for others, and how much of its idle time that is nothing says
-        idle_ns = max((evidence.unexplained_idle_ns(rank) for rank in evidence.ranks), default=0.0)
+        idle_ns = max(
+            (_without_lateness(evidence, rank, evidence.unexplained_idle_ns(rank)) for rank in evidence.ranks),
+            default=0.0,
+        )
         yield make_loss("idle", idle_ns, evidence.step_ns, _IDLE[IdleCause.UNKNOWN,])
         return
     for rank in evidence.studied:
         for causes, words in _IDLE.items():
             places = evidence.idle_of(rank, *causes)
-            ns = sum(places.values())
+            ns = _without_lateness(evidence, rank, sum(places.values()))
             yield make_loss("idle", ns, evidence.step_ns, words + _name_place(places, causes))
 
 
@@ -130,7 +150,9 @@ def _exposed(evidence: Evidence) -> Iterator[Loss | None]:
 
 
 def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
-    gaps = [(row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0) for row in evidence.ranks.values()]
+    gaps = []
+    for rank, row in evidence.ranks.items():
+        gaps.append(_without_lateness(evidence, rank, (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0)))
     yield make_loss("idle", max(gaps, default=0.0), evidence.step_ns, "no operator runs for {ns}")
     yield from _exposed(evidence)
 
@@ -141,7 +163,7 @@ def _largest_part(evidence: Evidence, name: str, words: str) -> Loss | None:
 
 
 def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim]) -> Accounts:
-    """Return how the step adds up. The rest behind advice is what the rank that takes longest loses without any, and
+    """Return how the step adds up. The rest behind advice is what the rank that sets the pace loses without any, and
     else work.
     """
     rest_ns = max(0.0, evidence.step_ns - won_ns)
@@ -153,21 +175,27 @@ def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim])
 
 
 def find_unclaimed(evidence: Evidence, claims: Sequence[Claim]) -> dict[str, float]:
-    """Return what the rank that takes longest loses and no claim is about, in ns of a step, by resource."""
-    rank = max(evidence.ranks, key=lambda one: (evidence.ranks[one]["step_ns"] or 0.0, -one))
+    """Return what the rank that sets the pace loses and no claim is about, in ns of a step, by resource: what another
+    one loses beside it is waiting for that rank, whatever it does meanwhile.
+    """
+    rank = max(evidence.studied or evidence.ranks, key=lambda one: (_own_ns(evidence, one), -one))
     row = evidence.ranks[rank]
-    if evidence.is_device:
-        losses = {
-            "idle": row["idle_ns"], "communication": row["exposed_communication_ns"], "copies": row["exposed_copy_ns"]
-        }  # fmt: skip
-    else:
-        losses = {"idle": row["idle_ns"], "communication": row["exposed_communication_ns"]}
+    losses = {
+        "idle": _without_lateness(evidence, rank, row["idle_ns"] or 0.0),
+        "communication": row["exposed_communication_ns"],
+        "copies": row["exposed_copy_ns"] if evidence.is_device else None,
+    }
     claimed: dict[str, float] = {}
     for claim in claims:
         resource = _RESOURCES.get(claim.resource)
         if resource is not None:
             claimed[resource] = claimed.get(resource, 0.0) + max(0.0, claim.ns)
     return {name: max(0.0, ns - claimed.get(name, 0.0)) for name, ns in losses.items() if ns}
+
+
+def _own_ns(evidence: Evidence, rank: int) -> float:
+    row = evidence.ranks[rank]
+    return float((row["step_ns"] or 0.0) - (row["exposed_communication_ns"] or 0.0))
 
 
 _RESOURCES: Final = {

@@ -24,7 +24,7 @@ _CAUSES: Final = (
     ("data_loading_ns", "its data loading", "it waits for its data"),
     ("compute_ns", "its compute", "its compute takes longer"),
     ("exposed_copy_ns", "its exposed copies", "its copies take longer"),
-    ("idle_ns", "its time in which nothing runs", "its device runs nothing for longer"),
+    ("idle_ns", "its time in which nothing runs", "nothing runs on it for longer"),
 )
 """Part of the time of a rank -> what it is called, and why the rank is late where the part is longer."""
 

@@ -139,7 +139,7 @@ RULES: Final = (
                    needs=("its compute",)),
             Remedy("on that rank: its copies; are its memory and its bus those of the others?",
                    needs=("its exposed copies",)),
-            Remedy("on that rank: what its host does while its device runs nothing (tracker show --rank)",
+            Remedy("on that rank: what its program does while nothing runs (tracker show --rank)",
                    needs=("its time in which nothing runs",)),
             Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device", is_last=True),
         ),
