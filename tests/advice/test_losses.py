@@ -53,7 +53,27 @@ def test_sleeping_rank_is_one_loss_and_named(memory_store):
 def test_waiting_is_named_with_who_is_waited_for(memory_store):
     wait = ("all_reduce", 30 * MS, {"exposed_ns": 30 * MS, "exposed_wait_ns": 20 * MS, "group_role": "dp"})
     run = save(memory_store, times={"compute": 60, "exposed_communication": 30}, communication=[wait])
-    assert find_largest_loss(Evidence(memory_store, run)).words == "rank 0 waits 20.00 ms (20.0 %) for other ranks"
+    # transfers and waiting are one loss, as they are one bottleneck
+    assert find_largest_loss(Evidence(memory_store, run)).words == (
+        "exposed communication takes 30.00 ms (30.0 %): 20.00 ms waiting for other ranks, 10.00 ms transfers"
+    )
+    alone = ("all_reduce", 30 * MS, {"exposed_ns": 30 * MS, "exposed_wait_ns": 29 * MS, "group_role": "dp"})
+    run = save(memory_store, times={"compute": 60, "exposed_communication": 30}, communication=[alone])
+    assert find_largest_loss(Evidence(memory_store, run)).words == "rank 0 waits 29.00 ms (29.0 %) for other ranks"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ({"all_reduce": 28, "broadcast": 2}, "exposed all_reduce of dp takes 30.00 ms (30.0 %)"),
+        ({"all_reduce": 18, "broadcast": 12}, "exposed communication takes 30.00 ms (30.0 %), mostly all_reduce of dp"),
+        ({"all_reduce": 10, "broadcast": 10, "all_gather": 10}, "exposed communication takes 30.00 ms (30.0 %)"),
+    ],
+)
+def test_exposed_communication_is_named_by_its_collective(memory_store, kinds, words):
+    calls = [(kind, ms * MS, {"exposed_wait_ns": 0, "group_role": "dp"}) for kind, ms in kinds.items()]
+    run = save(memory_store, times={"compute": 60, "exposed_communication": 30}, communication=calls)
+    assert find_largest_loss(Evidence(memory_store, run)).words == words
 
 
 def test_waiting_that_goes_round_is_no_rank_s_and_still_a_loss(memory_store):

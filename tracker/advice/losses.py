@@ -33,6 +33,8 @@ _IDLE: Final[Mapping[tuple[IdleCause, ...], str]] = {
     (IdleCause.UNKNOWN,): "the device idles {ns}, and the run does not say why",
 }
 """Causes of idle time that are one loss -> its words."""
+_NEARLY_ALL: Final = 0.8
+"""Part of a loss from which on it is called by that part alone."""
 _PLACED: Final = frozenset((*OF_HOST, IdleCause.DATA_LOADING))
 """Causes whose places are what the host does, and worth a word."""
 _SHORTEST: Final = 60
@@ -138,15 +140,45 @@ def _name_place(places: Mapping[str, float], causes: Sequence[IdleCause]) -> str
 
 
 def _exposed(evidence: Evidence) -> Iterator[Loss | None]:
-    """Yield the exposed communication of each kind beyond waiting, and exposed copies."""
-    for (role, kind), ranks in evidence.collectives.items():
-        most = max((row["transfer_ns"] or 0.0 for row in ranks.values()), default=0.0)
-        name = "communication" if kind == "unknown" else kind
-        of_role = "" if role in ("unknown", "default", "default_pg") else f" of {role}"
-        yield make_loss("communication", most, evidence.step_ns, f"exposed {name}{of_role} takes {{ns}}")
-    if not evidence.collectives:
-        yield _largest_part(evidence, "exposed_communication_ns", "exposed communication takes {ns}")
-    yield _largest_part(evidence, "exposed_copy_ns", "exposed copies take {ns}")
+    """Yield exposed communication, as one loss, and exposed copies."""
+    yield _communication(evidence)
+    copies = [row["exposed_copy_ns"] for row in evidence.ranks.values() if row["exposed_copy_ns"]]
+    yield make_loss("copies", max(copies, default=0.0), evidence.step_ns, "exposed copies take {ns}")
+
+
+def _communication(evidence: Evidence) -> Loss | None:
+    """Return the exposed communication of the rank that has most, with its parts, without what is a loss of its own:
+    what a late rank, other stages and waiting that goes round make of it.
+    """
+    exposed_ns, rank = max(
+        (row["exposed_communication_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()
+    )  # fmt: skip
+    waits = evidence.waits.get(-rank)
+    own_losses_ns = evidence.rotating_wait_ns
+    if evidence.late_rank is not None:
+        own_losses_ns = evidence.late_rank.ns
+    elif evidence.is_pipeline and waits is not None:
+        own_losses_ns = waits.bubble or 0.0
+    left_ns = exposed_ns - own_losses_ns
+    wait_ns = 0.0 if own_losses_ns or waits is None else waits.least
+    if wait_ns >= _NEARLY_ALL * left_ns:
+        return None
+    if wait_ns >= (1 - _NEARLY_ALL) * left_ns:
+        parts = f"{format_ns(wait_ns)} waiting for other ranks, {format_ns(left_ns - wait_ns)} transfers"
+        return make_loss("communication", left_ns, evidence.step_ns, f"exposed communication takes {{ns}}: {parts}")
+    return make_loss("communication", left_ns, evidence.step_ns, _name_collective(evidence, -rank, left_ns))
+
+
+def _name_collective(evidence: Evidence, rank: int, ns: float) -> str:
+    """Return the words of exposed communication, with the kind of collective that is most of it."""
+    kinds = {key: ranks[rank]["transfer_ns"] or 0.0 for key, ranks in evidence.collectives.items() if rank in ranks}
+    role, kind = max(kinds, key=lambda key: (kinds[key], key), default=("", "unknown"))
+    of_role = "" if role in ("unknown", "default", "default_pg") else f" of {role}"
+    if kind == "unknown" or kinds[role, kind] < _MOSTLY * ns:
+        return "exposed communication takes {ns}"
+    if kinds[role, kind] < _NEARLY_ALL * ns:
+        return f"exposed communication takes {{ns}}, mostly {kind}{of_role}"
+    return f"exposed {kind}{of_role} takes {{ns}}"
 
 
 def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
@@ -154,12 +186,7 @@ def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
     for rank, row in evidence.ranks.items():
         gaps.append(_without_lateness(evidence, rank, (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0)))
     yield make_loss("idle", max(gaps, default=0.0), evidence.step_ns, "no operator runs for {ns}")
-    yield from _exposed(evidence)
-
-
-def _largest_part(evidence: Evidence, name: str, words: str) -> Loss | None:
-    parts = [row[name] for row in evidence.ranks.values() if row[name]]
-    return make_loss(name, max(parts, default=0.0), evidence.step_ns, words)
+    yield _communication(evidence)
 
 
 def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim]) -> Accounts:

@@ -152,9 +152,10 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
         return
     if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
-    numbers = (
-        Number(f"calls of {waits.longest} and the like", calls, "count"), Number("their time", ns), *reads,
-    )  # fmt: skip
+    time = Number("their time", ns)
+    if ns > evidence.step_ns:
+        time = Number("their time", "more than the step, for several threads wait at once", "text")
+    numbers = (Number(f"calls of {waits.longest} and the like", calls, "count"), time, *reads)
     is_summary = evidence.step_count(rank) < 2 and waits.is_summary
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
     if is_summary or (evidence.ranks[rank]["exposed_communication_ns"] or 0.0) >= ns:
