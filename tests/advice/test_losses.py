@@ -90,15 +90,28 @@ def test_waiting_that_goes_round_is_no_rank_s_and_still_a_loss(memory_store):
 
 
 def test_rank_that_most_waiting_is_for_is_named(memory_store):
-    """Tasks name rank 5 for 15 of 20 ms; where it is for 5 of them, nobody."""
-    for ms, words in ((15, ", 15.00 ms of it for rank 5 of the group"), (5, "")):
+    """Tasks name rank 5 for 15 of 20 ms, or all; where it is for 5 of them, nobody."""
+    others = "other ranks"
+    for ms, words in (
+        (15, f"{others}, 15.00 ms of it for rank 5 of the group"),
+        (5, others),
+        (20, "rank 5 of the group"),
+    ):
         call = ("all_reduce", 20 * MS, {"exposed_ns": 20 * MS, "exposed_wait_ns": 20 * MS, "group_role": "dp"})
         run = save(
             memory_store, f"v{ms}", times={"compute": 60, "exposed_communication": 20}, communication=[call],
             waits=[(5, ms * MS)],
         )  # fmt: skip
         loss = find_largest_loss(Evidence(memory_store, run))
-        assert loss.words == f"rank 0 waits 20.00 ms (20.0 %) for other ranks{words}"
+        assert loss.words == f"rank 0 waits 20.00 ms (20.0 %) for {words}"
+
+
+def test_loss_of_one_of_several_ranks_names_it(memory_store):
+    times_of = {rank: {"compute": 60, "idle": ms, "data_loading": ms, "data_loading_idle": ms} for rank, ms in
+                enumerate((10, 30))}  # fmt: skip
+    run = save(memory_store, ranks=2, times_of=times_of)
+    words = find_largest_loss(Evidence(memory_store, run)).words
+    assert words == "data loading: the device waits 30.00 ms (30.0 %), on rank 1"
 
 
 def test_timeline_of_a_host_loses_time_without_an_operator(memory_store):

@@ -35,6 +35,7 @@ _IDLE: Final[Mapping[tuple[IdleCause, ...], str]] = {
 """Causes of idle time that are one loss -> its words."""
 _NEARLY_ALL: Final = 0.8
 """Part of a loss from which on it is called by that part alone."""
+_ALL: Final = 0.99
 _PLACED: Final = frozenset((*OF_HOST, IdleCause.DATA_LOADING))
 """Causes whose places are what the host does, and worth a word."""
 _SHORTEST: Final = 60
@@ -81,7 +82,9 @@ def _waiting(evidence: Evidence) -> Loss | None:
         return make_loss("waiting", evidence.rotating_wait_ns, evidence.step_ns, words)
     peer, peer_ns = evidence.name_waited_for(-rank) if wait_ns else ("", 0.0)
     words = f"rank {-rank} waits {{ns}} for other ranks"
-    if peer and peer_ns >= _MOSTLY * wait_ns:
+    if peer and peer_ns >= _ALL * wait_ns:
+        words = f"rank {-rank} waits {{ns}} for {peer}"
+    elif peer and peer_ns >= _MOSTLY * wait_ns:
         words += f", {format_ns(min(peer_ns, wait_ns))} of it for {peer}"
     return make_loss("waiting", wait_ns, evidence.step_ns, words)
 
@@ -92,42 +95,43 @@ def _without_lateness(evidence: Evidence, rank: int, ns: float) -> float:
     return max(0.0, ns - late.ns) if late is not None and late.rank == rank else ns
 
 
+def _largest_on_a_rank(evidence: Evidence, kind: str, times: Mapping[int, float], words: str) -> Loss | None:
+    """Return the loss of the rank that loses most, and which it is where there are several."""
+    left = {rank: _without_lateness(evidence, rank, ns) for rank, ns in times.items() if ns}
+    rank = max(left, key=lambda one: (left[one], -one), default=None)
+    if rank is None:
+        return None
+    return make_loss(kind, left[rank], evidence.step_ns, words + _name_rank(evidence, rank))
+
+
+def _name_rank(evidence: Evidence, rank: int) -> str:
+    return f", on rank {rank}" if len(evidence.ranks) > 1 else ""
+
+
 def _loading(evidence: Evidence) -> Loss | None:
-    idle = [
-        _without_lateness(evidence, rank, row["data_loading_idle_ns"])
-        for rank, row in evidence.ranks.items()
-        if row["data_loading_idle_ns"]
-    ]
-    if idle:
-        return make_loss("data loading", max(idle), evidence.step_ns, "data loading: the device waits {ns}")
-    known = [
-        _without_lateness(evidence, rank, row["data_loading_ns"])
-        for rank, row in evidence.ranks.items()
-        if row["data_loading_ns"]
-    ]
-    is_unknown = all(row["data_loading_idle_ns"] is None for row in evidence.ranks.values())
-    if known and is_unknown:
-        # a timer beside the trace measured other steps: its share is that of its own step
-        batch_ms = evidence.counters.get(TIMER_BATCH)
-        step_ns = batch_ms * NS_PER_MS if batch_ms else evidence.step_ns
-        return make_loss("data loading", max(known), step_ns, "data loading takes {ns} of the step")
-    return None
+    idle = {rank: row["data_loading_idle_ns"] for rank, row in evidence.ranks.items()}
+    if any(ns is not None for ns in idle.values()):
+        known = {rank: ns for rank, ns in idle.items() if ns}
+        return _largest_on_a_rank(evidence, "data loading", known, "data loading: the device waits {ns}")
+    loading = {rank: row["data_loading_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    # a timer beside the trace measured other steps: its share is that of its own step
+    batch_ms = evidence.counters.get(TIMER_BATCH)
+    if batch_ms:
+        step_ns = batch_ms * NS_PER_MS
+        return make_loss("data loading", max(loading.values()), step_ns, "data loading takes {ns} of the step")
+    return _largest_on_a_rank(evidence, "data loading", loading, "data loading takes {ns} of the step")
 
 
 def _idle(evidence: Evidence) -> Iterator[Loss | None]:
     if not evidence.says_why_idle:
-        # a stage idles while it waits for others, and how much of its idle time that is nothing says
-        idle_ns = max(
-            (_without_lateness(evidence, rank, evidence.unexplained_idle_ns(rank)) for rank in evidence.ranks),
-            default=0.0,
-        )
-        yield make_loss("idle", idle_ns, evidence.step_ns, _IDLE[IdleCause.UNKNOWN,])
+        unknown = {rank: evidence.unexplained_idle_ns(rank) for rank in evidence.ranks}
+        yield _largest_on_a_rank(evidence, "idle", unknown, _IDLE[IdleCause.UNKNOWN,])
         return
-    for rank in evidence.studied:
-        for causes, words in _IDLE.items():
+    for causes, words in _IDLE.items():
+        for rank in evidence.studied:
             places = evidence.idle_of(rank, *causes)
-            ns = _without_lateness(evidence, rank, sum(places.values()))
-            yield make_loss("idle", ns, evidence.step_ns, words + _name_place(places, causes))
+            named = words + _name_place(places, causes)
+            yield _largest_on_a_rank(evidence, "idle", {rank: sum(places.values())}, named)
 
 
 def _name_place(places: Mapping[str, float], causes: Sequence[IdleCause]) -> str:
@@ -142,8 +146,8 @@ def _name_place(places: Mapping[str, float], causes: Sequence[IdleCause]) -> str
 def _exposed(evidence: Evidence) -> Iterator[Loss | None]:
     """Yield exposed communication, as one loss, and exposed copies."""
     yield _communication(evidence)
-    copies = [row["exposed_copy_ns"] for row in evidence.ranks.values() if row["exposed_copy_ns"]]
-    yield make_loss("copies", max(copies, default=0.0), evidence.step_ns, "exposed copies take {ns}")
+    copies = {rank: row["exposed_copy_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    yield _largest_on_a_rank(evidence, "copies", copies, "exposed copies take {ns}")
 
 
 def _communication(evidence: Evidence) -> Loss | None:
@@ -165,8 +169,10 @@ def _communication(evidence: Evidence) -> Loss | None:
         return None
     if wait_ns >= (1 - _NEARLY_ALL) * left_ns:
         parts = f"{format_ns(wait_ns)} waiting for other ranks, {format_ns(left_ns - wait_ns)} transfers"
-        return make_loss("communication", left_ns, evidence.step_ns, f"exposed communication takes {{ns}}: {parts}")
-    return make_loss("communication", left_ns, evidence.step_ns, _name_collective(evidence, -rank, left_ns))
+        words = f"exposed communication takes {{ns}}{_name_rank(evidence, -rank)}: {parts}"
+        return make_loss("communication", left_ns, evidence.step_ns, words)
+    words = _name_collective(evidence, -rank, left_ns) + _name_rank(evidence, -rank)
+    return make_loss("communication", left_ns, evidence.step_ns, words)
 
 
 def _name_collective(evidence: Evidence, rank: int, ns: float) -> str:
@@ -182,10 +188,10 @@ def _name_collective(evidence: Evidence, rank: int, ns: float) -> str:
 
 
 def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
-    gaps = []
+    gaps = {}
     for rank, row in evidence.ranks.items():
-        gaps.append(_without_lateness(evidence, rank, (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0)))
-    yield make_loss("idle", max(gaps, default=0.0), evidence.step_ns, "no operator runs for {ns}")
+        gaps[rank] = max(0.0, (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0))
+    yield _largest_on_a_rank(evidence, "idle", gaps, "no operator runs for {ns}")
     yield _communication(evidence)
 
 
