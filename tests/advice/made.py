@@ -49,6 +49,7 @@ def save(
     times_of: Mapping[int, Mapping[str, Any]] | None = None,
     communication_of: Mapping[int, Sequence[Any]] | None = None,
     idle_of: Mapping[int, Sequence[Any]] | None = None,
+    times_of_steps: Mapping[int, Sequence[Mapping[str, Any]]] | None = None,
     factors: Mapping[str, Sequence[int]] | None = None,
     factors_of: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
     waits: Sequence[tuple[int, int]] = (),
@@ -56,9 +57,9 @@ def save(
     **of_capture: Any,
 ) -> int:
     """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
-    `times_of`, `communication_of`, `idle_of`: of single ranks. `factors`, `factors_of` a rank: of a table, how many
-    times as long each step is. `waits`: place in the group of a rank that the first call waits for, and ns. `order`: in
-    which the ranks come.
+    `times_of`, `times_of_steps`, `communication_of`, `idle_of`: of single ranks. `factors`, `factors_of` a rank: of a
+    table, how many times as long each step is. `waits`: place in the group of a rank that the first call waits for, and
+    ns. `order`: in which the ranks come.
     """
     captures = []
     for rank in range(ranks):
@@ -69,7 +70,8 @@ def save(
         steps = []
         for place, row in enumerate(made.rows.steps):
             stated = {"duration": 100, "e2e": 100, **(times or {}), **(of_step[place] if of_step else {}),
-                      **(times_of or {}).get(rank, {})}  # fmt: skip
+                      **(times_of or {}).get(rank, {}),
+                      **(times_of_steps[rank][place] if times_of_steps else {})}  # fmt: skip
             numbers = {key if key.endswith("bytes") else f"{key}_ns": None if value is None else
                        value if key.endswith("bytes") else int(value * MS) for key, value in stated.items()
                        if key != "timeline"}  # fmt: skip

@@ -27,7 +27,7 @@ from tracker.advice.step_order import numbers_by_order
 from tracker.advice.traits import Recorded, find_traits
 from tracker.columns import Columns
 from tracker.detect.losses import LateRank, RankTimes, find_late_rank
-from tracker.detect.peers import FEWEST_STEPS
+from tracker.detect.peers import FEWEST_STEPS, SLOWER
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.store import queries
@@ -58,7 +58,10 @@ _FRAMEWORKS: Final = (
 """Part of a format, a fact or the name of a framework's log -> the framework."""
 _LATE_OF_FEW: Final = 0.1
 """Part of the step by which a rank must be late where too few steps prove that it is more than chance."""
+_CHANCE: Final = 0.05
+"""How often chance may make any rank so much slower than its peers that it is called late."""
 _ROTATES: Final = 0.02
+"""Part of the step by which the longest waiting of any rank is above that of one, from which on it goes round."""
 _NUMBERS: Final = re.compile(r"\d+")
 _OLD_OPS: Final = (
     "cudnn_convolution_backward_input", "cudnn_convolution_backward_weight", "mkldnn_convolution_backward_input"
@@ -369,13 +372,14 @@ class Evidence:
         return late if late is not None and self._proves_late(late) else None
 
     def _proves_late(self, late: LateRank) -> bool:
-        """Return whether a rank is late by more than chance makes one of several: as slow or suspect as `cluster` calls
-        it, or, of too few steps for that, late by a tenth of them.
+        """Return whether a rank is late by more than chance makes one of several, in one of twenty jobs; of too few
+        steps to say that, late by a tenth of them.
         """
         stage = next((one for one in self.stages if late.rank in one.ranks and one.steps), None)
         if stage is None or len(stage.steps) < FEWEST_STEPS:
             return late.ns >= _LATE_OF_FEW * self.step_ns
-        return stage.judged.verdict[stage.ranks.index(late.rank)] is not None
+        at = stage.ranks.index(late.rank)
+        return bool(stage.judged.q[at] <= _CHANCE and stage.judged.ratio[at] >= SLOWER)
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:

@@ -160,7 +160,7 @@ def _communication(evidence: Evidence) -> Loss | None:
     waits = evidence.waits.get(-rank)
     own_losses_ns = evidence.rotating_wait_ns
     if evidence.late_rank is not None:
-        own_losses_ns = evidence.late_rank.ns
+        own_losses_ns = evidence.late_rank.ns if waits is None else waits.least
     elif evidence.is_pipeline and waits is not None:
         own_losses_ns = waits.bubble or 0.0
     left_ns = exposed_ns - own_losses_ns
