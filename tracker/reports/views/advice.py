@@ -48,7 +48,7 @@ def document(found: Advised, look: Look) -> Document:
         rate, peak = found.use["tflops_per_s"], found.use["peak_tflops"]
         source = str(found.use["peak_source"]).partition(";")[0]
         remarks.append(f"HFU {least}{share(found.use['hfu'])}{model}: {rate:,.1f} of {peak:,g} TFLOP/s ({source}).")
-    if found.how_the_step_adds_up:
+    if found.baseline is None and found.how_the_step_adds_up:
         remarks.append(found.how_the_step_adds_up)
     if any(item.gain_ns and item.status != GONE for item in found.items):
         remarks.append("Bounds, no promises: changes of the same work do not add up.")
