@@ -178,8 +178,9 @@ def longest_waited_for(rows: Columns, own: RankSteps) -> tuple[int, bool, float]
     waits = {}
     for key, of_steps in peers.items():
         steps, times = (np.array(column) for column in zip(*of_steps, strict=True))
-        place = np.searchsorted(own.numbers, steps)
-        table = np.bincount(place, times, len(own.numbers)) / own.weights
+        inside = np.isin(steps, own.numbers)
+        place = np.searchsorted(own.numbers, steps[inside])
+        table = np.bincount(place, times[inside], len(own.numbers)) / own.weights
         waits[key] = float(median_over_steps(table[None, :], own.weights)[0])
     if not waits or not max(waits.values()):
         return None

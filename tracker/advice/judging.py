@@ -248,7 +248,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
         return ("Everything: the device computes less than 1 % of the time, so the capture missed the work.",)
     if _is_empty(evidence):
         found.append(
-            "What a usual step takes: the device computes less than 1 % of the time; profile steps of training."
+            "What a usual step takes: the device computes less than 1 % of the time; profile steps in which it works."
         )
     if not evidence.pieces:
         has_no_profile = all(settings_of(row["settings"]).get("profiler") == "off" for row in evidence.captures)

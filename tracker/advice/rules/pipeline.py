@@ -169,7 +169,7 @@ RULES: Final = (
         bound="what-if", confidence="likely",
         remedies=(
             Remedy("sort or pack batches by length, so that ranks have equal work", unless=(ALWAYS,)),
-            Remedy("an even load of the experts: their capacity, a loss that balances them", needs=(EXPERTS,)),
+            Remedy("an even load of the experts: their capacity, and how tokens are sent to them", needs=(EXPERTS,)),
             Remedy("record more steps: tracker cluster then says whether it is slow", needs=(ALWAYS,)),
         ),
         sources=("Lin et al., OSDI'25",), in_run=_uneven,
