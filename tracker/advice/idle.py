@@ -29,8 +29,9 @@ _WITH_WARM_UP: Final = 3
 
 
 class _Cause(Struct, frozen=True):
-    """The idle time of a cause on a rank. `places`: ns of a usual step; `behind_wait`: which part of it stands behind a
-    wait for the device, of which place how much in ns of all steps; `steps`: in how many of `of_steps` it comes.
+    """The idle time of a cause on a rank. `places`: ns of a usual step; `behind_share`: which part of it stands behind
+    a wait for the device; `behind_of_places`: how much of each place, in ns of all steps; `steps`: in how many of
+    `of_steps` it comes.
     """
 
     places: Mapping[str, float]
