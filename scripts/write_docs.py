@@ -30,7 +30,10 @@ from functools import cache, partial
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tracker.advice.rule import Remedy
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "README.md"
@@ -135,12 +138,23 @@ def grammars_table() -> str:
     return "\n".join(rows)
 
 
+def conditions_of(remedy: Remedy) -> str:
+    """What a remedy is for, in brackets; nothing where it is for all."""
+    named = {
+        "": (*remedy.on, *remedy.kinds), "formats: ": remedy.sources, "with: ": remedy.needs,
+        "without: ": remedy.unless,
+    }  # fmt: skip
+    parts = [f"{word}{', '.join(words)}" for word, words in named.items() if words]
+    parts += ["where nothing else fits"] if remedy.is_last else []
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
 def rule_page(number: str) -> str:
     """When a rule of `tracker advise` fires, what it claims, and what it proposes, as its declaration says."""
     from tracker.advice.rule import BOUNDS
 
     rule = next(rule for _, rule in rules() if rule.id == number)
-    remedies = [f"- {remedy.text}" + (f" ({', '.join(remedy.on)})" if remedy.on else "") for remedy in rule.remedies]
+    remedies = [f"- {remedy.text}{conditions_of(remedy)}" for remedy in rule.remedies]
     return "\n\n".join(
         [
             f"# {rule.id}: {rule.title}",

@@ -48,21 +48,30 @@ def save(
     ranks: int = 1,
     times_of: Mapping[int, Mapping[str, Any]] | None = None,
     communication_of: Mapping[int, Sequence[Any]] | None = None,
+    idle_of: Mapping[int, Sequence[Any]] | None = None,
+    times_of_steps: Mapping[int, Sequence[Mapping[str, Any]]] | None = None,
     factors: Mapping[str, Sequence[int]] | None = None,
+    factors_of: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
+    waits: Sequence[tuple[int, int]] = (),
+    order: Sequence[int] = (),
     **of_capture: Any,
 ) -> int:
     """Save a run whose steps take 100 ms and hold `times` (ms by column of a breakdown); `of_step`: of each step;
-    `times_of`, `communication_of`: of single ranks. `factors`: of a table, how many times as long each step is.
+    `times_of`, `times_of_steps`, `communication_of`, `idle_of`: of single ranks. `factors`, `factors_of` a rank: of a
+    table, how many times as long each step is. `waits`: place in the group of a rank that the first call waits for, and
+    ns. `order`: in which the ranks come.
     """
     captures = []
     for rank in range(ranks):
         own = {"communication": communication_of[rank]} if communication_of else {}
+        own |= {"idle": idle_of[rank]} if idle_of else {}
         made = capture(rank, **{"ops": [], "kernels": [], **({"world_size": ranks} if ranks > 1 else {}), **of_capture,
                                 **own})  # fmt: skip
         steps = []
         for place, row in enumerate(made.rows.steps):
             stated = {"duration": 100, "e2e": 100, **(times or {}), **(of_step[place] if of_step else {}),
-                      **(times_of or {}).get(rank, {})}  # fmt: skip
+                      **(times_of or {}).get(rank, {}),
+                      **(times_of_steps[rank][place] if times_of_steps else {})}  # fmt: skip
             numbers = {key if key.endswith("bytes") else f"{key}_ns": None if value is None else
                        value if key.endswith("bytes") else int(value * MS) for key, value in stated.items()
                        if key != "timeline"}  # fmt: skip
@@ -73,10 +82,15 @@ def save(
             # nothing marks the one step: it is as long as the capture
             overall = replace(overall, duration_ns=steps[0].breakdown.duration_ns)
         tables = dict(made.rows.tables)
-        for name, of_steps in (factors or {}).items():
+        for name, of_steps in {**(factors or {}), **(factors_of or {}).get(rank, {})}.items():
             tables[name] = _scale_steps(tables[name], of_steps)
+        if waits:
+            rows = np.array([[0, peer, 0, 1, ns, ns] for peer, ns in waits]).T
+            columns = ("communication", "peer", "is_global", "calls", "total_ns", "max_ns")
+            tables["communication_wait"] = dict(zip(columns, rows, strict=True))
         captures.append(replace(made, rows=replace(made.rows, steps=tuple(steps), overall=overall, tables=tables)))
     device = {"device": of_capture["device"]} if "device" in of_capture else {}
+    captures = [captures[rank] for rank in order or range(ranks)]
     saved = save_run(store, record(version, **{**device, **(of_run or {})}), captures, formats=list(formats))
     return saved.run_id
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -37,6 +38,43 @@ def test_no_bound_is_above_what_it_is_about(memory_store, device, kernels, idle,
             assert 0 <= item.gain_ns <= (item.local_ns or 0.0) + 1
     gains = [item.gain_ns or 0.0 for item in found.items]
     assert max(gains, default=0.0) - 1 <= found.together_ns <= min(found.step_ns, sum(gains)) + 1
+
+
+SHARES = st.integers(0, 40)
+CAUSES = ("compile", "allocation", "synchronisation", "host: operator", "between kernels", "dependency", "unknown")
+
+
+@given(st.lists(st.tuples(SHARES, SHARES, SHARES, SHARES, SHARES), min_size=1, max_size=3), st.sampled_from(CAUSES),
+       st.integers(1, 4), st.booleans())  # fmt: skip
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_advice_work_and_the_rest_are_the_step(memory_store, ranks, cause, steps, is_shuffled):
+    """Of each rank: data loading in which the device idles, other idle time, exposed copies, waiting, transfers."""
+    times_of, communication_of, idle_of = {}, {}, {}
+    for rank, (loading, idle, copies, waiting, transfers) in enumerate(ranks):
+        lost = loading + idle + copies + waiting + transfers
+        times_of[rank] = {
+            "compute": max(0, 100 - lost), "duration": max(100, lost), "e2e": max(100, lost), "idle": loading + idle,
+            "data_loading": loading, "data_loading_idle": loading, "exposed_copy": copies,
+            "exposed_communication": waiting + transfers,
+        }  # fmt: skip
+        call = {"exposed_ns": (waiting + transfers) * MS, "exposed_wait_ns": waiting * MS, "group_role": "dp"}
+        idle_of[rank] = [("data loading", "next", loading * MS), (cause, "", idle * MS)]
+        communication_of[rank] = [("all_reduce", (waiting + transfers) * MS, call)]
+    made = {"times_of": times_of, "communication_of": communication_of, "ranks": len(ranks), "steps": steps,
+            "idle_of": idle_of, "kernels": [kernel("aten::add", 20)]}  # fmt: skip
+    order = sorted(range(len(ranks)), reverse=is_shuffled)
+    found = advise(memory_store, order=order, **made)
+    accounts = found.accounts
+    parts = (accounts.won_ns, accounts.work_ns, accounts.unexplained_ns)
+    assert min(parts) >= 0
+    assert sum(parts) == pytest.approx(accounts.step_ns, abs=1e-3)
+    assert accounts.step_ns == found.step_ns
+    assert accounts.won_ns == pytest.approx(found.together_ns, abs=1e-3)
+    for item in found.items:
+        assert item.gain_ns is None or 0 <= item.gain_ns <= min(item.local_ns, found.step_ns) + 1
+        assert item.remedies
+    # what a rank loses in 5 % of the step or more has a piece
+    assert accounts.unexplained_ns <= 0.05 * accounts.step_ns + 1
 
 
 def test_two_rules_on_one_kernel_count_once(memory_store):

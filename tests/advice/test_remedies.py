@@ -6,7 +6,8 @@ import pytest
 
 from tests.advice.made import CPU, MI300X, MS, NPU, V100, advise, kernel, only, op, rules
 from tracker.advice.rule import Platform
-from tracker.advice.rules import RULES
+from tracker.advice.rules import RULES, communication, host, input, kernels, pipeline
+from tracker.advice.traits import TRAITS
 from tracker.profile import Device
 
 BUSY = {"compute": 60, "idle": 0}
@@ -53,7 +54,9 @@ def test_a_slow_operator_gets_the_remedy_of_its_kind():
 def test_a_device_without_tf32_gets_no_remedy_of_tf32(memory_store):
     conv = kernel(op("aten::cudnn_convolution", (32, 64, 56, 56), types="float"), 40, category="convolution_forward")
     found = advise(memory_store, times=BUSY, kernels=[conv], device=V100)
-    assert only(found, "K2").remedies == (
+    assert only(found, "K2").remedies == ("torch.autocast with float16: this device has no fast bfloat16",)
+    trained = advise(memory_store, times=BUSY, kernels=[conv], device=V100, ops=[("ConvolutionBackward0", MS)])
+    assert only(trained, "K2").remedies == (
         "torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
     )
 
@@ -67,11 +70,89 @@ def test_exposed_communication_gets_the_remedy_of_its_role(memory_store):
 
 def test_an_unknown_device_gets_what_holds_for_every_gpu(memory_store):
     idle = {"times": {"compute": 5, "idle": 60}, "kernels": [kernel("aten::add", 5, calls=1000)],
+            "ops": [("aten::add", 5 * MS, {"calls": 1000})],
             "idle": [("host: operator", "aten::add", 60 * MS)]}  # fmt: skip
     found = advise(memory_store, **idle, device=Device("", "unknown"))
     assert only(found, "H1").remedies[0].startswith("torch.compile(mode='reduce-overhead')")
     npu = advise(memory_store, **idle, device=NPU)
     assert "TASK_QUEUE_ENABLE=2" in only(npu, "H1").remedies[0]
+
+
+def test_each_condition_of_a_remedy_is_one_that_may_hold():
+    """A word that no run and no claim can have would hide a remedy for ever."""
+    known = {*TRAITS, *host.MARKS, *input.MARKS, *kernels.MARKS, *communication.MARKS, *pipeline.MARKS}
+    asked = {word for rule in RULES for remedy in rule.remedies for word in (*remedy.needs, *remedy.unless)}
+    assert asked - known == set()
+
+
+def test_one_long_operator_of_the_host_is_not_compiled(memory_store):
+    """60 ms in one call of aten::index: it computes on the host, and no graph makes it faster."""
+    made = {"times": {"compute": 5, "idle": 60}, "kernels": [kernel("aten::add", 5)], "ops": [("aten::index", 60 * MS)]}
+    found = advise(memory_store, **made, idle=[("host: operator", "aten::index", 60 * MS)])
+    assert [text[:26] for text in only(found, "H1").remedies] == ["the operator that is named"]
+
+
+def test_what_is_compiled_already_is_not_compiled_again(memory_store):
+    idle = [("host: operator", "aten::add", 20 * MS), ("between kernels", "", 20 * MS)]
+    made = {"times": {"compute": 60, "idle": 40}, "idle": idle, "ops": [("aten::add", MS, {"calls": 1000})]}
+    graphs = {"api": [("cudaGraphLaunch", MS)]}
+    plain, compiled, launched = (
+        advise(memory_store, **made, kernels=[kernel("aten::add", 5, name=name, calls=1000)], **more)
+        for name, more in (("add_kernel", {}), ("triton_poi_fused_add", {}), ("triton_poi_fused_add", graphs))
+    )
+    assert only(plain, "H1").remedies[0].startswith("torch.compile(mode='reduce-overhead')")
+    assert only(compiled, "H1").remedies[0].startswith("mode='reduce-overhead' for what")
+    assert only(launched, "H1").remedies[0] == "what no graph launches yet: into one"
+    for rule in ("H8", "H10"):
+        assert not any("torch.compile" in text for text in only(compiled, rule).remedies)
+
+
+@pytest.mark.parametrize(
+    ("format", "word"),
+    [
+        ("torch_profiler", "ProfilerActivity.CPU"),
+        ("nsys_sqlite", "nsys profile"),
+        ("cann", "msprof"),
+        ("paddle_trace", "ProfilerTarget.CPU"),
+        ("ascend_text", "trace_view.json"),
+    ],
+)
+def test_how_to_record_is_said_for_the_format_of_the_run(memory_store, format, word):
+    device = NPU if format in ("cann", "ascend_text") else MI300X
+    found = advise(memory_store, times={"compute": 60, "idle": 40}, formats=[format], device=device)
+    texts = only(found, "H11").remedies
+    assert any(word in text for text in texts)
+    others = {"ProfilerActivity", "ProfilerTarget", "nsys", "msprof"}
+    others -= {
+        word.partition(".")[0],
+        word.partition(" ")[0],
+        *(["ProfilerActivity"] if format == "ascend_text" else []),
+    }
+    assert not [text for text in texts for other in others if other in text]
+
+
+@pytest.mark.parametrize(
+    ("part", "word"), [("data_loading", "its loader"), ("compute", "less work"), ("idle", "its host")]
+)
+def test_late_rank_gets_the_remedy_of_its_cause(memory_store, part, word):
+    """Rank 0 waits 30 ms for rank 1, which takes 30 ms longer in one part."""
+    wait = ("all_reduce", 30 * MS, {"exposed_ns": 30 * MS, "exposed_wait_ns": 30 * MS, "group_role": "dp"})
+    none = ("all_reduce", 0, {"exposed_ns": 0, "exposed_wait_ns": 0, "group_role": "dp"})
+    even = {"compute": 40, "idle": 10, "data_loading": 0, "exposed_communication": 30}
+    times_of = {0: even, 1: {**even, "exposed_communication": 0, part: even[part] + 30}}
+    found = advise(memory_store, ranks=2, times_of=times_of, communication_of={0: [wait], 1: [none]})
+    texts = only(found, "N2").remedies
+    assert only(found, "N2").title == "rank 1 comes late, and the other one waits for it"
+    assert [word in text for text in texts] == [True]
+    assert "find who is late" not in " ".join(texts)
+
+
+def test_matmuls_of_an_unknown_device_are_a_hint_with_all_of_their_time(memory_store):
+    own = kernel(op("aten::mm", (4096, 4096), (4096, 4096), types="float"), 40, name="ampere_sgemm", category="matmul")
+    found = advise(memory_store, times=BUSY, kernels=[own], device=Device("NVIDIA", "NVIDIA X9000"))
+    item = only(found, "K2")
+    assert (item.gain_ns, item.confidence) == (40 * MS, "hint")
+    assert "where the device has them" in item.remedies[0]
 
 
 @pytest.mark.parametrize("device", [CPU, MI300X])

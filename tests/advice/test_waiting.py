@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.advice.made import save
 from tests.factories import record
 from tests.ranks.made import job
 from tests.ranks.test_cluster import MOVING, gemms
@@ -48,3 +49,28 @@ def test_rank_that_is_waited_for_has_a_name(store):
 def test_work_moves_only_where_it_is_unequal(store, sizes, has_advice):
     job(store, MOVING, gemms(*sizes))
     assert ("P4" in {item.rule for item in of_run(store, 1).items}) is has_advice
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "is_late"),
+    [
+        ({0: [60.0] * 5, 1: [90.0] * 5}, True),
+        ({0: [60.0, 95.0, 60.0, 95.0, 60.0], 1: [90.0, 61.0, 90.0, 61.0, 90.0]}, False),
+        ({0: [60.0], 1: [90.0]}, True),
+        ({0: [60.0], 1: [66.0]}, False),
+    ],
+    ids=["in each step", "in most steps by chance", "one step, much", "one step, little"],
+)
+def test_rank_is_late_where_it_is_more_than_chance(memory_store, own_ms, is_late):
+    """The other rank waits until the step of 100 ms ends."""
+    count = len(own_ms[0])
+    waits = {rank: [100 - ms for ms in times] for rank, times in own_ms.items()}
+    least = min(min(own) for own in waits.values())
+    of_step = {rank: [int(ms - least) for ms in own] for rank, own in waits.items()}
+    call = ("all_reduce", MS, {"exposed_ns": MS, "exposed_wait_ns": MS, "wait_ns": MS, "group_role": "dp"})
+    run = save(
+        memory_store, ranks=2, steps=count, communication=[call], times={"compute": 50},
+        times_of_steps={rank: [{"exposed_communication": ms} for ms in own] for rank, own in waits.items()},
+        factors_of={rank: {"communication": own} for rank, own in of_step.items()},
+    )  # fmt: skip
+    assert (Evidence(memory_store, run).late_rank is not None) is is_late

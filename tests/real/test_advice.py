@@ -64,14 +64,17 @@ def test_four_npus_with_a_pipeline():
     assert {"V4", "V5", "V6", "K16"}.isdisjoint(rules)
     (loss,) = [item for item in found.items if item.rule == "K7"]
     assert (loss.stage, loss.rank) == (1, 2)
-    assert "P2" not in gains(found_of("ascend/transformer_4ranks_pp2_dp2"))  # nobody states the microbatches
+    # nobody states the microbatches: (540.40 - 378.79) / 2, and what stage 1 waits for the other
+    unknown = found_of("ascend/transformer_4ranks_pp2_dp2")
+    assert (gains(unknown)["P2"], gains(unknown)["P3"]) == (80.81, 72.15)
+    assert unknown.headline == "stage 1 takes 540.40 ms, stage 0 378.79: stage 0 waits 316.76 ms (39.1 %)"
 
 
 @pytest.mark.parametrize(("name", "rule", "gain"), [
-    ("pytorch/mi300_resnet_ddp_rank0", "N1", 11.74), ("pytorch/mi300_resnet_ddp_rank0", "K11", 1.4),
-    ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 681.23),
-    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 4.37),
-    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "K13", 0.78),
+    ("pytorch/mi300_resnet_ddp_rank0", "N1", 11.86), ("pytorch/mi300_resnet_ddp_rank0", "K11", 1.4),
+    ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 670.33),
+    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 4.41),
+    ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "K13", 0.76),
     ("ascend/run_2024-10/text/level1", "N3", 12.91), ("ascend/run_2025-01/text/level1", "H6", 4.69),
 ])  # fmt: skip
 def test_what_a_capture_must_say(name, rule, gain):
@@ -94,6 +97,20 @@ def test_workers_take_the_advice_and_win_less_than_it_promised():
     assert before.items[[item.rule for item in before.items].index("I1")].gain_ns >= 22.7 * MS
 
 
+@pytest.mark.parametrize(("name", "words"), [
+    ("pytorch/v100_resnet50_2021/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+     "data loading: the device waits 58.82 ms (33.1 %)"),
+    ("ascend/trace_view_2024", "the device idles 10.93 ms (77.5 %) for the host, mostly in aclopCompileAndExecute"),
+    ("ascend/run_2025-01/text/level1", "rank 0 waits 98.25 ms (63.4 %) for rank 5 of the group"),
+    ("pytorch/mi300_resnet_ddp_rank0", "exposed all_reduce takes 11.89 ms (62.6 %)"),
+    ("nsys/a100_transformer/result_2_7B.509f5606.sqlite",
+     "matmuls and convolutions in 32-bit numbers: at most 670.35 ms (79.7 %) of the step"),
+    ("paddle/cpu_captures/slow_loader_run1", "data loading takes 13.84 ms (34.8 %) of the step"),
+])  # fmt: skip
+def test_first_line_is_the_largest_loss(name, words):
+    assert found_of(name).headline == words
+
+
 @pytest.fixture(scope="module")
 def nightly():
     return {version: found_of(f"torch_cpu/nightly_gpt/v{version}_run1.pt.trace.json.gz") for version in
@@ -106,7 +123,7 @@ def test_nightly_versions_say_what_is_labelled_and_nothing_else(nightly):
     }  # fmt: skip
     assert {version for version, found in nightly.items() if "K1" in gains(found)} == {"05", "06"}
     assert 0.6 < gains(nightly["05"])["K1"] < 0.8
-    assert 25.6 < gains(nightly["08"])["K6"] < 35
+    assert 25.5 < gains(nightly["08"])["K6"] < 35
     assert round(gains(nightly["11"])["I3"]) == 35
 
 
@@ -117,6 +134,9 @@ def test_nightly_versions_say_what_is_labelled_and_nothing_else(nightly):
 ])  # fmt: skip
 def test_every_capture_keeps_the_laws(name):
     found = found_of(name)
+    accounts = found.accounts
+    assert accounts.won_ns + accounts.work_ns + accounts.unexplained_ns == pytest.approx(found.step_ns)
+    assert accounts.unexplained_ns < 0.05 * found.step_ns
     assert found.together_ns <= sum(item.gain_ns or 0.0 for item in found.items) + 1
     for item in found.items:
         assert item.gain_ns is None or 0 <= item.gain_ns <= min(item.local_ns, found.step_ns) + 1

@@ -55,7 +55,7 @@ def test_host_bound_step_names_the_share_of_the_host_first():
         "17.2 % of the step time (above 10 %)."
     )
     with_data = replace(found, possible_gain_share=0.1)
-    assert "waits for the host in 43.2 % of the step time, 10.0 % of it in data loading, and works" in words(with_data)
+    assert "waits for the host in 43.2 % of the step time (10.0 % in data loading), and works" in words(with_data)
 
 
 def test_communication_is_left_out_where_there_is_none():

@@ -114,6 +114,20 @@ class StepCollectives:
     def _at_most_exposed(self, rank: int, table: F64) -> F64:
         return np.fmin(table, self._exposed[rank]) if not np.isnan(table).any() else table
 
+    def rotating_wait_ns(self) -> float:
+        """Return the longest waiting of any rank in a usual step: now one rank waits and now another. 0 where ranks
+        count their steps otherwise, or are alone.
+        """
+        numbers = {tuple(own.numbers.tolist()) for own in self._steps.values()}
+        if len(self._steps) < 2 or len(numbers) != 1:
+            return 0.0
+        waits = []
+        for rank, rows in self._of_rank.items():
+            known = np.nan_to_num(self._numbers["wait_ns"])
+            waits.append(self._at_most_exposed(rank, self._table(self._steps[rank], rows, known)))
+        own = next(iter(self._steps.values()))
+        return _median(np.max(waits, axis=0), own) or 0.0 if waits else 0.0
+
     def waits_of_ranks(self) -> dict[int, RankWaits]:
         """Return the exposed waiting of each rank that has collectives."""
         waits = self._numbers["wait_ns"]
@@ -164,8 +178,9 @@ def longest_waited_for(rows: Columns, own: RankSteps) -> tuple[int, bool, float]
     waits = {}
     for key, of_steps in peers.items():
         steps, times = (np.array(column) for column in zip(*of_steps, strict=True))
-        place = np.searchsorted(own.numbers, steps)
-        table = np.bincount(place, times, len(own.numbers)) / own.weights
+        inside = np.isin(steps, own.numbers)
+        place = np.searchsorted(own.numbers, steps[inside])
+        table = np.bincount(place, times[inside], len(own.numbers)) / own.weights
         waits[key] = float(median_over_steps(table[None, :], own.weights)[0])
     if not waits or not max(waits.values()):
         return None

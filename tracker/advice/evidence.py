@@ -20,12 +20,14 @@ from tracker.advice.collectives import RankWaits, StepCollectives, longest_waite
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.idle import StepIdle
 from tracker.advice.medians import reduce_rows, steps_of_ranks, usual_over_steps
+from tracker.advice.pieces import WorkPiece, piece_of_kernel, piece_of_op
 from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
-from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
 from tracker.advice.step_order import numbers_by_order
+from tracker.advice.traits import Recorded, find_traits
 from tracker.columns import Columns
 from tracker.detect.losses import LateRank, RankTimes, find_late_rank
+from tracker.detect.peers import FEWEST_STEPS, SLOWER
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
 from tracker.store import queries
@@ -45,85 +47,36 @@ _TIMES: Final = (
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
 _VENDORS: Final = (("nvidia", "nvidia"), ("amd", "amd"), ("huawei", "ascend"))
-_FRAMEWORKS: Final = (("paddle", "paddle"), ("mindspore", "mindspore"), ("torch", "torch"), ("ascend", "torch"))
+_TORCH: Final = (
+    "torch", "ascend", "deepspeed", "detectron2", "fairseq", "llamafactory", "megatron", "mmcv", "mmengine", "nanogpt",
+    "nemo", "transformers",
+)  # fmt: skip
+_FRAMEWORKS: Final = (
+    ("paddle", "paddle"), ("mindspore", "mindspore"), ("mindformers", "mindspore"),
+    *((name, "torch") for name in _TORCH),
+)  # fmt: skip
+"""Part of a format, a fact or the name of a framework's log -> the framework."""
+_LATE_OF_FEW: Final = 0.1
+"""Part of the step by which a rank must be late where too few steps prove that it is more than chance."""
+_CHANCE: Final = 0.05
+"""How often chance may make any rank so much slower than its peers that it is called late."""
+_ROTATES: Final = 0.02
+"""Part of the step by which the longest waiting of any rank is above that of one, from which on it goes round."""
 _NUMBERS: Final = re.compile(r"\d+")
 _OLD_OPS: Final = (
     "cudnn_convolution_backward_input", "cudnn_convolution_backward_weight", "mkldnn_convolution_backward_input"
 )  # fmt: skip
 _OLD_VERSION: Final = (1, 10)
 """PyTorch 1.11 put the gradients of a convolution into one operator, convolution_backward."""
-_KERNELS_OF: Final = (("Default/", "mindspore"), ("phi::", "paddle"))
+_KERNELS_OF: Final = (
+    ("Default/", "mindspore"),
+    ("phi::", "paddle"),
+    ("at::native", "torch"),
+    ("at::cuda", "torch"),
+    ("aten::", "torch"),
+    ("at6native", "torch"),
+)
 """Part of the names of a framework's kernels, for profiles that do not name the framework."""
-
-
-class WorkPiece(Struct):
-    """A kernel of a rank with the operator that launched it, or an operator of a host timeline; times per step.
-
-    `at`: its number; `kind`: the category of a kernel, "op" for an operator; `text`, `types`: shapes and types of its
-    inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU. From
-    these: `shapes`, `op_shapes`; `largest`: its largest input; `element_bytes`: of its first tensor, 4 where that is
-    not known; `is_named`: whether the operator is known; `plain_op`: that without its namespace, or the type of a
-    kernel without one: `mm`, `softmax`, `realdiv`; `stated_flops`: of a call, where the source says more than shapes.
-    """
-
-    at: int
-    rank: int
-    kind: str
-    name: str
-    op: str
-    module: str
-    phase: str
-    text: str
-    op_text: str
-    types: tuple[str, ...]
-    calls: float
-    ns: float
-    bytes: float = 0.0
-    core: str = ""
-    formats: str = ""
-    shapes: tuple[Shape, ...] = ()
-    op_shapes: tuple[Shape, ...] = ()
-    largest: Shape = ()
-    element_bytes: int = 4
-    is_named: bool = True
-    plain_op: str = ""
-    stated_flops: float | None = None
-
-    def __post_init__(self) -> None:
-        self.shapes, self.op_shapes, self.largest = shapes_of(self.text), shapes_of(self.op_text), largest_of(self.text)
-        self.element_bytes = first_number(self.text, self.types)[1]
-        self.is_named = not self.op.startswith("(")
-        plain = self.op if self.is_named and self.op_shapes else self.name
-        self.plain_op = plain.rpartition("::")[2].lower().rstrip("_")
-
-    @property
-    def number_kind(self) -> str:
-        """half, byte, fp32, fp64 of its first tensor, tf32 where the kernel's name says so, or ""."""
-        found = first_number(self.text, self.types)[0]
-        if found not in ("fp32", ""):
-            return found
-        name = self.name.lower()
-        if "tf32" in name or "s1688" in name:
-            return "tf32"
-        return "fp32" if found or "sgemm" in name or "<float" in name else ""
-
-
-def _of_kernel(at: int, row: Row) -> WorkPiece:
-    return WorkPiece(
-        at=at, rank=row["rank"], kind=row["category"], name=row["type"] or row["canonical_name"] or row["name"],
-        op=row["op"], module=row["module"], phase=row["phase"], text=row["input_shapes"] or row["op_input_shapes"],
-        op_text=row["op_input_shapes"], types=tuple((row["input_types"] or row["op_input_types"]).split(",")),
-        calls=row["calls"], ns=row["total_ns"], bytes=row["bytes"], core=row["core_type"],
-        formats=row["input_formats"],
-    )  # fmt: skip
-
-
-def _of_op(at: int, row: Row, column: str = "host_self_ns") -> WorkPiece:
-    return WorkPiece(
-        at=at, rank=row["rank"], kind="op", name=row["name"], op=row["name"], module=row["module"], phase=row["phase"],
-        text=row["input_shapes"], op_text=row["input_shapes"], types=tuple(row["input_types"].split(",")),
-        calls=row["calls"], ns=row[column],
-    )  # fmt: skip
 
 
 def _choose_kind(steps: Columns) -> str:
@@ -167,7 +120,8 @@ class Evidence:
         self.captures: list[Row] = queries.captures(store, [run_id]).records()
         self.is_device = {row["timeline"] for row in self.captures} == {"device"}
         known = next((ours for name, ours in _VENDORS if name in str(self.run["vendor"]).lower()), "")
-        is_nsys = self.run["format"] == "nsys_sqlite"
+        self.source = str(self.run["format"])
+        is_nsys = self.source == "nsys_sqlite"
         self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
         steps = queries.steps(store, [run_id])
         self.step_kind = _choose_kind(steps) if step_kind is None else step_kind
@@ -251,7 +205,7 @@ class Evidence:
         """The work of the studied ranks in the steps, copies included, collectives not."""
         if not self.studied:
             return []
-        make, rows = (_of_kernel, self._kernels) if self.is_device else (_of_op, self._ops)
+        make, rows = (piece_of_kernel, self._kernels) if self.is_device else (piece_of_op, self._ops)
         pieces = [make(at, row) for at, row in enumerate(rows)]
         if not self.is_device:
             for piece in pieces:
@@ -281,7 +235,7 @@ class Evidence:
             is_wanted = row["name"].rpartition("::")[2].rstrip("_") in names
             kernel = longest.get((row["rank"], row["name"], row["input_shapes"])) if is_wanted else None
             if kernel is not None and row["kernel_count"]:
-                piece = _of_op(kernel.at, row, "device_self_ns")
+                piece = piece_of_op(kernel.at, row, "device_self_ns")
                 piece.name, piece.kind = kernel.name, kernel.kind
                 piece.stated_flops = self.counters.get((OP_FLOPS, row["name"], row["input_shapes"]))
                 found.append(piece)
@@ -378,6 +332,17 @@ class Evidence:
         return self.step_collectives.waits_of_ranks()
 
     @cached_property
+    def rotating_wait_ns(self) -> float:
+        """The longest waiting of any rank in a usual step, where that is 2 % of the step more than that of one rank:
+        now one rank waits and now another; 0.0 where it is not.
+        """
+        longest = max((own.least for own in self.waits.values()), default=0.0)
+        if self.is_pipeline or self.late_rank is not None:
+            return 0.0
+        rotating = self.step_collectives.rotating_wait_ns()
+        return rotating if rotating - longest >= _ROTATES * self.step_ns > 0 else 0.0
+
+    @cached_property
     def rank_times(self) -> tuple[RankTimes, ...]:
         """The times of each rank in a usual step, for what ranks and stages lose to each other."""
         found = []
@@ -403,7 +368,18 @@ class Evidence:
         that was not captured.
         """
         is_known = self.has_whole_groups and not self.names_peers
-        return find_late_rank(self.rank_times) if is_known else None
+        late = find_late_rank(self.rank_times) if is_known else None
+        return late if late is not None and self._proves_late(late) else None
+
+    def _proves_late(self, late: LateRank) -> bool:
+        """Return whether a rank is late by more than chance makes one of several, in one of twenty jobs; of too few
+        steps to say that, late by a tenth of them.
+        """
+        stage = next((one for one in self.stages if late.rank in one.ranks and one.steps), None)
+        if stage is None or len(stage.steps) < FEWEST_STEPS:
+            return late.ns >= _LATE_OF_FEW * self.step_ns
+        at = stage.ranks.index(late.rank)
+        return bool(stage.judged.q[at] <= _CHANCE and stage.judged.ratio[at] >= SLOWER)
 
     @cached_property
     def communication(self) -> dict[int, list[Row]]:
@@ -471,11 +447,29 @@ class Evidence:
 
     @cached_property
     def framework(self) -> str:
-        """torch, paddle or mindspore: by the format and the facts, else by the names of kernels, else torch."""
-        named = f"{self.run['format']} {' '.join(self.facts)}".lower()
+        """torch, paddle or mindspore: by the format and the facts, else by the names of kernels; "" where none says."""
+        named = f"{self.source} {' '.join(self.facts)} {self.facts.get('framework', '')}".lower()
         stated = next((ours for name, ours in _FRAMEWORKS if name in named), "")
-        names = "" if stated else " ".join(piece.name for piece in self.pieces)
-        return stated or next((ours for part, ours in _KERNELS_OF if part in names), "torch")
+        if stated:
+            return stated
+        names = " ".join(self.names_of_work)
+        return next((ours for part, ours in _KERNELS_OF if part in names), "")
+
+    @cached_property
+    def names_of_work(self) -> frozenset[str]:
+        """Names of the kernels, and of the operators, of the studied ranks."""
+        kernels = {name for piece in self.pieces for name in (piece.name, piece.op)}
+        return frozenset(kernels | {row["name"] for row in self._ops})
+
+    @cached_property
+    def names_of_calls(self) -> frozenset[str]:
+        """Names of the runtime calls of the studied ranks."""
+        return frozenset(self.api.listed("name")) if len(self.api) else frozenset()
+
+    @cached_property
+    def is_pipeline(self) -> bool:
+        """Whether the ranks are stages of a pipeline."""
+        return len({row["stage"] for row in self.ranks.values()}) > 1
 
     @cached_property
     def counters(self) -> dict[CounterName, float]:
@@ -511,7 +505,14 @@ class Evidence:
         version = tuple(int(part) for part in stated[:2])
         if not version and any(piece.plain_op in _OLD_OPS for piece in self.pieces):
             version = _OLD_VERSION
-        return Platform(self.vendor, self.framework, version)
+        recorded = Recorded(
+            source=self.source, names=self.names_of_work, calls=self.names_of_calls, places=self.idle.places,
+            phases={piece.phase for piece in self.pieces}, ranks=len(self.ranks),
+            settings=[queries.settings_of(row["settings"]) for row in self.captures],
+            stages=len({row["stage"] for row in self.ranks.values()}),
+            steps=max((self.step_count(rank) for rank in self.ranks), default=0),
+        )  # fmt: skip
+        return Platform(self.vendor, self.framework, version, self.source, find_traits(recorded))
 
     @cached_property
     def idle(self) -> StepIdle:

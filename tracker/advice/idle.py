@@ -29,8 +29,9 @@ _WITH_WARM_UP: Final = 3
 
 
 class _Cause(Struct, frozen=True):
-    """The idle time of a cause on a rank. `places`: ns of a usual step; `behind_wait`: which part of it stands behind a
-    wait for the device, of which place how much in ns of all steps; `steps`: in how many of `of_steps` it comes.
+    """The idle time of a cause on a rank. `places`: ns of a usual step; `behind_share`: which part of it stands behind
+    a wait for the device; `behind_of_places`: how much of each place, in ns of all steps; `steps`: in how many of
+    `of_steps` it comes.
     """
 
     places: Mapping[str, float]
@@ -60,6 +61,11 @@ class StepIdle:
     def says_why(self) -> bool:
         """Whether the source says of any idle time why."""
         return any(cause != IdleCause.UNKNOWN.word for _, cause in self._causes)
+
+    @property
+    def places(self) -> frozenset[str]:
+        """All places of idle time."""
+        return frozenset(place for own in self._causes.values() for place in own.behind_of_places)
 
     def of_causes(self, rank: int, *causes: IdleCause) -> dict[str, float]:
         """Return the idle time of a rank per step by place, of these causes, the largest first; '' for no place."""

@@ -10,11 +10,12 @@ from msgspec.structs import asdict, replace
 
 from tracker.advice import gains
 from tracker.advice.evidence import Evidence
+from tracker.advice.losses import account_for_step, find_largest_loss
 from tracker.advice.rule import LEAST_SHARE, Platform
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import IdleCause, remedies
-from tracker.results import ADVICE_COLUMNS, Advice, Claimed, Number
+from tracker.results import ADVICE_COLUMNS, Accounts, Advice, Claimed, Loss, Number
 from tracker.results.partial import find_partial
 from tracker.store.queries import settings_of
 
@@ -43,8 +44,8 @@ _ORDER: Final = {rule.id: place for place, rule in enumerate(RULES)}
 class RunAdvice(Struct, frozen=True, kw_only=True):
     """What the rules say of one run: `items`, the largest gain first; `together_ns`: what all of them can give at most;
     `missing`: what cannot be judged, and why; `efficiency`, `use`: see `results.Advised`. `vendor`, `framework`,
-    `framework_version`: whom the remedies are for. `notes`: what holds for
-    several pieces.
+    `framework_version`, `source`, `traits`: whom the remedies are for, see `Platform`. `loss`: the largest that is
+    known; `accounts`: how the step adds up. `notes`: what holds for several pieces.
     """
 
     step_ns: float
@@ -55,6 +56,10 @@ class RunAdvice(Struct, frozen=True, kw_only=True):
     vendor: str = ""
     framework: str = ""
     framework_version: tuple[int, ...] = ()
+    source: str = ""
+    traits: tuple[str, ...] = ()
+    loss: Loss | None = None
+    accounts: Accounts | None = None
     notes: tuple[str, ...] = ()
     efficiency: tuple[dict[str, Any], ...] = ()
 
@@ -73,19 +78,26 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None, step_kind
     )
     families = RULES_OF if partial.has_whole_steps else {family: RULES_OF[family] for family in _OF_HOST}
     found = list(_found(evidence, families))
-    items = list(_parted(evidence, found))
+    parted = list(_parted(evidence, found))
+    items = [item for item, _ in parted]
     items.sort(key=order_of_items)
+    together_ns = gains.together_ns(evidence, [claim for _, _, claim in found])
+    is_whole = partial.has_whole_steps
     return RunAdvice(
         step_ns=evidence.step_ns,
-        together_ns=gains.together_ns(evidence, [claim for _, _, claim in found]),
+        together_ns=together_ns,
         items=tuple(items),
         missing=missing,
-        use=evidence.roofline.use if partial.has_whole_steps else {},
+        use=evidence.roofline.use if is_whole else {},
         vendor=evidence.vendor,
         framework=evidence.framework,
         framework_version=evidence.platform.version,
+        source=evidence.platform.source,
+        traits=evidence.platform.traits,
+        loss=find_largest_loss(evidence) if is_whole else None,
+        accounts=account_for_step(evidence, together_ns, [rest for _, rest in parted]) if is_whole else None,
         notes=tuple(_notes(evidence, items)),
-        efficiency=tuple(evidence.roofline.rows) if partial.has_whole_steps else (),
+        efficiency=tuple(evidence.roofline.rows) if is_whole else (),
     )
 
 
@@ -95,7 +107,7 @@ def _found(evidence: Evidence, families: Mapping[str, Sequence[AdviceRule]]) -> 
     for family, rules in families.items():
         for rule in rules:
             for claim in () if rule.on_devices and not evidence.is_device else _claims(rule, evidence, taken):
-                if rule.remedies_on(evidence.platform, claim.place):
+                if rule.remedies_on(evidence.platform, claim.place, claim.marks):
                     gain = gains.gain_ns(evidence, claim)
                     if claim.resource == "none" or is_worth(gain, evidence.step_ns, rule.shown_from):
                         evidence.fired.add(rule.id)
@@ -104,9 +116,9 @@ def _found(evidence: Evidence, families: Mapping[str, Sequence[AdviceRule]]) -> 
                         taken.update(claim.cells)
 
 
-def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
-    """The pieces of advice, each with what no other one has claimed: of pieces of work the largest claim goes first, of
-    other time that of the first rule. A claim without any rest is left out.
+def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[tuple[Advice, Claim]]:
+    """The pieces of advice, each with what of its claim no other one has: of pieces of work the largest claim goes
+    first, of other time that of the first rule. A claim without any rest is left out.
     """
     claimed = gains.TakenTime(evidence)
 
@@ -121,7 +133,7 @@ def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[Advice]:
     for family, rule, claim in order:
         rest, others = claimed.take_rest(rule.id, claim)
         if claim.resource == "none" or gains.local_ns(evidence, rest) > 0:
-            yield _advice(evidence, family, rule, claim, rest, others)
+            yield _advice(evidence, family, rule, claim, rest, others), rest
 
 
 def _claims(rule: AdviceRule, evidence: Evidence, taken: Collection[int]) -> Iterator[Claim]:
@@ -162,7 +174,7 @@ def _advice(
         kernel=longest.name if longest else None, role=claim.role or None, variable=claim.variable or None,
         local_ns=local if has_time else None, gain_ns=gain if has_time else None,
         gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers, *_shared(others)),
-        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims),
+        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims), marks=claim.marks,
     )  # fmt: skip
 
 
@@ -196,9 +208,9 @@ def is_worth(gain_ns: float, step_ns: float, least_share: float = LEAST_SHARE) -
 def with_remedies(found: RunAdvice) -> RunAdvice:
     """The advice with its remedies, those of its vendor and framework first. Rules hold them, stored rows do not."""
     rules = {rule.id: rule for rule in RULES}
-    platform = Platform(found.vendor, found.framework, found.framework_version)
+    platform = Platform(found.vendor, found.framework, found.framework_version, found.source, found.traits)
     items = [
-        replace(item, remedies=rules[item.rule].remedies_on(platform, item.place))
+        replace(item, remedies=rules[item.rule].remedies_on(platform, item.place, item.marks))
         for item in found.items
         if item.rule in rules
     ]  # fmt: skip
@@ -236,7 +248,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
         return ("Everything: the device computes less than 1 % of the time, so the capture missed the work.",)
     if _is_empty(evidence):
         found.append(
-            "What a usual step takes: the device computes less than 1 % of the time; profile steps of training."
+            "What a usual step takes: the device computes less than 1 % of the time; profile steps in which it works."
         )
     if not evidence.pieces:
         has_no_profile = all(settings_of(row["settings"]).get("profiler") == "off" for row in evidence.captures)

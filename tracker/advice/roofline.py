@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.advice.shapes import Shape, broadcast, bytes_of, elements
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence, WorkPiece
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.pieces import WorkPiece
 
 _MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm")
 _ADDING: Final = ("addmm", "baddbmm")

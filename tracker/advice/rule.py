@@ -11,7 +11,8 @@ from tracker.profile import IdleCause
 from tracker.results import Number
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence, WorkPiece
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.pieces import WorkPiece
 
 __all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "share_of"]
 Resource = Literal[
@@ -37,13 +38,16 @@ _FRAMEWORKS: Final = frozenset(("torch", "paddle", "mindspore"))
 
 
 class Platform(Struct, frozen=True):
-    """Whom remedies are for. `vendor`: nvidia, amd, ascend, cpu, or "" of an unknown one; `framework`: torch, paddle or
-    mindspore; `version`: of the framework, (2, 6), or () where the profile does not say.
+    """Whom remedies are for. `vendor`: nvidia, amd, ascend, cpu, or "" of an unknown one; `framework`: torch, paddle,
+    mindspore, or "" of an unknown one; `version`: of the framework, (2, 6), or () where the profile does not say;
+    `source`: the format of the run; `traits`: what holds of it, see `tracker.advice.traits`.
     """
 
     vendor: str = ""
     framework: str = "torch"
     version: tuple[int, ...] = ()
+    source: str = ""
+    traits: tuple[str, ...] = ()
 
 
 class Remedy(Struct, frozen=True):
@@ -51,8 +55,9 @@ class Remedy(Struct, frozen=True):
     must be that of the device (of an unknown one both nvidia and amd), of the frameworks (torch, paddle, mindspore)
     that of the run, and of other words one must be part of the place of the advice: `conv` of K16, `dp` of N1.
     `kinds`: the place ends with one of these collectives as well. `since`, `until`: the versions of the framework
-    that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one. `is_last`: for
-    where no other remedy of the rule fits.
+    that it is for, the last one not: (2, 0). Where the version is not known, it is taken for a new one. `sources`: the
+    format of the run begins with one of these. `needs`, `unless`: traits of the run or marks of the claim, of which all
+    must hold, or none. `is_last`: for where no other remedy of the rule fits.
     """
 
     text: str
@@ -60,18 +65,25 @@ class Remedy(Struct, frozen=True):
     kinds: tuple[str, ...] = ()
     since: tuple[int, ...] = ()
     until: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    unless: tuple[str, ...] = ()
     is_last: bool = False
 
-    def fits(self, platform: Platform, place: str) -> bool:
+    def fits(self, platform: Platform, place: str, marks: Sequence[str] = ()) -> bool:
         """Whether it is for such advice."""
         named = frozenset(self.on)
         parts = named - _VENDORS - _FRAMEWORKS
         vendors = {platform.vendor} if platform.vendor else {"nvidia", "amd"}
+        holds = {*platform.traits, *marks}
         return (
             (named >= vendors or not named & _VENDORS)
             and (platform.framework in named or not named & _FRAMEWORKS)
             and (not parts or any(part in place for part in parts))
             and (not self.kinds or place.rpartition(" ")[2] in self.kinds)
+            and (not self.sources or platform.source.startswith(self.sources))
+            and holds.issuperset(self.needs)
+            and holds.isdisjoint(self.unless)
             and self._is_of_version(platform.version)
         )
 
@@ -89,7 +101,8 @@ class Claim(Struct, frozen=True, kw_only=True):
     of idle time those that it is of, where the source says why the device idles. `rank`: whose rows these are; `place`:
     what tells it from other claims of the rule; `title`, `confidence`: where they differ from those of the rule.
     `whole_ns`: what it is a part of, where that is not the step of the run. `late_rank`, `late_ns`: of waiting, for
-    whom and for how long: what that rank itself could save is the same time.
+    whom and for how long: what that rank itself could save is the same time. `marks`: what holds of it, for the
+    conditions of remedies.
     """
 
     resource: Resource = "work"
@@ -107,6 +120,7 @@ class Claim(Struct, frozen=True, kw_only=True):
     whole_ns: float | None = None
     late_rank: int | None = None
     late_ns: float = 0.0
+    marks: tuple[str, ...] = ()
 
 
 def share_of(pieces: Sequence[WorkPiece], share: float = 1.0) -> dict[int, float]:
@@ -140,9 +154,9 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     shown_from: float = LEAST_SHARE
     is_general: bool = False
 
-    def remedies_on(self, platform: Platform, place: str) -> tuple[str, ...]:
+    def remedies_on(self, platform: Platform, place: str, marks: Sequence[str] = ()) -> tuple[str, ...]:
         """The remedies that fit: those for the vendor, for the framework, for all."""
-        fitting = [remedy for remedy in self.remedies if remedy.fits(platform, place)]
+        fitting = [remedy for remedy in self.remedies if remedy.fits(platform, place, marks)]
         fitting = [remedy for remedy in fitting if not remedy.is_last] or fitting
         order = sorted(fitting, key=lambda remedy: (platform.vendor not in remedy.on, not remedy.on))
         return tuple(remedy.text for remedy in order)

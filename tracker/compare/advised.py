@@ -88,6 +88,8 @@ def advise(
             notes=(*on_kinds, *found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
             slow_steps=list_slow_steps(side),
+            loss=found.loss,
+            accounts=found.accounts,
             partial=replace(side.partial, sentences=(*side.left_out, *side.partial.sentences)),
             baseline=_described(before[0], settled[0]) if before else None,
             options=options,

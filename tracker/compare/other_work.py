@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.advice.evidence import WorkPiece
+from tracker.advice.pieces import WorkPiece
 from tracker.advice.roofline import bytes_moved, flops
 from tracker.advice.shapes import elements, shapes_of
 from tracker.compare import match

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker.results import Loss
 from tracker.units import format_ns
 
 LEAST_SHARE: Final = 0.05
@@ -23,7 +24,7 @@ _CAUSES: Final = (
     ("data_loading_ns", "its data loading", "it waits for its data"),
     ("compute_ns", "its compute", "its compute takes longer"),
     ("exposed_copy_ns", "its exposed copies", "its copies take longer"),
-    ("idle_ns", "its time in which nothing runs", "its device runs nothing for longer"),
+    ("idle_ns", "its time in which nothing runs", "nothing runs on it for longer"),
 )
 """Part of the time of a rank -> what it is called, and why the rank is late where the part is longer."""
 
@@ -45,17 +46,6 @@ class RankTimes(Struct, frozen=True, kw_only=True):
     exposed_copy_ns: float | None = None
     data_loading_ns: float | None = None
     idle_ns: float | None = None
-
-
-class Loss(Struct, frozen=True, kw_only=True):
-    """A loss of time: `kind`: what is lost to; `ns`: of a step; `share`: of that step; `words`: a sentence without an
-    end.
-    """
-
-    kind: str
-    ns: float
-    share: float
-    words: str
 
 
 class LateRank(Struct, frozen=True, kw_only=True):
@@ -158,11 +148,11 @@ def find_late_rank(ranks: Sequence[RankTimes]) -> LateRank | None:
     if late_ns < max(_LATE_OF_WAITING * waits[-1][0], _LATE * median(steps)) or late_ns <= 0:
         return None
     rank = waits[0][1]
-    cause, part, more_ns = _explain(ranks, rank, late_ns)
+    cause, part, more_ns = explain_rank(ranks, rank, late_ns)
     return LateRank(rank=rank, ns=late_ns, cause=cause, part=part, more_ns=more_ns)
 
 
-def _explain(ranks: Sequence[RankTimes], rank: int, late_ns: float) -> tuple[str, str, float]:
+def explain_rank(ranks: Sequence[RankTimes], rank: int, late_ns: float) -> tuple[str, str, float]:
     """Return why a rank is late, the part of its time, and by how much it is longer than that of the others in the
     median; empty where no part explains half of `late_ns`.
     """

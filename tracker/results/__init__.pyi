@@ -1,9 +1,11 @@
 # Made by scripts/write_docs.py from the `__all__` of each module: change it there.
 from .advice import ADVICE_COLUMNS as ADVICE_COLUMNS
+from .advice import Accounts as Accounts
 from .advice import Advice as Advice
 from .advice import Advised as Advised
 from .advice import AdviseOptions as AdviseOptions
 from .advice import Claimed as Claimed
+from .advice import Loss as Loss
 from .advice import Number as Number
 from .board import BOARD_COLUMNS as BOARD_COLUMNS
 from .board import Board as Board

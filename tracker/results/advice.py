@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Struct, field
@@ -16,7 +16,7 @@ from tracker.units import counted, format_bytes, format_ns
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
-__all__ = ["ADVICE_COLUMNS", "Advice", "AdviseOptions", "Advised", "Claimed", "Number"]
+__all__ = ["ADVICE_COLUMNS", "Accounts", "Advice", "AdviseOptions", "Advised", "Claimed", "Loss", "Number"]
 
 FAMILIES: Final = ("input", "host", "kernels", "communication", "pipeline", "memory", "environment")
 """Words of `tracker advise --only`: what rules are about."""
@@ -68,6 +68,29 @@ class Number(Struct, frozen=True):
         return f"{self.label} x{value:.2f}"
 
 
+class Loss(Struct, frozen=True, kw_only=True):
+    """Time of a step that is known to be lost. `kind`: to what; `ns`: of a step; `share`: of that step; `words`: a
+    sentence without an end.
+    """
+
+    kind: str
+    ns: float
+    share: float
+    words: str
+
+
+class Accounts(Struct, frozen=True, kw_only=True):
+    """Where a step goes, seen from its advice: the three add up to `step_ns`. `won_ns`: what all advice together can
+    win at most; `work_ns`: what the device (or the host, without one) works else; `unexplained_ns`: what is lost, and
+    no advice is about.
+    """
+
+    step_ns: float
+    won_ns: float
+    work_ns: float
+    unexplained_ns: float
+
+
 class Claimed(Struct, frozen=True):
     """What a piece of advice is about: an operator or kernel with its shapes, and how much of its time it wins."""
 
@@ -81,7 +104,8 @@ class Advice(Struct, frozen=True, kw_only=True):
 
     `gain_ns`: what the step wins at most, `local_ns`: what the rank does; `place`: what tells it from other advice of
     its `rule`; `severity`: high from 5 % of the step, medium from 1 %, else low; `status`: new, grown or gone since the
-    baseline, None without one; `runs`: in how many of the runs of the side it is; `is_shown`: without `--all`.
+    baseline, None without one; `runs`: in how many of the runs of the side it is; `is_shown`: without `--all`;
+    `marks`: what holds of it, for the conditions of its remedies.
     """
 
     rule: str
@@ -109,6 +133,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     code: tuple[str, ...] = ()
     status: str | None = None
     runs: int = 1
+    marks: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -150,9 +175,10 @@ class Advised(Result, frozen=True, eq=False):
     `run`: reference, run_ids, workload, version, device and configuration of the side; `baseline`: alike, of the side
     that it is compared with, or None. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
     where no nanosecond is counted twice. `items`: the largest gain first. `use`: flops per step, tflops_per_s, peak,
-    hfu and mfu, None for what is not known. `missing`: what cannot be judged, and what would record it. `partial`: what
-    the checks of the captures found: on work that is not whole no rule says anything. `slow_steps`: steps of more than
-    1.2 times the median of their rank, which no advice counts, the slowest first.
+    hfu and mfu, None for what is not known. `loss`: the largest that is known, None where none is 5 % of the step;
+    `accounts`: how the step adds up; both None where the work is not whole. `missing`: what cannot be judged, and what
+    would record it. `partial`: what the checks of the captures found: on work that is not whole no rule says anything.
+    `slow_steps`: steps of more than 1.2 times the median of their rank, which no advice counts, the slowest first.
 
     - advice: a row per item, with evidence, remedies and lines of code as text
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
@@ -171,6 +197,8 @@ class Advised(Result, frozen=True, eq=False):
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     bottleneck: str | None = None
+    loss: Loss | None = None
+    accounts: Accounts | None = None
     partial: Partial = Partial()
     slow_steps: tuple[SlowStep, ...] = ()
     baseline: Mapping[str, Any] | None = None
@@ -188,24 +216,56 @@ class Advised(Result, frozen=True, eq=False):
 
     @property
     def headline(self) -> str:
-        """What the advice can win together, at most."""
+        """The largest loss that is known, with a baseline what the new advice can win together; else the largest piece
+        of advice.
+        """
         with_time = [item for item in self.items if item.gain_ns and item.status != GONE]
-        if not self.step_ns:
+        if not self.step_ns and not with_time:
             return "nothing can be judged: the time of a step is not known"
         if not self.items and not self.partial.has_whole_steps:
             return "nothing is advised, since records of the run are lost or cannot be"
-        if not self.items:
+        is_chosen = bool(self.options.rules or self.options.only)
+        if self.baseline is None and self.loss is not None and not is_chosen:
+            return self.loss.words
+        is_little = self.baseline is None and not is_chosen and not any(item.is_shown for item in self.items)
+        if not self.items or is_little:
             return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
         gone = [item for item in self.items if item.status == GONE]
         if len(gone) == len(self.items):
             return f"{counted(len(gone), 'piece')} of advice of the baseline {'is' if len(gone) == 1 else 'are'} gone"
         if not with_time:
             return f"{counted(len(self.items), 'piece')} of advice, none with a time to win"
-        share = self.together_ns / self.step_ns
+        if self.baseline is None and not is_chosen:
+            return _say_largest(next((item for item in with_time if item.is_shown), with_time[0]))
+        return self._say_together(with_time)
+
+    def _say_together(self, with_time: Sequence[Advice]) -> str:
         if len(with_time) == 1:
             gain, of_step = with_time[0].gain_ns or 0.0, with_time[0].gain_share
             # what a timer beside the profile measured is a part of its own step
             whole = gain / of_step if of_step else self.step_ns
             return f"one change can win at most {format_ns(gain)} of {format_ns(whole)} a step"
+        share = self.together_ns / self.step_ns
         together = f"{format_ns(self.together_ns)} ({share * 100:.1f} %)"
         return f"{len(with_time)} changes together can win at most {together} of a step of {format_ns(self.step_ns)}"
+
+    @property
+    def how_the_step_adds_up(self) -> str:
+        """What advice can win of the step, what else works in it, and what is not explained; "" where that is not
+        known.
+        """
+        own = self.accounts
+        if own is None or not own.step_ns:
+            return ""
+
+        def say(ns: float) -> str:
+            return f"{format_ns(ns)} ({100 * ns / own.step_ns:.1f} %)"
+
+        return (
+            f"Of the step of {format_ns(own.step_ns)}, all advice together can win at most {say(own.won_ns)}; "
+            f"{say(own.work_ns)} is work without advice; not explained: {say(own.unexplained_ns)}."
+        )
+
+
+def _say_largest(item: Advice) -> str:
+    return f"{item.title}: at most {format_ns(item.gain_ns)} ({100 * (item.gain_share or 0.0):.1f} %) of the step"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.traits import BACKWARD, PIPELINE, RANKS
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -24,11 +25,24 @@ _ALIGNED: Final = 512
 _RETRANSMISSION_NS: Final = 4e9
 _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
+LATE: Final = "late"
+"""Mark of a claim: it names the rank that comes late."""
+_PARTS_OF_LATE: Final = ("its data loading", "its compute", "its exposed copies", "its time in which nothing runs")
+NAMED: Final = "named"
+"""Mark of a claim: tasks name a rank that is waited for."""
+ROTATES: Final = "rotates"
+"""Mark of a claim: now one rank waits and now another."""
+MEGATRON: Final = "megatron"
+"""Mark of a claim: the roles of its groups are those of Megatron."""
+MARKS: Final = (LATE, *_PARTS_OF_LATE, NAMED, ROTATES, MEGATRON)
+"""Marks of the claims of this family."""
+_ROLES_OF_MEGATRON: Final = ("dp_cp", "embd", "dp_modulo_exp", "exp_dp", "tp_exp")
 _TO_OVERLAP: Final = 4.0
 """Calls that a step may have in any case: gradients of the last layers move while those of the first are computed."""
 
 
 def _exposed(evidence: Evidence) -> Iterator[Claim]:
+    yield from _exposed_alone(evidence)
     for role, kind, rank, row in _worst(evidence):
         wait = row["wait_ns"]
         numbers = [Number("exposed", row["exposed_ns"]), Number("calls", row["calls"], "count")]
@@ -37,6 +51,18 @@ def _exposed(evidence: Evidence) -> Iterator[Claim]:
         numbers.append(unknown if wait is None else Number(_LEAST_WAITING, wait))
         yield _claim(role, kind, rank, row["transfer_ns"], numbers, f"exposed {kind}{_of(role)}",
                      "likely" if wait is None else None)  # fmt: skip
+
+
+def _exposed_alone(evidence: Evidence) -> Iterator[Claim]:
+    """The exposed communication of the rank that has most, where no collective states what of it is exposed."""
+    if any(row["exposed_ns"] is not None for ranks in evidence.collectives.values() for row in ranks.values()):
+        return
+    ns, rank = max(
+        ((row["exposed_communication_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0)
+    )
+    if ns:
+        numbers = (Number("exposed", ns), Number("by collectives", "not known", "text"))
+        yield Claim(resource="communication", rank=-rank, ns=ns, numbers=numbers, confidence="likely")
 
 
 def _rare(evidence: Evidence, rank: int, steps: int) -> Iterator[Number]:
@@ -49,8 +75,9 @@ def _rare(evidence: Evidence, rank: int, steps: int) -> Iterator[Number]:
 def _claim(
     role: str, kind: str, rank: int, ns: float, numbers: list[Number], title: str = "", confidence: Any = None
 ) -> Claim:
+    marks = (MEGATRON,) if role in _ROLES_OF_MEGATRON else ()
     return Claim(resource="communication", rank=rank, role=role, kind=kind, place=f"{role} {kind}", ns=ns,
-                 numbers=tuple(numbers), title=title, confidence=confidence)  # fmt: skip
+                 numbers=tuple(numbers), title=title, confidence=confidence, marks=marks)  # fmt: skip
 
 
 def _of(role: str) -> str:
@@ -69,6 +96,15 @@ def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
     """The rank that waits longest in exposed collectives, and who it waits for."""
     wait, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    rotating = evidence.rotating_wait_ns
+    if rotating:
+        number = Number("waiting of the rank that waits longest in a step", rotating)
+        ranks = {row["exposed_communication_ns"] or 0.0: one for one, row in evidence.ranks.items()}
+        yield Claim(
+            resource="waiting", rank=ranks[max(ranks)], ns=rotating, numbers=(number,), marks=(ROTATES,),
+            title="ranks wait for each other, now one and now another",
+        )  # fmt: skip
+        return
     if not wait:
         return
     rank = -rank
@@ -77,13 +113,14 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     numbers.append(Number(_LEAST_WAITING, wait))
     peer, peer_ns = evidence.name_waited_for(rank)
     numbers += [Number(f"of it for {peer}", min(wait, peer_ns))] if peer else []
-    if len({row["stage"] for row in evidence.ranks.values()}) > 1:
+    marks = (NAMED,) if peer else ()
+    if evidence.is_pipeline:
         # stages of a pipeline wait for each other in any case
-        yield Claim(resource="none", rank=rank, numbers=tuple(numbers))
+        yield Claim(resource="none", rank=rank, numbers=tuple(numbers), marks=marks)
         return
     late = evidence.late_rank
     if late is None:
-        yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers))
+        yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), marks=marks)
         return
     who = "the others wait" if len(evidence.ranks) > 2 else "the other one waits"
     numbers.append(Number(f"rank {late.rank} comes behind the next one by", late.ns))
@@ -93,6 +130,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     yield Claim(
         resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers),
         title=f"rank {late.rank} comes late, and {who} for it", late_rank=late.rank, late_ns=late.ns,
+        marks=(LATE, late.part) if late.part else (LATE,),
     )  # fmt: skip
 
 
@@ -212,7 +250,7 @@ def _gloo(evidence: Evidence) -> Iterator[Claim]:
             yield _claim(role, kind, rank, row["transfer_ns"], numbers)
 
 
-_DATA: Final = ("dp", "default", "world", "unknown", "embd")
+_DATA: Final = ("dp", "default", "world", "unknown")
 _SHARDS: Final = ("all_gather", "reduce_scatter")
 RULES: Final = (
     AdviceRule(
@@ -235,7 +273,11 @@ RULES: Final = (
         id="N6", title="tiny collectives in each step",
         fires="exposed collectives of less than 1 kB over all ranks in each step",
         bound="exposed", confidence="certain",
-        remedies=(Remedy("no all_reduce of the loss or of a norm in each step; every n steps, or asynchronously"),),
+        remedies=(
+            Remedy("no all_reduce of the loss or of a norm in each step; every n steps, or asynchronously",
+                   kinds=("all_reduce",), needs=(BACKWARD,)),
+            Remedy("put small values together into one call, or wait for them later", is_last=True),
+        ),
         sources=("Megatron-LM, training loop",), in_run=_little,
     ),
     AdviceRule(
@@ -245,9 +287,11 @@ RULES: Final = (
         bound="exposed", confidence="likely",
         remedies=(
             Remedy("put gradients together: DistributedDataParallel with bucket_cap_mb=25 or more, or one flat tensor; "
-                   "no all_reduce per parameter", ("torch",)),
+                   "no all_reduce per parameter", ("torch",), needs=(BACKWARD,)),
             Remedy("HCCL_BUFFSIZE", ("ascend",)),
-            Remedy("larger buckets: comm_buffer_size", ("paddle",)), Remedy("all_reduce_fusion_config", ("mindspore",)),
+            Remedy("larger buckets: comm_buffer_size", ("paddle",), needs=(BACKWARD,)),
+            Remedy("all_reduce_fusion_config", ("mindspore",), needs=(BACKWARD,)),
+            Remedy("put small tensors together: one call of one flat tensor", is_last=True),
         ),
         sources=("msprof-analyze, packets; by bytes here, not by count",), in_run=_small_calls,
     ),
@@ -265,7 +309,29 @@ RULES: Final = (
         fires="exposed communication is waiting for other ranks; stages of a pipeline wait in any case, of these it "
             "claims no time",
         bound="exposed", confidence="certain",
-        remedies=(Remedy("find who is late: tracker cluster; the cause is on that rank (P1, P2, P4, I1)"),),
+        remedies=(
+            Remedy("on that rank: its loader, its storage, more workers", needs=("its data loading",)),
+            Remedy("on that rank: less work, or a device and a clock like those of the others (tracker cluster tells "
+                   "more work from a slow device)", needs=("its compute",)),
+            Remedy("on that rank: its copies; are its memory and its bus those of the others?",
+                   needs=("its exposed copies",)),
+            Remedy("on that rank: what its host does while its device runs nothing (tracker show --rank)",
+                   ("nvidia", "amd", "ascend"), needs=("its time in which nothing runs",)),
+            Remedy("on that rank: what its program does between operators (tracker show --rank)",
+                   needs=("its time in which nothing runs",), is_last=True),
+            Remedy("on that rank: its trace says what it does before it comes (tracker cluster)",
+                   needs=(LATE,), unless=_PARTS_OF_LATE),
+            Remedy("stages of a pipeline wait for each other: even stages, more microbatches (P2, P3)",
+                   needs=(PIPELINE,)),
+            Remedy("look at that rank, or record it where it was not captured: its trace says why it comes late",
+                   needs=(NAMED,), unless=(LATE, PIPELINE)),
+            Remedy("it is another rank from step to step: look for what delays each of them now and then (other jobs "
+                   "on their hosts, uneven batches)", needs=(ROTATES,)),
+            Remedy("find who is late: tracker cluster; the cause is on that rank (P1, P4, I1)", needs=(RANKS,),
+                   unless=(LATE, NAMED, PIPELINE, ROTATES)),
+            Remedy("record all ranks of the group: tracker cluster then names who is late",
+                   unless=(RANKS, LATE, NAMED, PIPELINE)),
+        ),
         sources=("Lin et al., OSDI'25",), in_run=_waiting,
     ),
     AdviceRule(
@@ -274,15 +340,22 @@ RULES: Final = (
         bound="exposed", confidence="certain",
         remedies=(
             Remedy("overlap with the backward pass: DistributedDataParallel in buckets of 25 MB or more; no_sync() "
-                   "while gradients are accumulated", ("torch", *_DATA), kinds=("all_reduce", "reduce")),
+                   "while gradients are accumulated", ("torch", *_DATA), kinds=("all_reduce", "reduce"),
+                   needs=(BACKWARD,), unless=(MEGATRON,)),
+            Remedy("overlap with the backward pass: --overlap-grad-reduce; gradient accumulation", ("torch", *_DATA),
+                   kinds=("all_reduce", "reduce", "reduce_scatter"), needs=(BACKWARD, MEGATRON)),
+            Remedy("overlap with the forward pass: --overlap-param-gather of the distributed optimizer",
+                   ("torch", *_DATA), kinds=("all_gather",), needs=(BACKWARD, MEGATRON)),
             Remedy("overlap with the backward pass: DataParallel with comm_buffer_size=25 or more; no_sync() while "
-                   "gradients are accumulated", ("paddle", *_DATA), kinds=("all_reduce",)),
+                   "gradients are accumulated", ("paddle", *_DATA), kinds=("all_reduce",), needs=(BACKWARD,)),
             Remedy("overlap with the backward pass: all_reduce_fusion_config; gradient accumulation",
-                   ("mindspore", *_DATA), kinds=("all_reduce",)),
+                   ("mindspore", *_DATA), kinds=("all_reduce",), needs=(BACKWARD,)),
             Remedy("prefetch of parameters in both passes, larger units, shards inside one node (HYBRID_SHARD)",
-                   ("torch", "fsdp", "hsdp", *_DATA), kinds=_SHARDS),
+                   ("torch", "fsdp", "hsdp", *_DATA), kinds=_SHARDS, needs=(BACKWARD,), unless=(MEGATRON,)),
+            Remedy("prefetch of parameters, larger units, shards inside one node", ("fsdp", "hsdp"), kinds=_SHARDS,
+                   unless=(BACKWARD,)),
             Remedy("overlap of the sharded optimizer's collectives with both passes; shards inside one node",
-                   ("paddle", "mindspore", "fsdp", "hsdp", *_DATA), kinds=_SHARDS),
+                   ("paddle", "mindspore", "fsdp", "hsdp", *_DATA), kinds=_SHARDS, needs=(BACKWARD,)),
             Remedy("sequence parallel; overlap with the matmuls; tensor parallel inside one node", ("tp", "sp", "mp"),
                    kinds=("all_reduce", *_SHARDS)),
             Remedy("matmul and collective as one operator: torch_npu.npu_mm_all_reduce_base", ("torch", "ascend", "tp"),
@@ -294,9 +367,9 @@ RULES: Final = (
             Remedy("more microbatches, interleaved stages, sends that do not block", kinds=("send", "recv")),
             Remedy("more microbatches, interleaved stages, sends that do not block", ("pp",), kinds=("send_recv",)),
             Remedy("broadcast_buffers=False, or a profile behind the first steps, which send the parameters",
-                   ("torch",), kinds=("broadcast",)),
+                   ("torch",), kinds=("broadcast",), needs=(BACKWARD,)),
             Remedy("profile behind the first steps, which send the parameters", ("paddle", "mindspore"),
-                   kinds=("broadcast",)),
+                   kinds=("broadcast",), needs=(BACKWARD,)),
             Remedy("no barrier in the loop", kinds=("barrier",)),
             Remedy("issue it earlier, asynchronously, and wait where the result is needed", is_last=True),
         ),

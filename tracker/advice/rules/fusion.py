@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.advice.roofline import flops, is_elementwise, is_matmul, is_vector
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
 from tracker.advice.shapes import Shape, elements
+from tracker.advice.traits import BACKWARD, COMPILED
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence, WorkPiece
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.pieces import WorkPiece
 
 Pieces = Sequence["WorkPiece"]
 _SCORES: Final = 64
@@ -167,9 +169,14 @@ def _vocabulary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
             memory = (max(rates), "measured") if rates else None
         yield from _claim(
             evidence, own, 4 * 2 * elements(logits) / memory[0] if memory else 0.0, memory, place=str(last),
-            title=f"loss over the vocabulary of {last:,} written out",
+            title=f"{_word_of(evidence)} over the vocabulary of {last:,} written out",
             numbers=[Number("logits", f"[{','.join(map(str, logits))}]", "text")],
         )  # fmt: skip
+
+
+def _word_of(evidence: Evidence) -> str:
+    """Return what is computed over a vocabulary: without a backward pass no loss that is proven."""
+    return "loss" if BACKWARD in evidence.platform.traits else "work"
 
 
 def _rotary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -223,6 +230,7 @@ RULES: Final = (
             Remedy("torch_npu.npu_fusion_attention", ("torch", "ascend")),
             Remedy("paddle.nn.functional.flash_attention", ("paddle",)),
             Remedy("ops.FlashAttentionScore", ("mindspore", "ascend")),
+            Remedy("a fused attention of the framework", is_last=True),
         ),
         sources=("TraceLens", _AFFINITY), in_rank=_attention,
     ),
@@ -231,12 +239,13 @@ RULES: Final = (
         fires="a module called *Norm with four elementwise kernels or reductions and no fused one",
         bound="roofline", confidence="likely", takes=True,
         remedies=(
-            Remedy("torch.nn.functional.rms_norm or layer_norm; torch.compile on the module",
-                   ("torch", "nvidia", "amd", "cpu"), since=(2, 4)),
+            Remedy("torch.nn.functional.rms_norm or layer_norm", ("torch", "nvidia", "amd", "cpu"), since=(2, 4)),
+            Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("torch.nn.functional.layer_norm, or a fused norm such as Apex's",
                    ("torch", "nvidia", "amd", "cpu"), until=(2, 4)),
             Remedy("torch_npu.npu_rms_norm", ("torch", "ascend")),
             Remedy("paddle.nn.LayerNorm, or paddle.incubate.nn.functional.fused_rms_norm", ("paddle",)),
+            Remedy("the normalisation of the framework that is one kernel", is_last=True),
         ),
         sources=("the RMSNorm of Hugging Face models", _AFFINITY), in_rank=_norm,
     ),
@@ -252,6 +261,7 @@ RULES: Final = (
             Remedy("torch_npu.npu_gelu, npu_swiglu", ("torch", "ascend")),
             Remedy("paddle.nn.functional.gelu(x, approximate=True)", ("paddle",)),
             Remedy("ops.gelu, ops.silu", ("mindspore",)),
+            Remedy("the activation of the framework that is one kernel", is_last=True),
         ),
         sources=(_AFFINITY,), in_rank=_activation,
     ),
@@ -260,10 +270,15 @@ RULES: Final = (
         fires="three elementwise kernels or reductions whose last dimension is 16,000 or more and a side of a matmul",
         bound="roofline", confidence="likely", takes=True,
         remedies=(
-            Remedy("cross_entropy instead of log_softmax written out; logits in 16 bits", ("torch",)),
-            Remedy("a fused or chunked linear cross entropy, such as Liger's", ("torch", "nvidia", "amd")),
-            Remedy("torch_npu.npu_cross_entropy_loss, logits in bf16", ("torch", "ascend")),
-            Remedy("paddle.nn.functional.softmax_with_cross_entropy; logits in 16 bits", ("paddle",)),
+            Remedy("cross_entropy instead of log_softmax written out; logits in 16 bits", ("torch",),
+                   needs=(BACKWARD,)),
+            Remedy("a fused or chunked linear cross entropy, such as Liger's", ("torch", "nvidia", "amd"),
+                   needs=(BACKWARD,)),
+            Remedy("torch_npu.npu_cross_entropy_loss, logits in bf16", ("torch", "ascend"), needs=(BACKWARD,)),
+            Remedy("paddle.nn.functional.softmax_with_cross_entropy; logits in 16 bits", ("paddle",),
+                   needs=(BACKWARD,)),
+            Remedy("logits of the last position alone, in 16 bits; one kernel for all that is done to them",
+                   is_last=True),
         ),
         sources=("Liger kernel: fused linear cross entropy",), in_rank=_vocabulary,
     ),
@@ -275,8 +290,10 @@ RULES: Final = (
             Remedy("a fused rotary embedding, such as Liger's or that of Transformer Engine",
                    ("torch", "nvidia", "amd")),
             Remedy("torch_npu.npu_rotary_mul", ("torch", "ascend")),
-            Remedy("torch.compile on the attention module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0)),
+            Remedy("torch.compile on the attention module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0),
+                   unless=(COMPILED,)),
             Remedy("paddle.incubate.nn.functional.fused_rotary_position_embedding", ("paddle",)),
+            Remedy("a fused rotary embedding", is_last=True),
         ),
         sources=(_AFFINITY,), in_rank=_rotary,
     ),
@@ -285,10 +302,13 @@ RULES: Final = (
         fires="three elementwise kernels of one shape in one module, none of which another rule explains",
         bound="roofline", confidence="likely", takes=True,
         remedies=(
-            Remedy("torch.compile on the module, or a Triton kernel", ("torch", "nvidia", "amd", "cpu"), since=(2, 0)),
+            Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
+            Remedy("a Triton kernel for what torch.compile leaves out", ("torch", "nvidia", "amd"), since=(2, 0),
+                   needs=(COMPILED,)),
             Remedy("torch.jit.script on the module", ("torch", "nvidia", "amd", "cpu"), until=(2, 0)),
             Remedy("CINN: FLAGS_use_cinn=1", ("paddle",)),
             Remedy("the fused API of the vendor, or graph mode", ("ascend",)),
+            Remedy("one kernel for the chain", is_last=True),
         ),
         sources=("torch: TorchInductor",), in_rank=_chains,
     ),

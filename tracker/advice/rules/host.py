@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from tracker.advice.evidence import RuntimeCalls
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, Resource
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.traits import BACKWARD, COMPILED, GRAPHS, OPTIMIZER, RANKS, STACKS, is_compiled
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
 from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence, WorkPiece
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.pieces import WorkPiece
 
 Pieces = Sequence["WorkPiece"]
 _PLACES: Final = 3
 _WORTH_A_WORD: Final = 0.1
 """Of a claim: the part behind waits from which on it is named."""
 _SHORT_NS: Final = 10_000
+_MOST: Final = 0.5
+"""Of a claim: the part of its largest place from which on that alone is to be changed."""
+_LONG_NS: Final = 500_000
+"""An operator that holds the host for so long computes, copies or decodes; it does not only launch."""
 _READS: Final = ("aten::item", "aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero")
 _FEWEST_SYNCHRONISATIONS: Final = 4
 """Calls per step and rank; a loop that reads its loss and a profiler that ends the step make three."""
@@ -41,7 +47,20 @@ def _idle(evidence: Evidence, rank: int, *causes: IdleCause, word: str = "in") -
     named = [Number(f"{word} {place}", own) for place, own in places.items() if place]
     behind = () if IdleCause.SYNCHRONISATION in causes else _behind_a_wait(evidence, rank, ns, *causes)
     numbers = (Number("idle", ns), *_rare(evidence, rank, *causes), *named[:_PLACES], *behind)
-    return Claim(resource="idle", ns=ns, causes=causes, numbers=numbers)
+    return Claim(
+        resource="idle", ns=ns, causes=causes, numbers=numbers, marks=tuple(_marks_of_place(next(iter(places))))
+    )
+
+
+def _marks_of_place(place: str) -> Iterator[str]:
+    """Yield what the largest place of idle time is by its name."""
+    if not place:
+        return
+    yield PLACED
+    if _OPTIMIZER in place:
+        yield IN_OPTIMIZER
+    if any(word in place.lower() for word in _LOADING):
+        yield LOADS
 
 
 def _rare(evidence: Evidence, rank: int, *causes: IdleCause) -> Iterator[Number]:
@@ -87,6 +106,7 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
     claim = _idle(evidence, rank, IdleCause.OPERATOR, IdleCause.LAUNCH_LATENCY)
     if claim is None:
         return
+    claim = replace(claim, marks=(*claim.marks, *_marks_of_operators(evidence, rank, claim.ns)))
     launches = evidence.calls_of(rank, _LAUNCH.__contains__)
     calls = sum(piece.calls for piece in pieces)
     if not launches.calls or not calls:
@@ -101,6 +121,21 @@ def _launch_bound(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cla
     yield replace(claim, numbers=(*claim.numbers, *numbers))
 
 
+def _marks_of_operators(evidence: Evidence, rank: int, ns: float) -> Iterator[str]:
+    """Yield what holds of the place of most idle time in operators: a call that copies, or an operator that is long."""
+    places = evidence.idle_of(rank, IdleCause.OPERATOR)
+    place = next(iter(places), "")
+    if not place or places[place] < _MOST * ns:
+        return
+    calls = evidence.op_calls(rank, (place,)).get(place, 0.0)
+    if "emcpy" in place:
+        yield COPIES
+    elif "GraphLaunch" in place:
+        yield IN_GRAPH
+    elif calls and places[place] >= _LONG_NS * calls and not is_compiled(place):
+        yield ONE_PLACE
+
+
 def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     waits = evidence.calls_of(rank, waits_for_device)
     calls, ns = waits.calls, waits.ns
@@ -108,6 +143,8 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
     if evidence.says_why_idle:
         claim = _idle(evidence, rank, IdleCause.SYNCHRONISATION)
         if claim is not None:
+            places = evidence.idle_of(rank, IdleCause.SYNCHRONISATION)
+            claim = replace(claim, marks=(*claim.marks, *_marks_of_waits(places)))
             made = [Number("calls that wait for the device", calls, "count")] if calls else []
             yield replace(
                 claim, numbers=(*claim.numbers, *made, *reads, *_behind_these_waits(evidence, rank, claim.ns))
@@ -115,9 +152,10 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
         return
     if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
-    numbers = (
-        Number(f"calls of {waits.longest} and the like", calls, "count"), Number("their time", ns), *reads,
-    )  # fmt: skip
+    time = Number("their time", ns)
+    if ns > evidence.step_ns:
+        time = Number("their time", "more than the step, for several threads wait at once", "text")
+    numbers = (Number(f"calls of {waits.longest} and the like", calls, "count"), time, *reads)
     is_summary = evidence.step_count(rank) < 2 and waits.is_summary
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
     if is_summary or (evidence.ranks[rank]["exposed_communication_ns"] or 0.0) >= ns:
@@ -127,6 +165,18 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
             resource="idle", ns=min(ns, evidence.idle_ns.get(rank, 0.0)), numbers=numbers,
             confidence=None if evidence.has_markers else "hint",
         )  # fmt: skip
+
+
+def _marks_of_waits(places: Mapping[str, float]) -> Iterator[str]:
+    """Yield what waits for the device are by their calls."""
+    named = [place for place in places if place]
+    waits = [place for place in named if "Synchronize" in place or "synchronize" in place]
+    if waits:
+        yield SYNCHRONISES
+    if waits and waits == named:
+        yield ONLY_SYNCHRONISE
+    if any(word in place for place in named for word in ("Memcpy", "memcpy", "copy_", "aten::to")):
+        yield COPIES
 
 
 def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -146,16 +196,16 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
 
 def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     made = evidence.calls_of(rank, allocates, after=2)
-    if made.ns:
-        idle = sum(evidence.idle_of(rank, IdleCause.ALLOCATION).values())
-        yield Claim(
-            resource="idle", ns=min(made.ns, idle if evidence.says_why_idle else evidence.idle_ns.get(rank, 0.0)),
-            causes=(IdleCause.ALLOCATION,) if evidence.says_why_idle else (),
-            numbers=(
-                Number("allocation calls after the second step", made.calls, "count"), Number("their time", made.ns),
-                Number("in steps", f"{made.steps} of {made.of_steps}, here as their mean", "text"),
-            ),
-        )  # fmt: skip
+    later = (
+        Number("allocation calls after the second step", made.calls, "count"), Number("their time", made.ns),
+        Number("in steps", f"{made.steps} of {made.of_steps}, here as their mean", "text"),
+    ) if made.ns else ()  # fmt: skip
+    if evidence.says_why_idle:
+        claim = _idle(evidence, rank, IdleCause.ALLOCATION)
+        if claim is not None:
+            yield replace(claim, numbers=(*claim.numbers, *later))
+    elif made.ns:
+        yield Claim(resource="idle", ns=min(made.ns, evidence.idle_ns.get(rank, 0.0)), numbers=later)
 
 
 def _unexplained(evidence: Evidence) -> Iterator[Claim]:
@@ -171,10 +221,7 @@ def _unexplained(evidence: Evidence) -> Iterator[Claim]:
     if any(parts):
         outside = 1 - sum(parts) / evidence.step_ns
         numbers.append(Number("CPU time of no phase (Others)", outside, "share"))
-    # a stage of a pipeline idles while it waits for others, and how much of it that is nobody knows
-    is_pipeline = len({row["stage"] for row in evidence.ranks.values()}) > 1
-    resource: Resource = "none" if is_pipeline else "idle"
-    yield Claim(resource=resource, rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
+    yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
 
 
 def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -188,6 +235,22 @@ def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Cl
 _OVERVIEW: Final = "overview_summary"
 _PHASES: Final = ("Dataloader", "Forward", "Backward", "Optimization")
 """Rows of Paddle's summary: what it leaves of the step it calls Others."""
+ONE_PLACE: Final = "one place"
+"""Most of the idle time is in one operator that is long itself: to launch faster wins nothing there."""
+PLACED: Final = "placed"
+"""The capture names where the idle time is."""
+SYNCHRONISES: Final = "synchronises"
+ONLY_SYNCHRONISE: Final = "only synchronises"
+"""The waits are calls that do nothing but wait, as those of a user do."""
+COPIES: Final = "copies"
+IN_OPTIMIZER: Final = "in the optimizer"
+IN_GRAPH: Final = "in a graph launch"
+LOADS: Final = "loads"
+"""The name of the place is one that a data loader may have."""
+_OPTIMIZER: Final = "Optimizer."
+_LOADING: Final = ("load", "batch", "data", "fetch", "read", "prefetch", "sample")
+MARKS: Final = (ONE_PLACE, PLACED, SYNCHRONISES, ONLY_SYNCHRONISE, COPIES, IN_OPTIMIZER, IN_GRAPH, LOADS)
+"""Marks of the claims of this family."""
 ALLOCATOR: Final = (
     Remedy("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", ("torch", "nvidia", "amd"), since=(2, 1)),
     Remedy("PYTORCH_NPU_ALLOC_CONF=expandable_segments:True", ("torch", "ascend")),
@@ -209,7 +272,7 @@ RULES: Final = (
         remedies=(
             Remedy("torch_npu.npu.set_compile_mode(jit_compile=False): binaries instead of compilation",
                    ("torch", "ascend")),
-            Remedy("few lengths of sequences (buckets), so that shapes come again"),
+            Remedy("few different shapes (buckets of lengths), so that they come again"),
         ),
         sources=("msprof-analyze, operator compilation",), in_rank=_compilation,
     ),
@@ -218,19 +281,21 @@ RULES: Final = (
         fires="the device idles while code is compiled, tuned or loaded",
         bound="exposed", confidence="certain", on_devices=True,
         remedies=(
-            Remedy("few different shapes, mark_dynamic, and more warm-up steps before the profile", ("torch",),
-                   since=(2, 0)),
+            Remedy("few different shapes, or mark_dynamic: each new one compiles again", ("torch",), since=(2, 0),
+                   needs=(COMPILED,)),
             Remedy("CUDA_MODULE_LOADING=EAGER: kernels are loaded at the start", ("nvidia",)),
-            Remedy("more warm-up steps before the profile", is_last=True),
+            Remedy("few different shapes; more warm-up steps before the profile"),
         ),
         sources=("torch: compilation, CUDA lazy loading",), in_rank=_idle_by(IdleCause.COMPILE),
     ),
     AdviceRule(
         id="H7", title="device memory is allocated in the steps",
-        fires="the runtime allocates in steps after the second",
-        bound="calls", confidence="certain", on_devices=True,
+        fires="the device idles while the runtime allocates, of three steps or more without the first; where the "
+            "source does not say why it idles: calls that allocate after the second step",
+        bound="exposed", confidence="certain", on_devices=True,
         remedies=(
-            Remedy("no empty_cache() in the loop, and few different shapes"), *ALLOCATOR,
+            Remedy("no empty_cache() in the loop", ("torch", "paddle")), *ALLOCATOR,
+            Remedy("few different shapes, so that memory is used again; more warm-up steps before the profile"),
         ),
         sources=("torch: CUDA semantics, memory management", "msprof-analyze, memory"), in_rank=_allocation,
     ),
@@ -239,8 +304,9 @@ RULES: Final = (
         fires="the device idles while the profiler works for itself; without it no time is lost",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("compare with the time of a step without the profiler; record fewer steps, and no stacks or shapes"),
-            Remedy("nsys profile --cuda-flush-interval, --sample=none, --cpuctxsw=none", ("nvidia",)),
+            Remedy("nsys profile --cuda-flush-interval, --sample=none, --cpuctxsw=none", sources=("nsys",)),
+            Remedy("record fewer steps, and no stacks or shapes", sources=("torch", "ascend", "paddle")),
+            Remedy("compare with the time of a step without the profiler"),
         ),
         sources=("Nsight Systems: profiler overhead", "Kineto: ActivityType::OVERHEAD"),
         in_rank=_idle_by(IdleCause.PROFILER),
@@ -251,8 +317,14 @@ RULES: Final = (
             "not say why it idles: four such calls or more, a hint where nothing marks the steps",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop"),
-            Remedy("read the loss every n steps, and copy with non_blocking=True"),
+            Remedy("keep values on the device: no .item(), nonzero() or print of a tensor in the loop",
+                   ("torch", "paddle"), unless=(ONLY_SYNCHRONISE,)),
+            Remedy("keep values on the device: no asnumpy() or print of a tensor in the loop", ("mindspore",),
+                   unless=(ONLY_SYNCHRONISE,)),
+            Remedy("no synchronize() in the loop but for a measurement", needs=(SYNCHRONISES,)),
+            Remedy("read the loss every n steps", needs=(BACKWARD,)),
+            Remedy("copy from pinned memory with non_blocking=True", ("torch",), needs=(COPIES,)),
+            Remedy("wait for the device only where its result is needed", is_last=True),
         ),
         sources=("Nsight Systems, expert rule cuda_api_sync",), in_rank=_synchronisation,
     ),
@@ -261,15 +333,23 @@ RULES: Final = (
         fires="the device idles while the host runs operators or launches what they ask for",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("larger batches, so that kernels last longer than their launch"),
-            Remedy("a long operator on data of the host: out of the loop, or on the device"),
+            Remedy("the operator that is named: out of the loop, on fewer data of the host, or on the device",
+                   needs=(ONE_PLACE,)),
+            Remedy("the call that is named copies: from pinned memory it returns at once (non_blocking=True)",
+                   ("torch",), needs=(COPIES,)),
+            Remedy("larger batches, so that kernels last longer than their launch", unless=(ONE_PLACE,)),
             Remedy("torch.compile(mode='reduce-overhead'), or CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"),
-                   since=(2, 0)),
-            Remedy("CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"), until=(2, 0)),
+                   since=(2, 0), unless=(ONE_PLACE, COMPILED, GRAPHS)),
+            Remedy("mode='reduce-overhead' for what torch.compile compiles already: its kernels in graphs",
+                   ("torch", "nvidia", "amd"), since=(2, 0), needs=(COMPILED,), unless=(ONE_PLACE, GRAPHS)),
+            Remedy("what no graph launches yet: into one", ("nvidia", "amd"), needs=(GRAPHS,),
+                   unless=(ONE_PLACE, IN_GRAPH)),
+            Remedy("launch the next graph while this one runs: no wait for the device in between", needs=(IN_GRAPH,)),
+            Remedy("CUDA / HIP graphs by hand", ("torch", "nvidia", "amd"), until=(2, 0), unless=(ONE_PLACE, GRAPHS)),
             Remedy("TASK_QUEUE_ENABLE=2 and CPU_AFFINITY_CONF=1; aclgraph where shapes are fixed",
-                   ("torch", "ascend")),
-            Remedy("paddle.jit.to_static", ("paddle",)),
-            Remedy("graph mode: set_context(mode=GRAPH_MODE)", ("mindspore",)),
+                   ("torch", "ascend"), unless=(ONE_PLACE,)),
+            Remedy("paddle.jit.to_static", ("paddle",), unless=(ONE_PLACE,)),
+            Remedy("graph mode: set_context(mode=GRAPH_MODE)", ("mindspore",), unless=(ONE_PLACE,)),
         ),
         sources=("HolisticTraceAnalysis, idle time breakdown", "TraceLens"), in_rank=_launch_bound,
     ),
@@ -278,9 +358,18 @@ RULES: Final = (
         fires="the device idles while no operator and no call of the runtime runs",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators"),
-            Remedy("where that place is a data loader of your own: [readers] loaders of the settings file names it"),
-            Remedy("record with_stack=True once, where no line is named: the stacks name it"),
+            Remedy("fewer calls of the host in the optimizer: foreach=True or fused=True, zero_grad(set_to_none=True)",
+                   ("torch", "nvidia", "amd"), since=(2, 0), needs=(IN_OPTIMIZER,)),
+            Remedy("look at the code at that place: logging, metrics, checks, work on the batch between operators",
+                   needs=(PLACED,)),
+            Remedy("look at the code between operators: logging, metrics, checks, work on the batch",
+                   unless=(PLACED,)),
+            Remedy("where that place is a data loader of your own: [readers] loaders of the settings file names it",
+                   needs=(LOADS,)),
+            Remedy("record with_stack=True once: the stacks around the gap name the line",
+                   sources=("torch_profiler", "ascend"), unless=(STACKS,)),
+            Remedy("nsys profile --python-sampling=true once: the samples name the functions of Python",
+                   sources=("nsys",)),
         ),
         sources=("HolisticTraceAnalysis, idle time breakdown",), in_rank=_idle_by(IdleCause.NO_OPERATOR),
     ),
@@ -289,7 +378,8 @@ RULES: Final = (
         fires="the device idles although work for it is launched",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("find what it waits for: an event of another stream, a copy, another rank (tracker cluster)"),
+            Remedy("find what it waits for: an event of another stream, or a copy"),
+            Remedy("or another rank: tracker cluster", needs=(RANKS,)),
             Remedy("issue copies and collectives earlier, or on a stream that nothing else waits for"),
         ),
         sources=("HolisticTraceAnalysis, idle time breakdown",),
@@ -300,25 +390,31 @@ RULES: Final = (
         fires="the device idles from one launched kernel to the next",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
-            Remedy("CUDA or HIP graphs, or fewer and longer kernels: torch.compile, foreach optimizers",
-                   ("torch", "nvidia", "amd"), since=(2, 0)),
-            Remedy("fewer and longer kernels: fused optimizers and modules, larger batches"),
+            Remedy("CUDA or HIP graphs, or fewer and longer kernels by torch.compile", ("torch", "nvidia", "amd"),
+                   since=(2, 0), unless=(COMPILED, GRAPHS)),
+            Remedy("a fused optimizer: fewer and longer kernels", needs=(OPTIMIZER,)),
+            Remedy("fused modules, larger batches: fewer and longer kernels"),
         ),
         sources=("TraceLens, short kernels",), in_rank=_idle_by(IdleCause.BETWEEN_KERNELS),
     ),
     AdviceRule(
         id="H11", title="the device idles, and the run does not say why",
-        fires="the device idles, and no launch or call of the host says why; of a pipeline it claims no time",
+        fires="the device idles, and no launch or call of the host says why",
         bound="exposed", confidence="likely", on_devices=True,
         remedies=(
             Remedy("look at the Python code between the phases of a step: logging, metrics, copies of batches",
                    ("paddle",)),
-            Remedy("export a trace once (export_chrome_tracing): it has what the host does in the gaps", ("paddle",)),
+            Remedy("profile with targets=[ProfilerTarget.CPU, ProfilerTarget.GPU]: launches name the cause",
+                   sources=("paddle_trace",)),
+            Remedy("export a trace once (export_chrome_tracing): it has what the host does in the gaps",
+                   sources=("paddle_summary",)),
             Remedy("record one step with ProfilerActivity.CPU as well: launches name the cause",
-                   ("torch", "nvidia", "amd")),
-            Remedy("keep trace_view.json, or record one step with ProfilerActivity.CPU and Level1",
-                   ("torch", "ascend")),
-            Remedy("record the host as well (msprof with runtime and CANN data)", ("mindspore", "ascend")),
+                   sources=("torch_profiler",)),
+            Remedy("keep trace_view.json, or record one step with ProfilerActivity.CPU and Level1", ("torch",),
+                   sources=("ascend",)),
+            Remedy("nsys profile --trace=cuda,nvtx,osrt over whole steps: launches name the cause", sources=("nsys",)),
+            Remedy("record the host as well (msprof with runtime and CANN data)", sources=("cann",)),
+            Remedy("record the host as well: launches name the cause", is_last=True),
         ),
         sources=("Paddle: guide to model performance, 1.2",), in_run=_unexplained,
     ),
@@ -327,10 +423,12 @@ RULES: Final = (
         fires="calls of kernels shorter than 10 us: what moving their bytes does not explain",
         bound="roofline", confidence="likely", on_devices=True, is_general=True,
         remedies=(
-            Remedy("fuse them: torch.compile, foreach optimizers, fused modules", ("torch", "nvidia", "amd"),
-                   since=(2, 0)),
+            Remedy("fuse them: torch.compile", ("torch", "nvidia", "amd"), since=(2, 0), unless=(COMPILED,)),
+            Remedy("fuse them: foreach=True or fused=True in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0),
+                   needs=(OPTIMIZER,)),
             Remedy("fuse them: optimizers and modules of torch_npu that are one kernel", ("torch", "ascend")),
-            Remedy("run them in a graph; larger batches"),
+            Remedy("run them in a graph", unless=(GRAPHS,)),
+            Remedy("larger batches"),
         ),
         sources=("TraceLens, short kernels",), in_rank=_short_kernels,
     ),

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.advice.roofline import factors, flops, is_elementwise, is_matmul
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
 from tracker.advice.shapes import Shape, kind_of, tensors_text
+from tracker.advice.traits import BACKWARD, CONVOLUTIONS, OPTIMIZER
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence, WorkPiece
+    from tracker.advice.evidence import Evidence
+    from tracker.advice.pieces import WorkPiece
 
 Pieces = Sequence["WorkPiece"]
 _SLOW: Final = 0.6
@@ -33,6 +35,10 @@ _LARGER: Final = 2
 """Times the FLOPs of a call up to which another one is alike: larger matmuls reach higher rates."""
 _OPTIMIZER: Final = 50
 _FUSED: Final = ("multi_tensor", "fused", "foreach", "applyadam")
+UNKNOWN_PEAKS: Final = "unknown peaks"
+"""Mark of a claim: the device is not in the table of devices."""
+MARKS: Final = (UNKNOWN_PEAKS,)
+"""Marks of the claims of this family."""
 _AI_CPU_NS: Final = 20_000
 
 
@@ -55,22 +61,27 @@ def _double(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
 
 def _single(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     device = evidence.device
-    faster = device and (device.tf32 or device.half)
-    if device is None or not device.fp32 or not faster:
-        return
     own = [
         piece for piece in pieces
         if piece.number_kind == "fp32" and (is_matmul(piece) or piece.kind.startswith("convolution"))
     ]  # fmt: skip
-    if own:
-        word = "tf32" if device.tf32 else "fp16" if device.is_without_bf16 else "bf16"
-        left, size = 1 - device.fp32 / faster, 1.0 if device.tf32 else 0.5
-        above = {piece.at: piece.ns - size * evidence.roofline.floor_ns(piece) for piece in own}
-        yield Claim(
-            cells={piece.at: min(left * piece.ns, above[piece.at]) for piece in own}, place=word,
-            numbers=(Number("peak with 32 bits", device.fp32, "tflops_per_s"),
-                     Number(f"peak with {word}", faster, "tflops_per_s")),
-        )  # fmt: skip
+    if device is None:
+        # whether the device is faster with smaller numbers is not known: the bound is all of their time
+        if own:
+            number = Number("peak rates", "not known, the device is not in the table of devices", "text")
+            yield Claim(cells=share_of(own), numbers=(number,), confidence="hint", marks=(UNKNOWN_PEAKS,))
+        return
+    faster = device.tf32 or device.half
+    if not device.fp32 or not faster or not own:
+        return
+    word = "tf32" if device.tf32 else "fp16" if device.is_without_bf16 else "bf16"
+    left, size = 1 - device.fp32 / faster, 1.0 if device.tf32 else 0.5
+    above = {piece.at: piece.ns - size * evidence.roofline.floor_ns(piece) for piece in own}
+    yield Claim(
+        cells={piece.at: min(left * piece.ns, above[piece.at]) for piece in own}, place=word,
+        numbers=(Number("peak with 32 bits", device.fp32, "tflops_per_s"),
+                 Number(f"peak with {word}", faster, "tflops_per_s")),
+    )  # fmt: skip
 
 
 def _sizes(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -192,6 +203,7 @@ RULES: Final = (
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
             Remedy("zero_grad(set_to_none=True)", ("torch",)), Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
+            Remedy("give gradients back instead of setting them to zero", is_last=True),
         ),
         sources=("PyTorch profiler, pattern GradNotSetToNone",), in_rank=_zero_grad,
     ),
@@ -204,18 +216,26 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K2", title="matmuls and convolutions in 32-bit numbers",
-        fires="there are such, and the device is faster with smaller numbers",
+        fires="there are such, and the device is faster with smaller numbers; of a device that is not in the table of "
+            "devices a hint, with all of their time as the bound",
         bound="precision", confidence="certain", on_devices=True,
         remedies=(
             Remedy("torch.set_float32_matmul_precision('high')", ("torch", "nvidia", "tf32"), since=(1, 12)),
             Remedy("torch.backends.cuda.matmul.allow_tf32 = True", ("torch", "nvidia", "tf32"), until=(1, 12)),
-            Remedy("torch.backends.cudnn.allow_tf32 = True, for convolutions", ("torch", "nvidia", "tf32")),
+            Remedy("torch.backends.cudnn.allow_tf32 = True, for convolutions", ("torch", "nvidia", "tf32"),
+                   needs=(CONVOLUTIONS,)),
             Remedy("torch.autocast with bfloat16", ("torch", "tf32", "bf16")),
             Remedy("torch.autocast with float16 and a GradScaler: this device has no fast bfloat16",
-                   ("torch", "nvidia", "fp16")),
+                   ("torch", "nvidia", "fp16"), needs=(BACKWARD,)),
+            Remedy("torch.autocast with float16: this device has no fast bfloat16", ("torch", "nvidia", "fp16"),
+                   unless=(BACKWARD,)),
+            Remedy("torch.autocast with bfloat16, or tf32 (torch.set_float32_matmul_precision('high')), where the "
+                   "device has them", ("torch", "nvidia", "amd"), needs=(UNKNOWN_PEAKS,)),
+            Remedy("torch.autocast with bfloat16 or float16", ("torch", "ascend"), needs=(UNKNOWN_PEAKS,)),
             Remedy("torch_npu.npu.matmul.allow_hf32 = True", ("torch", "ascend")),
             Remedy("paddle.amp.auto_cast", ("paddle",)),
             Remedy("amp_level='O2'", ("mindspore",)),
+            Remedy("numbers of 16 bits, or tf32, for matmuls and convolutions", is_last=True),
         ),
         sources=("PyTorch profiler, pattern FP32MatMul", "torch_tb_profiler, tensor cores"), in_rank=_single,
     ),
@@ -239,6 +259,7 @@ RULES: Final = (
             Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
             Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD", ("torch", "ascend")),
             Remedy("use_multi_tensor=True", ("paddle",)),
+            Remedy("one kernel for all parameters: a fused optimizer", is_last=True),
         ),
         sources=("PyTorch profiler, pattern OptimizerSingleTensor",), in_rank=_optimizer,
     ),
@@ -247,11 +268,12 @@ RULES: Final = (
         fires="kernels only change the layout of tensors",
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
-            Remedy("memory_format=torch.channels_last on model and input", ("torch", "nvidia", "amd")),
-            Remedy("before ROCm 7 also PYTORCH_MIOPEN_SUGGEST_NHWC=1", ("torch", "amd")),
+            Remedy("memory_format=torch.channels_last on model and input", ("torch", "nvidia", "amd"),
+                   needs=(CONVOLUTIONS,)),
+            Remedy("before ROCm 7 also PYTORCH_MIOPEN_SUGGEST_NHWC=1", ("torch", "amd"), needs=(CONVOLUTIONS,)),
             Remedy("torch.npu.config.allow_internal_format = False, or no views before matmuls", ("torch", "ascend")),
-            Remedy("data_format='NHWC'", ("paddle",)),
-            Remedy("fewer views and transposes before matmuls and convolutions", ("mindspore",)),
+            Remedy("data_format='NHWC'", ("paddle",), needs=(CONVOLUTIONS,)),
+            Remedy("fewer views and transposes before matmuls and convolutions", is_last=True),
         ),
         sources=("msprof-analyze", "cuDNN: tensor layouts"), in_rank=_formats,
     ),
@@ -260,8 +282,9 @@ RULES: Final = (
         fires="casts of one tensor's shape twice or more in a step and module",
         bound="roofline", confidence="likely", takes=True, on_devices=True,
         remedies=(
-            Remedy("keep one type through the module; 32-bit weights in the optimizer alone"),
-            Remedy("the cache of autocast", ("torch",)),
+            Remedy("keep one type through the module"),
+            Remedy("32-bit weights in the optimizer alone", needs=(OPTIMIZER,)),
+            Remedy("the cache of autocast", ("torch",), needs=(BACKWARD,)),
         ),
         sources=("TraceLens",), in_rank=_casts,
     ),
@@ -286,6 +309,7 @@ RULES: Final = (
                    until=(2, 3)),
             Remedy("FLAGS_use_autotune=1", ("paddle",)),
             Remedy("tuning with AOE", ("ascend",)),
+            Remedy("another library or another algorithm for this operator and these shapes", is_last=True),
         ),
         sources=("TraceLens, roofline bins",), in_rank=_slow,
     ),

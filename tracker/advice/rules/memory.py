@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 from tracker.advice.rules.host import ALLOCATOR
+from tracker.advice.traits import BACKWARD
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -66,7 +67,11 @@ RULES: Final = (
     AdviceRule(
         id="M2", title="device memory is nearly full", fires="the peak is 90 % of the memory of the device",
         bound="bytes", confidence="certain",
-        remedies=(Remedy("activation checkpointing; shard parameters and optimizer state; smaller microbatches"),),
+        remedies=(
+            Remedy("activation checkpointing; shard parameters and optimizer state; smaller microbatches",
+                   needs=(BACKWARD,)),
+            Remedy("smaller batches, shorter sequences, or weights in fewer bits", unless=(BACKWARD,)),
+        ),
         sources=("torch_tb_profiler, memory view",), in_run=_full,
     ),
     AdviceRule(
@@ -81,7 +86,10 @@ RULES: Final = (
         fires="of four steps or more each has a peak 1 % above the one before; or the last is 1 % above the first, and "
             "memory of 1 % of the peak that a step between the second and the last allocated is not freed",
         bound="bytes", confidence="likely",
-        remedies=(Remedy("detach the loss before it is kept; drop lists of tensors that outlive the step"),),
+        remedies=(
+            Remedy("detach the loss before it is kept", needs=(BACKWARD,)),
+            Remedy("drop lists of tensors that outlive the step"),
+        ),
         sources=("tests of this project: nightly_gpt v10",), in_run=_growing,
     ),
 )  # fmt: skip

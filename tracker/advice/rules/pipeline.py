@@ -9,6 +9,7 @@ import numpy as np
 
 from tracker.advice.gains import MORE_MICROBATCHES, pipeline_ns, taus
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.detect.losses import explain_rank
 from tracker.results import SLOW
 
 if TYPE_CHECKING:
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 _STAGES: Final = 0.02
 _BUBBLE: Final = 0.05
+_ALWAYS: Final = 0.8
+"""Share of the steps in which one rank takes longest, from which on the work does not move around."""
+ALWAYS: Final = "always"
+"""Mark of a claim: one rank is the slowest of nearly each step."""
+EXPERTS: Final = "experts"
+"""Mark of a claim: ranks exchange tokens, as experts do."""
+MARKS: Final = (ALWAYS, EXPERTS)
+"""Marks of the claims of this family."""
 
 
 def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
@@ -23,19 +32,31 @@ def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
         for at, rank in enumerate(stage.ranks):
             if stage.judged.verdict[at] == SLOW:
                 host = evidence.ranks[rank]["host"]
+                cost_ns = float(stage.judged.cost[at])
+                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
+                _, part, more_ns = explain_rank(peers, rank, cost_ns)
+                numbers = [
+                    Number("its own time by that of its peers", float(stage.judged.ratio[at]), "ratio"),
+                    Number("steps in which it is the slowest", float(stage.judged.slowest[at]), "count"),
+                ]
+                numbers += [Number(f"{part}, more than that of its peers", more_ns)] if part else []
                 yield Claim(
-                    resource="rank", rank=rank, place=f"rank {rank}", ns=float(stage.judged.cost[at]),
-                    title=f"rank {rank}{f' on {host}' if host else ''} is slow",
-                    numbers=(
-                        Number("its own time by that of its peers", float(stage.judged.ratio[at]), "ratio"),
-                        Number("steps in which it is the slowest", float(stage.judged.slowest[at]), "count"),
-                    ),
+                    resource="rank", rank=rank, place=f"rank {rank}", ns=cost_ns,
+                    title=f"rank {rank}{f' on {host}' if host else ''} is slow", numbers=tuple(numbers),
+                    marks=(part,) if part else (),
                 )  # fmt: skip
+
+
+def _own_times(evidence: Evidence) -> list[tuple[int | None, float]]:
+    """Return the stages of a pipeline with their own times: medians of ranks and steps."""
+    stages = [stage for stage in evidence.stages if stage.steps]
+    return [(stage.number, float(np.median(stage.own))) for stage in stages] if len(stages) > 1 else []
 
 
 def _stages(evidence: Evidence) -> Iterator[Claim]:
     own, count = taus(evidence), evidence.microbatches or 1
     if not own:
+        yield from _stages_without_model(evidence)
         return
     even, flat = pipeline_ns(own, count), pipeline_ns([sum(own) / len(own)] * len(own), count)
     if even > flat:
@@ -46,29 +67,65 @@ def _stages(evidence: Evidence) -> Iterator[Claim]:
         )
 
 
+def _stages_without_model(evidence: Evidence) -> Iterator[Claim]:
+    """What equal stages would win, of any number of microbatches: the longest takes so much more than the mean."""
+    own = _own_times(evidence)
+    if own and evidence.is_pipeline:
+        times = [ns for _, ns in own]
+        numbers = [Number(f"stage {number}", ns) for number, ns in own]
+        yield Claim(resource="pipeline", ns=max(times) - sum(times) / len(times), numbers=tuple(numbers))
+
+
 def _bubble(evidence: Evidence) -> Iterator[Claim]:
     own, count = taus(evidence), evidence.microbatches or 1
-    share = (len(own) - 1) / (count + len(own) - 1) if own else 0.0
-    if share:
-        # of four times as many microbatches of the same size each step does four times the work
-        now, then = pipeline_ns(own, count), pipeline_ns(own, MORE_MICROBATCHES * count) / MORE_MICROBATCHES
-        yield Claim(
-            resource="bubble", ns=max(0.0, now - then),
-            numbers=(Number("bubble", share, "share"), Number("microbatches", float(count), "count"),
-                     Number("stages", float(len(own)), "count"),
-                     Number("the bound holds for", f"{MORE_MICROBATCHES * count} microbatches, per {count}", "text")),
-        )  # fmt: skip
+    if not own:
+        yield from _bubble_without_model(evidence)
+        return
+    share = (len(own) - 1) / (count + len(own) - 1)
+    # of four times as many microbatches of the same size each step does four times the work
+    now, then = pipeline_ns(own, count), pipeline_ns(own, MORE_MICROBATCHES * count) / MORE_MICROBATCHES
+    yield Claim(
+        resource="bubble", ns=max(0.0, now - then),
+        numbers=(Number("bubble", share, "share"), Number("microbatches", float(count), "count"),
+                 Number("stages", float(len(own)), "count"),
+                 Number("the bound holds for", f"{MORE_MICROBATCHES * count} microbatches, per {count}", "text")),
+    )  # fmt: skip
+
+
+def _bubble_without_model(evidence: Evidence) -> Iterator[Claim]:
+    """The waiting for other stages of the stage that takes longest: that which even stages would have, too."""
+    own = _own_times(evidence)
+    if not own or not evidence.is_pipeline:
+        return
+    number, _ = max(own, key=lambda pair: pair[1])
+    waits = [times.bubble_ns for times in evidence.rank_times if times.stage == number and times.bubble_ns is not None]
+    if waits:
+        ns = float(np.median(waits))
+        words = f"stage {number}, which takes longest, waits for the others"
+        yield Claim(resource="bubble", ns=ns, numbers=(Number(words, ns),))
 
 
 def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
-        if stage.is_uneven and evidence.moves_work(stage):
+        if not stage.is_uneven:
+            continue
+        slowest = int(stage.judged.slowest.max())
+        if slowest >= _ALWAYS * len(stage.steps):
+            # one rank that is always the last one is no work that moves around
+            rank = stage.ranks[int(stage.judged.slowest.argmax())]
+            yield Claim(
+                resource="none", rank=rank, place=f"rank {rank}", confidence="hint", marks=(ALWAYS,),
+                title=f"rank {rank} takes longest in {slowest} of {len(stage.steps)} steps",
+                numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),),
+            )  # fmt: skip
+        elif evidence.moves_work(stage):
             over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
             yield Claim(
                 resource="rank", ns=over,
                 place="" if stage.number is None else f"stage {stage.number}",
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
                          Number("slowest less the mean", over)),
+                marks=(EXPERTS,) if any(kind == "all_to_all" for _, kind in evidence.collectives) else (),
             )  # fmt: skip
 
 
@@ -77,15 +134,21 @@ RULES: Final = (
         id="P1", title="a rank is slow", fires="tracker cluster calls a rank SLOW", bound="what-if",
         confidence="certain",
         remedies=(
-            Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device"),
-            Remedy("a slow device: take its host out of the job and run it again"),
+            Remedy("on that rank: its loader, its storage, more workers", needs=("its data loading",)),
+            Remedy("tracker cluster tells more work from a slow device; take a slow one out of the job",
+                   needs=("its compute",)),
+            Remedy("on that rank: its copies; are its memory and its bus those of the others?",
+                   needs=("its exposed copies",)),
+            Remedy("on that rank: what its program does while nothing runs (tracker show --rank)",
+                   needs=("its time in which nothing runs",)),
+            Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device", is_last=True),
         ),
         sources=("Lin et al., OSDI'25",), in_run=_slow_rank,
     ),
     AdviceRule(
         id="P2", title="stages of the pipeline are uneven",
-        fires="equal stages would save time in the model of the pipeline; the number of microbatches is known; shown "
-            "from 2 % of the step",
+        fires="equal stages would save time in the model of the pipeline, or, where the number of microbatches is not "
+            "known, the longest stage takes more than the mean one; shown from 2 % of the step",
         bound="what-if", confidence="certain", shown_from=_STAGES,
         remedies=(Remedy("move layers: the first stage holds the embedding, the last one the head and the loss"),),
         sources=("Lin et al., OSDI'25",), in_run=_stages,
@@ -93,15 +156,22 @@ RULES: Final = (
     AdviceRule(
         id="P3", title="the bubble of the pipeline",
         fires="stages wait for the first and the last microbatch: (p - 1) / (m + p - 1) of the step, of p stages, m "
-            "microbatches; shown where four times as many would win 5 % of the step",
+            "microbatches; where m is not known, what the longest stage waits for others; shown where four times as "
+            "many, or no waiting, would win 5 % of the step",
         bound="what-if", confidence="certain", shown_from=_BUBBLE,
         remedies=(Remedy("more microbatches; an interleaved schedule"),),
         sources=("Narayanan et al., SC'21",), in_run=_bubble,
     ),
     AdviceRule(
-        id="P4", title="the work moves around between ranks", fires="tracker cluster calls a stage UNEVEN",
+        id="P4", title="the work moves around between ranks",
+        fires="tracker cluster calls a stage UNEVEN; where one rank takes longest in 80 % of the steps, a hint that "
+            "names it",
         bound="what-if", confidence="likely",
-        remedies=(Remedy("sort or pack batches by length; capacity of experts"),),
+        remedies=(
+            Remedy("sort or pack batches by length, so that ranks have equal work", unless=(ALWAYS,)),
+            Remedy("an even load of the experts: their capacity, and how tokens are sent to them", needs=(EXPERTS,)),
+            Remedy("record more steps: tracker cluster then says whether it is slow", needs=(ALWAYS,)),
+        ),
         sources=("Lin et al., OSDI'25",), in_run=_uneven,
     ),
 )  # fmt: skip

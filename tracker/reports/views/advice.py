@@ -49,6 +49,8 @@ def document(found: Advised, look: Look) -> Document:
         rate, peak = found.use["tflops_per_s"], found.use["peak_tflops"]
         source = str(found.use["peak_source"]).partition(";")[0]
         remarks.append(f"HFU {least}{share(found.use['hfu'])}{model}: {rate:,.1f} of {peak:,g} TFLOP/s ({source}).")
+    if found.baseline is None and found.how_the_step_adds_up:
+        remarks.append(found.how_the_step_adds_up)
     if any(item.gain_ns and item.status != GONE for item in found.items):
         remarks.append("Bounds, no promises: changes of the same work do not add up.")
     if found.items:
@@ -156,22 +158,14 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
 def list_json(found: Advised, look: Look) -> dict[str, Any]:
     """Return the sides, what can be won together, the advice with its evidence, and the efficiency of operators."""
     names = (
-        "headline",
-        "run",
-        "baseline",
-        "step_ns",
-        "together_ns",
-        "bottleneck",
-        "missing",
-        "notes",
-        "slow_steps",
-        "options",
-    )
+        "headline", "run", "baseline", "step_ns", "together_ns", "loss", "accounts", "bottleneck", "missing", "notes",
+        "slow_steps", "options",
+    )  # fmt: skip
     document = {name: plain(getattr(found, name)) for name in names}
     limit = look.rows(None)
     advice = [plain(item) for item in found.items[:limit]]
     for item in advice:
-        del item["is_shown"]
+        del item["is_shown"], item["marks"]
     document["advice"] = advice
     document["efficiency"] = plain(found.use) | {"rows": records(found.tables["efficiency"].head(limit))}
     return document

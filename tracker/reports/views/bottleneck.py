@@ -104,12 +104,12 @@ def _say_utilisation(found: Bottleneck, works: float) -> str:
     if waits is None or works >= low:
         return text
     loading = found.possible_gain_share or 0.0
-    in_loading = f", {share(loading)} of it in data loading" if loading and share(loading) != share(0.0) else ""
+    in_loading = f" ({share(loading)} in data loading)" if loading and share(loading) != share(0.0) else ""
     if found.bound == "host":
         return (
             f"the device waits for the host in {share(waits)} of {whole}{in_loading}, and works {share(works)} ({side})"
         )
-    return f"{text}; it waits for the host in {share(waits)}"
+    return f"{text}; it waits for the host in {share(waits)}{in_loading}"
 
 
 def record(found: Bottleneck | None) -> dict[str, Any] | None:
