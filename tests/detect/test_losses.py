@@ -36,12 +36,15 @@ def test_times_of_two_units_keep_both():
 
 def test_stages_without_known_waiting_are_compared():
     ranks = [rank(0, stage=0, own=60), rank(1, stage=1, own=90)]
-    assert find_stage_loss(ranks).words == "stage 1 takes 90.00 ms, stage 0 60.00: 30.00 ms (30.0 %) more"
+    assert (
+        find_stage_loss(ranks).words
+        == "stage 1 takes 90.00 ms, stage 0 60.00: 15.00 ms (15.0 %) more than with equal stages"
+    )
 
 
 def test_longest_stage_that_waits_is_not_compared_with_itself():
     ranks = [rank(0, stage=0, own=60, bubble=5), rank(1, stage=1, own=70, bubble=30)]
-    assert find_stage_loss(ranks).words == "stage 1 waits 30.00 ms (30.0 %) for the other stages"
+    assert find_stage_loss(ranks).words == "stage 1 waits 30.00 ms (30.0 %) for other stages of the pipeline"
 
 
 @pytest.mark.parametrize("stages", [(None, None), (0, 0), (0, None)], ids=["none", "one stage", "one is not known"])

@@ -34,7 +34,7 @@ def test_unequal_stages_stand_before_too_few_steps(store):
 def test_equal_stages_that_wait_are_a_bubble(store):
     own = {number: [10] * 5 for number in range(4)}
     found = cluster(store, job(store, own, pipeline(dict.fromkeys(own, 3))))
-    assert found.headline == "stage 0 waits 3.00 ms a step (30.0 %) for other stages of the pipeline"
+    assert found.headline == "stage 0 waits 3.00 ms (30.0 %) for other stages of the pipeline"
 
 
 def test_waiting_for_a_slow_rank_of_a_stage_is_its_cost(store):

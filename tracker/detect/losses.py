@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from statistics import median
+from statistics import fmean, median
 from typing import Final
 
 from msgspec import Struct
@@ -16,6 +16,8 @@ from tracker.units import format_ns
 
 LEAST_SHARE: Final = 0.05
 """Of the step: a loss that is smaller is no headline."""
+_UNEQUAL: Final = 1.05
+"""Own time of the longest stage by that of another, from which on the stages are of unequal length."""
 _LATE: Final = 0.02
 """Part of the step by which a rank comes behind the others, from which on that is more than chance."""
 _LATE_OF_WAITING: Final = 0.5
@@ -77,45 +79,56 @@ def make_loss(kind: str, ns: float | None, step_ns: float | None, words: str) ->
 
 
 class _StageTimes(Struct, frozen=True):
-    """The medians over the ranks of a stage; `bubble_ns`: None where no rank knows its waiting for other stages."""
+    """The medians over the ranks of a stage; `number`: None where the captures name no stages; `bubble_ns`: None where
+    no rank knows its waiting for other stages.
+    """
 
-    number: int
+    number: int | None
     step_ns: float
     own_ns: float
     bubble_ns: float | None
 
+    @property
+    def waits(self) -> str:
+        """Say that it waits."""
+        return "the captured ranks wait" if self.number is None else f"stage {self.number} waits"
+
 
 def find_stage_loss(ranks: Iterable[RankTimes]) -> Loss | None:
     """Return what the stages of a pipeline lose: the longest waiting of a stage for the others, with the time of the
-    longest one; without known waiting what the longest takes more than the shortest. None with one stage.
+    longest one where that is of another length; without known waiting what the longest takes more than equal stages
+    would. None where the stages are alike and none is known to wait.
     """
     stages = _times_of_stages(ranks)
-    if len(stages) < 2:
+    if not stages:
         return None
     longest = max(stages, key=lambda stage: stage.own_ns)
     waiting = max(stages, key=lambda stage: stage.bubble_ns or 0.0)
-    if waiting.bubble_ns and waiting is longest:
-        words = f"stage {waiting.number} waits {{ns}} for the other stages"
-        return make_loss("stages", waiting.bubble_ns, waiting.step_ns, words)
+    other = waiting if waiting.bubble_ns else min(stages, key=lambda stage: stage.own_ns)
+    is_unequal = other.own_ns > 0 and longest.own_ns >= _UNEQUAL * other.own_ns
     if waiting.bubble_ns:
-        words = f"{_compare_stages(longest, waiting)}: stage {waiting.number} waits {{ns}}"
+        words = f"{waiting.waits} {{ns}} for other stages of the pipeline"
+        if is_unequal:
+            words = f"{_compare_stages(longest, waiting)}: {waiting.waits} {{ns}}"
         return make_loss("stages", waiting.bubble_ns, waiting.step_ns, words)
-    shortest = min(stages, key=lambda stage: stage.own_ns)
-    words = f"{_compare_stages(longest, shortest)}: {{ns}} more"
-    return make_loss("stages", longest.own_ns - shortest.own_ns, shortest.step_ns, words)
+    if not is_unequal or all(stage.bubble_ns is not None for stage in stages):
+        return None
+    more_ns = longest.own_ns - fmean(stage.own_ns for stage in stages)
+    words = f"{_compare_stages(longest, other)}: {{ns}} more than with equal stages"
+    return make_loss("stages", more_ns, longest.step_ns, words)
 
 
 def _times_of_stages(ranks: Iterable[RankTimes]) -> list[_StageTimes]:
     found: dict[int, list[RankTimes]] = {}
     for times in ranks:
-        if times.stage is not None and times.own_ns is not None and times.step_ns:
-            found.setdefault(times.stage, []).append(times)
+        if times.own_ns is not None and times.step_ns:
+            found.setdefault(-1 if times.stage is None else times.stage, []).append(times)
     stages = []
     for number, own in sorted(found.items()):
         bubbles = [times.bubble_ns for times in own if times.bubble_ns is not None]
         stages.append(
             _StageTimes(
-                number,
+                None if number < 0 else number,
                 median(times.step_ns or 0.0 for times in own),
                 median(times.own_ns or 0.0 for times in own),
                 median(bubbles) if bubbles else None,

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tracker.compare.bubbles import PIPELINE
 from tracker.compare.side import GRAIN
+from tracker.detect.losses import LEAST_SHARE, RankTimes, find_stage_loss
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.detect.stages import Stage
 from tracker.profile.idle_causes import IDLE_CAUSES, IdleCause
@@ -18,16 +19,12 @@ from tracker.ranks.exchange import median_of_steps
 from tracker.ranks.own_time import cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
 from tracker.store import queries
-from tracker.units import counted, format_ns, format_numbers, time_unit
+from tracker.units import counted, format_ns, format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 NO_RANK: Final = "no rank holds the others back"
-_WORTH: Final = 0.05
-"""Of the step: what is lost below it is no headline, unless a rank or link has a verdict."""
-_UNEQUAL: Final = 1.05
-"""Own time of the longest stage by that of another, from which on the stages are of unequal length."""
 _FEW_STEPS: Final = 10
 """Of more steps it is not their number that lets chance do so much."""
 _NAMED: Final = 2
@@ -85,7 +82,7 @@ def find_losses(job: Job) -> list[Loss]:
     claimed = max((loss.ns for loss in (*of_ranks, *leading, *in_turn)), default=0.0)
     of_waits = max((loss.ns for loss in absent), default=claimed)
     others = [*_stages(job, claimed), *absent, *_waits(job, max(claimed, of_waits)), *_idle(job)]
-    least = _WORTH * job.step_ns
+    least = LEAST_SHARE * job.step_ns
     found = [loss for loss in (*in_turn, *others) if loss.ns >= least and loss.ns > 0]
     found += [*of_ranks, *leading, *_slow_links(job)]
     if not of_ranks and not any(loss.ns >= least for loss in found):
@@ -222,32 +219,13 @@ def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
     """Yield the loss by stages of unequal length, or by the bubble of a pipeline. `claimed_ns`: what slow ranks
     cost.
     """
-    rows = [row for row in job.tables["stages"] if row["own_ns"] is not None]
-    waiting_rows = [row for row in rows if row["bubble_ns"] and row["step_ns"]]
-    most = max(waiting_rows, key=lambda row: row["bubble_ns"], default=None)
-    longest = max(rows, key=lambda row: row["own_ns"], default=None)
-    if longest is None:
-        return
-    other = min(rows, key=lambda row: row["own_ns"]) if most is None else most
-    is_unequal = bool(other["own_ns"]) and longest["own_ns"] >= _UNEQUAL * other["own_ns"]
-    if is_unequal:
-        unit = time_unit(longest["own_ns"], other["own_ns"])
-        times = [format_ns(row["own_ns"], unit) for row in (longest, other)]
-        text = f"stage {longest['stage']} takes {times[0]}, stage {other['stage']} {times[1].rpartition(' ')[0]}"
-    if most is not None:
-        lost = most["bubble_ns"]
-        share = f"({100 * lost / most['step_ns']:.1f} %)"
-        name = "the captured ranks wait" if most["stage"] is None else f"stage {most['stage']} waits"
-        if is_unequal:
-            text += f": {name} {format_ns(lost)} {share}"
-        else:
-            text = f"{name} {format_ns(lost)} a step {share} for other stages of the pipeline"
-    elif is_unequal and any(row["bubble_ns"] is None for row in rows):
-        lost = longest["own_ns"] - float(np.mean([row["own_ns"] for row in rows]))
-        text += f": {format_ns(lost)} a step more than with equal stages"
-    else:
-        return
-    yield Loss(lost - claimed_ns, text, "", (), sentence(text))
+    times = []
+    for row in job.tables["ranks"]:
+        numbers = {name: row.get(name) for name in ("stage", "step_ns", "own_ns", "bubble_ns")}
+        times.append(RankTimes(rank=row["rank"], **numbers))
+    found = find_stage_loss(times)
+    if found is not None:
+        yield Loss(found.ns - claimed_ns, found.words, "", (), sentence(found.words))
 
 
 def _absent(job: Job) -> Iterator[Loss]:
@@ -350,7 +328,7 @@ def _stalls(job: Job) -> Iterator[Loss]:
         ranks = sorted({stall.rank for stall in stalls})
         who = f"rank {ranks[0]} takes" if len(ranks) == 1 else f"one of ranks {format_numbers(ranks)} takes"
         text = f"{where} {who} {format_ns(longest.ns)} longer{most}: {format_ns(lost)} a step on the mean"
-        if lost >= _WORTH * job.step_ns:
+        if lost >= LEAST_SHARE * job.step_ns:
             yield Loss(lost, text)
 
 
