@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.advice.made import MS, NPU, V100, advise, kernel, op, save
+from tests.advice.made import MS, NPU, V100, advise, kernel, only, op, save
 from tests.ranks.made import job
 from tracker.advice.judging import of_run
 
@@ -82,6 +82,14 @@ def test_two_rules_on_one_kernel_count_once(memory_store):
     found = advise(memory_store, times={"compute": 60}, kernels=[short])
     assert [item.rule for item in found.items] == ["K11"]  # it says more than that the kernels are short
     assert found.together_ns == 4 * MS
+
+
+def test_kernels_of_several_streams_win_no_more_than_the_step(memory_store):
+    """Three streams change formats for 60 ms each in a step of 100 ms, in which any of them runs for 80 ms."""
+    made = [kernel(op("aten::_to_copy", (64, 64 + at)), 60, name=f"transpose_{at}") for at in range(3)]
+    found = advise(memory_store, times={"compute": 80}, kernels=made)
+    item = only(found, "K11")
+    assert (item.local_ns, item.gain_ns, found.together_ns) == (80 * MS, 80 * MS, 80 * MS)
 
 
 def test_a_stage_that_is_not_the_slowest_wins_by_the_microbatch(memory_store):

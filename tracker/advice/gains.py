@@ -32,11 +32,20 @@ _OF_THE_JOB: Final = ("pipeline", "bubble", "rank")
 def local_ns(evidence: Evidence, claim: Claim) -> float:
     """What a claim gives back on its rank, at most: never more than the time of what it claims."""
     if claim.resource == "work":
-        return sum(min(max(ns, 0.0), evidence.pieces[at].ns) for at, ns in claim.cells.items())
+        claimed = sum(min(max(ns, 0.0), evidence.pieces[at].ns) for at, ns in claim.cells.items())
+        return min(claimed, _most_work_ns(evidence, claim))
     if claim.resource == "none":
         return 0.0
     limit = _available(evidence, claim)
     return max(0.0, claim.ns if limit is None else min(claim.ns, limit))
+
+
+def _most_work_ns(evidence: Evidence, claim: Claim) -> float:
+    """Return the time in which the rank of a claim works at all: kernels of several streams take longer together."""
+    row = evidence.ranks.get(claim.rank) if claim.rank is not None else None
+    if not evidence.is_device or row is None or row["compute_ns"] is None:
+        return evidence.step_ns
+    return float(min(evidence.step_ns, row["compute_ns"] + (row["exposed_copy_ns"] or 0.0)))
 
 
 def gain_ns(evidence: Evidence, claim: Claim) -> float:
