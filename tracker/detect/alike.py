@@ -17,6 +17,7 @@ from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.statistics import t_above
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.verdicts import JudgedSeries, Reason, Verdict
+from tracker.profile.arrays import median
 
 LEAST_ALIKE: Final = 3
 """Operators from which one factor is no coincidence."""
@@ -77,7 +78,7 @@ def _find_factor(found: JudgedSeries, series: SeriesTraits, share: F64, limits: 
     comes_or_goes = is_leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))
     if not moved.any() or operators < LEAST_ALIKE or comes_or_goes.any():
         return None
-    factor = _Factor(float(np.median(found.change[moved])), moved)
+    factor = _Factor(float(median(found.change[moved])), moved)
     compared = is_leaf & ~np.isnan(found.se)
     if _any_differs(found, compared, factor):
         return None
