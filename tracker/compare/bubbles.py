@@ -6,7 +6,7 @@ wait for 40 % of the step. A 0 of theirs is no number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,17 +14,10 @@ from msgspec.structs import replace
 from tracker.columns import Column
 from tracker.compare.side import GRAIN
 from tracker.store import queries
+from tracker.store.calls.splitting import is_between_stages
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
-
-PIPELINE: Final = "pp"
-_TWO_SIDED: Final = ("send", "recv", "send_recv")
-
-
-def is_between_stages(role: str | None, kind: str) -> bool:
-    """Return whether a collective hands work from one stage of a pipeline to the next: waiting in it is bubble."""
-    return role == PIPELINE and kind in _TWO_SIDED
 
 
 def with_known_bubbles(side: LoadedSide) -> LoadedSide:

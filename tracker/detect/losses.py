@@ -187,10 +187,3 @@ def find_late_loss(ranks: Sequence[RankTimes]) -> Loss | None:
     step_ns = median(times.step_ns for times in ranks if times.step_ns)
     cause = f": {late.cause}" if late.cause else ""
     return make_loss("late rank", late.ns, step_ns, f"rank {late.rank} comes late by {{ns}}{cause}")
-
-
-def find_waiting_loss(ranks: Iterable[RankTimes], for_whom: str = "other ranks") -> Loss | None:
-    """Return the longest waiting of a rank for other ranks; `for_whom`: a name where it is known."""
-    known = [(times.wait_ns, -times.rank, times.step_ns) for times in ranks if times.wait_ns and times.step_ns]
-    wait_ns, rank, step_ns = max(known, default=(0.0, 0, 0.0))
-    return make_loss("waiting", wait_ns, step_ns, f"rank {-rank} waits {{ns}} for {for_whom}")

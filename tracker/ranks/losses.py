@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.compare.bubbles import PIPELINE
 from tracker.compare.side import GRAIN
 from tracker.detect.losses import LEAST_SHARE, RankTimes, find_stage_loss
 from tracker.detect.peers import FEWEST_STEPS
@@ -19,6 +18,7 @@ from tracker.ranks.exchange import median_of_steps
 from tracker.ranks.own_time import cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
 from tracker.store import queries
+from tracker.store.calls.splitting import PIPELINE
 from tracker.units import counted, format_ns, format_numbers
 
 if TYPE_CHECKING:
