@@ -60,7 +60,7 @@ def test_late_rank_has_the_cause_that_explains_half():
     ]
     assert find_late_loss(ranks).words == "rank 1 comes late by 30.00 ms (30.0 %): it waits for its data"
     late = find_late_rank(ranks)
-    assert (late.part, late.more_ns / MS) == ("its data loading", 24)
+    assert (late.cause.part, late.cause.more_ns / MS) == ("its data loading", 24)
 
 
 def test_late_rank_without_a_cause_says_none():

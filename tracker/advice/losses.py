@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracker.detect.losses import choose_largest, explain_rank, find_late_loss, find_stage_loss, make_loss
+from tracker.detect.losses import choose_largest, find_late_loss, find_stage_loss, make_loss
 from tracker.profile import TIMER_BATCH, IdleCause
-from tracker.results import SLOW, Accounts, Loss
+from tracker.results import Accounts, Loss
 from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
@@ -62,14 +62,11 @@ def _losses_to_ranks(evidence: Evidence) -> Iterator[Loss | None]:
     """Yield what a late or a slow rank costs, and waiting; stages of a pipeline wait for each other in any case."""
     if evidence.late_rank is not None:
         yield find_late_loss(evidence.rank_times)
-    for stage in evidence.stages:
-        for at, rank in enumerate(stage.ranks):
-            if stage.judged.verdict[at] == SLOW:
-                cost_ns = float(stage.judged.cost[at])
-                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
-                cause, _, _ = explain_rank(peers, rank, cost_ns)
-                words = f"rank {rank} is slow and costs {{ns}}{f': {cause}' if cause else ''}"
-                yield make_loss("slow rank", cost_ns, evidence.step_ns, words)
+    for slow in evidence.slow_ranks:
+        cause = f": {slow.cause.words}" if slow.cause.words else ""
+        yield make_loss(
+            "slow rank", slow.cost_ns, evidence.step_ns, f"rank {slow.rank} is slow and costs {{ns}}{cause}"
+        )
     if evidence.late_rank is None and not evidence.is_pipeline:
         yield _waiting(evidence)
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from tracker.advice.gains import MORE_MICROBATCHES, pipeline_ns, taus
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
-from tracker.detect.losses import explain_rank
-from tracker.results import SLOW
+from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -28,23 +27,21 @@ MARKS: Final = (ALWAYS, EXPERTS)
 
 
 def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
-    for stage in evidence.stages:
-        for at, rank in enumerate(stage.ranks):
-            if stage.judged.verdict[at] == SLOW:
-                host = evidence.ranks[rank]["host"]
-                cost_ns = float(stage.judged.cost[at])
-                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
-                _, part, more_ns = explain_rank(peers, rank, cost_ns)
-                numbers = [
-                    Number("its own time by that of its peers", float(stage.judged.ratio[at]), "ratio"),
-                    Number("steps in which it is the slowest", float(stage.judged.slowest[at]), "count"),
-                ]
-                numbers += [Number(f"{part}, more than that of its peers", more_ns)] if part else []
-                yield Claim(
-                    resource="rank", rank=rank, place=f"rank {rank}", ns=cost_ns,
-                    title=f"rank {rank}{f' on {host}' if host else ''} is slow", numbers=tuple(numbers),
-                    marks=(part,) if part else (),
-                )  # fmt: skip
+    for slow in evidence.slow_ranks:
+        host = evidence.ranks[slow.rank]["host"]
+        where = f" on {host}" if host else ""
+        numbers = [
+            Number("its own time by that of its peers", slow.ratio, "ratio"),
+            Number("steps in which it is the slowest", slow.slowest_steps, "count"),
+        ]
+        marks: tuple[str, ...] = ()
+        if slow.cause.part:
+            numbers.append(Number(f"{slow.cause.part}, more than that of its peers", slow.cause.more_ns))
+            marks = (slow.cause.part,)
+        yield Claim(
+            resource="rank", rank=slow.rank, place=f"rank {slow.rank}", ns=slow.cost_ns,
+            title=f"rank {slow.rank}{where} is slow", numbers=tuple(numbers), marks=marks,
+        )  # fmt: skip
 
 
 def _own_times(evidence: Evidence) -> list[tuple[int | None, float]]:
@@ -109,6 +106,7 @@ def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
         if not stage.is_uneven:
             continue
+        place = "" if stage.number is None else f"stage {stage.number}"
         slowest = int(stage.judged.slowest.max())
         if slowest >= _ALWAYS * len(stage.steps):
             # one rank that is always the last one is no work that moves around
@@ -120,12 +118,13 @@ def _uneven(evidence: Evidence) -> Iterator[Claim]:
             )  # fmt: skip
         elif evidence.moves_work(stage):
             over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
+            has_experts = any(kind == "all_to_all" for _, kind in evidence.collectives)
+            marks = (EXPERTS,) if has_experts else ()
             yield Claim(
-                resource="rank", ns=over,
-                place="" if stage.number is None else f"stage {stage.number}",
+                resource="rank", ns=over, place=place,
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
                          Number("slowest less the mean", over)),
-                marks=(EXPERTS,) if any(kind == "all_to_all" for _, kind in evidence.collectives) else (),
+                marks=marks,
             )  # fmt: skip
 
 
@@ -134,13 +133,13 @@ RULES: Final = (
         id="P1", title="a rank is slow", fires="tracker cluster calls a rank SLOW", bound="what-if",
         confidence="certain",
         remedies=(
-            Remedy("on that rank: its loader, its storage, more workers", needs=("its data loading",)),
+            Remedy("on that rank: its loader, its storage, more workers", needs=(LOADING_PART,)),
             Remedy("tracker cluster tells more work from a slow device; take a slow one out of the job",
-                   needs=("its compute",)),
+                   needs=(COMPUTE_PART,)),
             Remedy("on that rank: its copies; are its memory and its bus those of the others?",
-                   needs=("its exposed copies",)),
+                   needs=(COPIES_PART,)),
             Remedy("on that rank: what its program does while nothing runs (tracker show --rank)",
-                   needs=("its time in which nothing runs",)),
+                   needs=(IDLE_PART,)),
             Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device", is_last=True),
         ),
         sources=("Lin et al., OSDI'25",), in_run=_slow_rank,
