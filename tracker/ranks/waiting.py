@@ -10,7 +10,7 @@ import numpy as np
 from tracker.compare.side import GRAIN
 from tracker.ranks.exchange import median_of_steps
 from tracker.store import queries
-from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
+from tracker.store.calls.lateness import is_number_in_job, sum_waits_for_last
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _rows_of_tasks(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mappin
     return [
         {
             "rank": rank, "role": role, "peer": peer, "is_global": is_global,
-            "captured": int(peer in captured) if is_global or counts_as_job(calls, rank, role, peer) else None,
+            "captured": int(peer in captured) if is_global or is_number_in_job(calls, rank, role, peer) else None,
             "told_by": TASKS, **found.as_row(steps[rank]),
         }
         for (rank, role, peer, is_global), found in sums.items()
