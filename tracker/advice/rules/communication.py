@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, find_rank_with_most
 from tracker.advice.traits import BACKWARD, PIPELINE, RANKS
 from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART, PARTS_OF_RANK
 
@@ -60,12 +60,11 @@ def _exposed_alone(evidence: Evidence) -> Iterator[Claim]:
     """The exposed communication of the rank that has most, where no collective states what of it is exposed."""
     if any(row["exposed_ns"] is not None for ranks in evidence.collectives.values() for row in ranks.values()):
         return
-    ns, rank = max(
-        ((row["exposed_communication_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0)
-    )
+    exposed = {rank: row["exposed_communication_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    rank, ns = find_rank_with_most(exposed)
     if ns:
         numbers = (Number("exposed", ns), Number("by collectives", "not known", "text"))
-        yield Claim(resource="communication", rank=-rank, ns=ns, numbers=numbers, confidence="likely")
+        yield Claim(resource="communication", rank=rank, ns=ns, numbers=numbers, confidence="likely")
 
 
 def _rare(evidence: Evidence, rank: int, steps: int) -> Iterator[Number]:
@@ -100,7 +99,7 @@ def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]
 
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
     """The rank that waits longest in exposed collectives, and who it waits for."""
-    wait, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    rank, wait = find_rank_with_most({rank: own.least for rank, own in evidence.waits.items()})
     rotating = evidence.rotating_wait_ns
     if rotating:
         number = Number("waiting of the rank that waits longest in a step", rotating)
@@ -112,7 +111,6 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
         return
     if not wait:
         return
-    rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
     numbers.append(Number(_LEAST_WAITING, wait))
