@@ -241,7 +241,7 @@ def _find_stages(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
 def _find_absent_rank(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by a rank that was not captured, and that all captured ranks wait for."""
     steps = {row["rank"]: row.get("step_ns") for row in job.tables["ranks"]}
-    text, lost = waiting.absent_culprit(job.tables["peers"], steps)
+    text, lost = waiting.find_absent_rank(job.tables["peers"], steps)
     if text:
         yield JobLoss(lost, text, "", (), make_sentence(text))
 
