@@ -10,7 +10,6 @@ from tracker.detect.losses import (
     find_late_loss,
     find_late_rank,
     find_stage_loss,
-    find_waiting_loss,
     make_loss,
 )
 
@@ -61,7 +60,7 @@ def test_late_rank_has_the_cause_that_explains_half():
     ]
     assert find_late_loss(ranks).words == "rank 1 comes late by 30.00 ms (30.0 %): it waits for its data"
     late = find_late_rank(ranks)
-    assert (late.part, late.more_ns / MS) == ("its data loading", 24)
+    assert (late.cause.part, late.cause.more_ns / MS) == ("its data loading", 24)
 
 
 def test_late_rank_without_a_cause_says_none():
@@ -85,16 +84,9 @@ def test_rank_is_late_only_where_waiting_proves_it(ranks):
     assert find_late_rank(ranks) is None
 
 
-def test_longest_waiting_is_named_with_who_is_waited_for():
-    ranks = [rank(0, wait=40), rank(1, wait=60)]
-    assert find_waiting_loss(ranks).words == "rank 1 waits 60.00 ms (60.0 %) for other ranks"
-    named = find_waiting_loss(ranks, "rank 5 of the group")
-    assert named.words == "rank 1 waits 60.00 ms (60.0 %) for rank 5 of the group"
-
-
 def test_order_of_the_ranks_changes_no_loss():
     ranks = [rank(0, wait=30, own=50, stage=0), rank(1, wait=8, own=90, stage=1), rank(2, wait=31, own=60, stage=0)]
-    for find in (find_stage_loss, find_late_loss, find_waiting_loss):
+    for find in (find_stage_loss, find_late_loss):
         assert find(ranks) == find(ranks[::-1])
 
 

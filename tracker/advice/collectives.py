@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.advice.medians import RankSteps, median_over_steps, steps_of_ranks, usual_over_steps
+from tracker.store.calls.splitting import PIPELINE, is_between_stages
 from tracker.table import split_rows_by_value
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 _Key = TypeVar("_Key", bound=Hashable)
-PIPELINE: Final = "pp"
-"""Role of the groups in which stages wait for each other."""
-_TWO_SIDED: Final = ("send", "recv", "send_recv")
 _UNKNOWN: Final = "unknown"
 
 
@@ -132,7 +130,7 @@ class StepCollectives:
         """Return the exposed waiting of each rank that has collectives."""
         waits = self._numbers["wait_ns"]
         is_of_pipeline = np.array([role == PIPELINE for role in self._roles], dtype=bool)
-        is_bubble = is_of_pipeline & np.array([kind in _TWO_SIDED for kind in self._kinds], dtype=bool)
+        is_bubble = np.array([*map(is_between_stages, self._roles, self._kinds)], dtype=bool)
         found = {}
         for rank, rows in sorted(self._of_rank.items()):
             own = self._steps[rank]

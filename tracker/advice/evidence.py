@@ -26,10 +26,11 @@ from tracker.advice.rule import Platform
 from tracker.advice.step_order import numbers_by_order
 from tracker.advice.traits import Recorded, find_traits
 from tracker.columns import Columns
-from tracker.detect.losses import LateRank, RankTimes, find_late_rank
+from tracker.detect.losses import LateCause, LateRank, RankTimes, explain_rank, find_late_rank
 from tracker.detect.peers import FEWEST_STEPS, SLOWER
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
-from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause
+from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause, median
+from tracker.results import SLOW
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks
 from tracker.table import is_among
@@ -101,6 +102,18 @@ class RuntimeCalls(Struct, frozen=True):
     of_steps: int = 0
 
 
+class SlowRank(Struct, frozen=True):
+    """A rank with the verdict SLOW. `cost_ns`: of each step; `ratio`: its own time by that of its peers;
+    `slowest_steps`: in how many steps it takes longest.
+    """
+
+    rank: int
+    cost_ns: float
+    ratio: float
+    slowest_steps: float
+    cause: LateCause
+
+
 class Evidence:
     """The numbers of a run that rules ask for. Times are ns of a usual step: medians over the steps of a rank (see
     `medians`), `step_ns` the number of the step as all commands print it. `microbatches`: None where nothing states
@@ -121,8 +134,9 @@ class Evidence:
         self.is_device = {row["timeline"] for row in self.captures} == {"device"}
         known = next((ours for name, ours in _VENDORS if name in str(self.run["vendor"]).lower()), "")
         self.source = str(self.run["format"])
-        is_nsys = self.source == "nsys_sqlite"
-        self.vendor = known or ("nvidia" if is_nsys else "") if self.is_device else known or "cpu"
+        # Nsight Systems profiles devices of one vendor
+        vendor_of_format = "nvidia" if self.source == "nsys_sqlite" else ""
+        self.vendor = known or (vendor_of_format if self.is_device else "cpu")
         steps = queries.steps(store, [run_id])
         self.step_kind = _choose_kind(steps) if step_kind is None else step_kind
         if self.step_kind:
@@ -187,10 +201,8 @@ class Evidence:
     def studied(self) -> tuple[int, ...]:
         """The slowest rank of each stage of which there are pieces, by its time without exposed communication."""
         recorded = queries.filled_tables(self._store, [self.run_id])
-        with_rows = {
-            rank for rank, kernels, ops in recorded.rows("rank", "has_kernels", "has_ops")
-            if (kernels if self.is_device else ops)
-        }  # fmt: skip
+        column = "has_kernels" if self.is_device else "has_ops"
+        with_rows = {rank for rank, has_rows in recorded.rows("rank", column) if has_rows}
         found: dict[int | None, tuple[float, int]] = {}
         for rank, row in self.ranks.items():
             own = max(row["duration_ns"] or 0.0, row["whole_ns"] or 0.0) - (row["exposed_communication_ns"] or 0.0)
@@ -349,7 +361,7 @@ class Evidence:
         for rank, row in self.ranks.items():
             waits = self.waits.get(rank)
             stage = next((one for one in self.stages if rank in one.ranks and one.steps), None)
-            own_ns = None if stage is None else float(np.median(stage.own[stage.ranks.index(rank)]))
+            own_ns = None if stage is None else float(median(stage.own[stage.ranks.index(rank)]))
             idle_ns = row["idle_ns"]
             found.append(
                 RankTimes(
@@ -361,6 +373,19 @@ class Evidence:
                 )
             )  # fmt: skip
         return tuple(found)
+
+    @cached_property
+    def slow_ranks(self) -> tuple[SlowRank, ...]:
+        """The ranks that their peers prove slow."""
+        slow_ranks = []
+        for stage in self.stages:
+            judged = stage.judged
+            peers = [times for times in self.rank_times if times.rank in stage.ranks]
+            for at, rank in enumerate(stage.ranks):
+                if judged.verdict[at] == SLOW:
+                    cost_ns, ratio, slowest = (float(one[at]) for one in (judged.cost, judged.ratio, judged.slowest))
+                    slow_ranks.append(SlowRank(rank, cost_ns, ratio, slowest, explain_rank(peers, rank, cost_ns)))
+        return tuple(slow_ranks)
 
     @cached_property
     def late_rank(self) -> LateRank | None:
@@ -458,8 +483,9 @@ class Evidence:
     @cached_property
     def names_of_work(self) -> frozenset[str]:
         """Names of the kernels, and of the operators, of the studied ranks."""
-        kernels = {name for piece in self.pieces for name in (piece.name, piece.op)}
-        return frozenset(kernels | {row["name"] for row in self._ops})
+        kernels = {piece.name for piece in self.pieces}
+        launching = {piece.op for piece in self.pieces}
+        return frozenset(kernels | launching | {row["name"] for row in self._ops})
 
     @cached_property
     def names_of_calls(self) -> frozenset[str]:

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+
+from tracker.profile import median
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -232,7 +233,7 @@ def taus(evidence: Evidence, gains: Mapping[Stage, float] | None = None) -> list
     stages = [stage for stage in evidence.stages if stage.steps]
     if len(stages) < 2 or not count:
         return []
-    own = [float(np.median(stage.own)) - (gains or {}).get(stage.number, 0.0) for stage in stages]
+    own = [float(median(stage.own)) - (gains or {}).get(stage.number, 0.0) for stage in stages]
     return [max(0.0, ns) / count for ns in own]
 
 

@@ -106,14 +106,17 @@ def _found(evidence: Evidence, families: Mapping[str, Sequence[AdviceRule]]) -> 
     taken: set[int] = set()
     for family, rules in families.items():
         for rule in rules:
-            for claim in () if rule.on_devices and not evidence.is_device else _claims(rule, evidence, taken):
-                if rule.remedies_on(evidence.platform, claim.place, claim.marks):
-                    gain = gains.gain_ns(evidence, claim)
-                    if claim.resource == "none" or is_worth(gain, evidence.step_ns, rule.shown_from):
-                        evidence.fired.add(rule.id)
-                    yield family, rule, claim
-                    if rule.takes:
-                        taken.update(claim.cells)
+            if rule.on_devices and not evidence.is_device:
+                continue
+            for claim in _claims(rule, evidence, taken):
+                if not rule.remedies_on(evidence.platform, claim.place, claim.marks):
+                    continue
+                gain = gains.gain_ns(evidence, claim)
+                if claim.resource == "none" or is_worth(gain, evidence.step_ns, rule.shown_from):
+                    evidence.fired.add(rule.id)
+                yield family, rule, claim
+                if rule.takes:
+                    taken.update(claim.cells)
 
 
 def _parted(evidence: Evidence, found: Sequence[_Found]) -> Iterator[tuple[Advice, Claim]]:

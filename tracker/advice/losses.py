@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracker.detect.losses import choose_largest, explain_rank, find_late_loss, find_stage_loss, make_loss
+from tracker.advice.rule import find_rank_with_most
+from tracker.detect.losses import choose_largest, find_late_loss, find_stage_loss, make_loss
 from tracker.profile import TIMER_BATCH, IdleCause
-from tracker.results import SLOW, Accounts, Loss
+from tracker.results import Accounts, Loss
 from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
@@ -25,12 +26,13 @@ OF_HOST: Final = (
     IdleCause.OPERATOR, IdleCause.NO_OPERATOR, IdleCause.LAUNCH_LATENCY,
 )  # fmt: skip
 """Causes of idle time in which the device waits for the host."""
+_UNKNOWN_IDLE: Final = "the device idles {ns}, and the run does not say why"
 _IDLE: Final[Mapping[tuple[IdleCause, ...], str]] = {
     OF_HOST: "the device idles {ns} for the host",
     (IdleCause.PROFILER,): "the device idles {ns} while the profiler works for itself",
     (IdleCause.BETWEEN_KERNELS,): "the device idles {ns} between kernels",
     (IdleCause.DEPENDENCY,): "the device idles {ns} although work is launched",
-    (IdleCause.UNKNOWN,): "the device idles {ns}, and the run does not say why",
+    (IdleCause.UNKNOWN,): _UNKNOWN_IDLE,
 }
 """Causes of idle time that are one loss -> its words."""
 _NEARLY_ALL: Final = 0.8
@@ -62,28 +64,25 @@ def _losses_to_ranks(evidence: Evidence) -> Iterator[Loss | None]:
     """Yield what a late or a slow rank costs, and waiting; stages of a pipeline wait for each other in any case."""
     if evidence.late_rank is not None:
         yield find_late_loss(evidence.rank_times)
-    for stage in evidence.stages:
-        for at, rank in enumerate(stage.ranks):
-            if stage.judged.verdict[at] == SLOW:
-                cost_ns = float(stage.judged.cost[at])
-                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
-                cause, _, _ = explain_rank(peers, rank, cost_ns)
-                words = f"rank {rank} is slow and costs {{ns}}{f': {cause}' if cause else ''}"
-                yield make_loss("slow rank", cost_ns, evidence.step_ns, words)
+    for slow in evidence.slow_ranks:
+        cause = f": {slow.cause.words}" if slow.cause.words else ""
+        yield make_loss(
+            "slow rank", slow.cost_ns, evidence.step_ns, f"rank {slow.rank} is slow and costs {{ns}}{cause}"
+        )
     if evidence.late_rank is None and not evidence.is_pipeline:
         yield _waiting(evidence)
 
 
 def _waiting(evidence: Evidence) -> Loss | None:
     """Return the longest waiting of a rank, or of now one and now another, with the rank that most of it is for."""
-    wait_ns, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    rank, wait_ns = find_rank_with_most({rank: own.least for rank, own in evidence.waits.items()})
     if evidence.rotating_wait_ns > wait_ns:
         words = "ranks wait {ns} for each other, now one and now another"
         return make_loss("waiting", evidence.rotating_wait_ns, evidence.step_ns, words)
-    peer, peer_ns = evidence.name_waited_for(-rank) if wait_ns else ("", 0.0)
-    words = f"rank {-rank} waits {{ns}} for other ranks"
+    peer, peer_ns = evidence.name_waited_for(rank) if wait_ns else ("", 0.0)
+    words = f"rank {rank} waits {{ns}} for other ranks"
     if peer and peer_ns >= _ALL * wait_ns:
-        words = f"rank {-rank} waits {{ns}} for {peer}"
+        words = f"rank {rank} waits {{ns}} for {peer}"
     elif peer and peer_ns >= _MOSTLY * wait_ns:
         words += f", {format_ns(min(peer_ns, wait_ns))} of it for {peer}"
     return make_loss("waiting", wait_ns, evidence.step_ns, words)
@@ -125,7 +124,7 @@ def _loading(evidence: Evidence) -> Loss | None:
 def _idle(evidence: Evidence) -> Iterator[Loss | None]:
     if not evidence.says_why_idle:
         unknown = {rank: evidence.unexplained_idle_ns(rank) for rank in evidence.ranks}
-        yield _largest_on_a_rank(evidence, "idle", unknown, _IDLE[IdleCause.UNKNOWN,])
+        yield _largest_on_a_rank(evidence, "idle", unknown, _UNKNOWN_IDLE)
         return
     for causes, words in _IDLE.items():
         for rank in evidence.studied:
@@ -154,10 +153,9 @@ def _communication(evidence: Evidence) -> Loss | None:
     """Return the exposed communication of the rank that has most, with its parts, without what is a loss of its own:
     what a late rank, other stages and waiting that goes round make of it.
     """
-    exposed_ns, rank = max(
-        (row["exposed_communication_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()
-    )  # fmt: skip
-    waits = evidence.waits.get(-rank)
+    exposed = {rank: row["exposed_communication_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    rank, exposed_ns = find_rank_with_most(exposed)
+    waits = evidence.waits.get(rank)
     own_losses_ns = evidence.rotating_wait_ns
     if evidence.late_rank is not None:
         own_losses_ns = evidence.late_rank.ns if waits is None else waits.least
@@ -169,9 +167,9 @@ def _communication(evidence: Evidence) -> Loss | None:
         return None
     if wait_ns >= (1 - _NEARLY_ALL) * left_ns:
         parts = f"{format_ns(wait_ns)} waiting for other ranks, {format_ns(left_ns - wait_ns)} transfers"
-        words = f"exposed communication takes {{ns}}{_name_rank(evidence, -rank)}: {parts}"
+        words = f"exposed communication takes {{ns}}{_name_rank(evidence, rank)}: {parts}"
         return make_loss("communication", left_ns, evidence.step_ns, words)
-    words = _name_collective(evidence, -rank, left_ns) + _name_rank(evidence, -rank)
+    words = _name_collective(evidence, rank, left_ns) + _name_rank(evidence, rank)
     return make_loss("communication", left_ns, evidence.step_ns, words)
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
     from tracker.advice.pieces import WorkPiece
 
-__all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "share_of"]
+__all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "find_rank_with_most", "share_of"]
 Resource = Literal[
     "work", "idle", "loading", "copies", "communication", "waiting", "pipeline", "bubble", "rank", "none"
 ]
@@ -121,6 +121,16 @@ class Claim(Struct, frozen=True, kw_only=True):
     late_rank: int | None = None
     late_ns: float = 0.0
     marks: tuple[str, ...] = ()
+
+
+def find_rank_with_most(times: Mapping[int, float]) -> tuple[int, float]:
+    """Return the rank that has most, of equal ones the first, and what it has; 0 and 0.0 where there is none.
+
+    >>> find_rank_with_most({0: 3.0, 1: 7.0, 2: 7.0})
+    (1, 7.0)
+    """
+    rank = min(times, key=lambda one: (-times[one], one), default=0)
+    return rank, times.get(rank, 0.0)
 
 
 def share_of(pieces: Sequence[WorkPiece], share: float = 1.0) -> dict[int, float]:

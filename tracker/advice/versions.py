@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, order_of_items, severity
-from tracker.results import Accounts, Advice
+from tracker.results import Accounts, Advice, Loss
 from tracker.results.advice import GONE, GROWN, NEW
 from tracker.store.samples.statistics import over_runs
 
@@ -49,33 +49,31 @@ def merged(found: Sequence[RunAdvice]) -> RunAdvice:
     return replace(
         found[-1], step_ns=step, items=tuple(items), together_ns=median(run.together_ns for run in found),
         missing=tuple(dict.fromkeys(sentence for run in found for sentence in run.missing)),
-        notes=found[-1].notes, **_losses_of(found, step),
+        notes=found[-1].notes, loss=_choose_common_loss(found), accounts=_choose_middle_accounts(found, step),
     )  # fmt: skip
 
 
-def _losses_of(found: Sequence[RunAdvice], step_ns: float) -> dict[str, Any]:
-    """Return the largest loss of most runs, and how the step adds up: both are those of one run, of the median loss, or
-    of the median of what advice can win.
-    """
-    losses = [run.loss for run in found if run.loss is not None]
+def _choose_common_loss(runs: Sequence[RunAdvice]) -> Loss | None:
+    """Return the median loss of the kind that is the largest of most runs; None where most have no loss."""
+    losses = [run.loss for run in runs if run.loss is not None]
+    if not losses or 2 * len(losses) < len(runs):
+        return None
     kinds = [loss.kind for loss in losses]
-    kind = max(dict.fromkeys(kinds), key=kinds.count, default="")
-    alike = sorted((loss for loss in losses if loss.kind == kind), key=lambda loss: loss.ns)
-    is_common = 2 * len(losses) >= len(found)
-    stated = sorted((run.accounts for run in found if run.accounts is not None), key=lambda one: one.won_ns)
-    middle = stated[(len(stated) - 1) // 2] if stated else None
-    scale = step_ns / middle.step_ns if middle is not None and middle.step_ns else 1.0
-    return {
-        "loss": alike[(len(alike) - 1) // 2] if alike and is_common else None,
-        "accounts": None if middle is None else _scale_accounts(middle, scale),
-    }
+    most_common = max(dict.fromkeys(kinds), key=kinds.count)
+    alike = sorted((loss for loss in losses if loss.kind == most_common), key=lambda loss: loss.ns)
+    return alike[(len(alike) - 1) // 2]
 
 
-def _scale_accounts(accounts: Accounts, scale: float) -> Accounts:
-    """Return how the step of the version adds up, by the shares of one run."""
+def _choose_middle_accounts(runs: Sequence[RunAdvice], step_ns: float) -> Accounts | None:
+    """Return how the step of the version adds up, by the shares of the run of which advice can win the median."""
+    accounts = sorted((run.accounts for run in runs if run.accounts is not None), key=lambda one: one.won_ns)
+    if not accounts:
+        return None
+    middle = accounts[(len(accounts) - 1) // 2]
+    scale = step_ns / middle.step_ns if middle.step_ns else 1.0
     return Accounts(
-        step_ns=accounts.step_ns * scale, won_ns=accounts.won_ns * scale, work_ns=accounts.work_ns * scale,
-        unexplained_ns=accounts.unexplained_ns * scale,
+        step_ns=middle.step_ns * scale, won_ns=middle.won_ns * scale, work_ns=middle.work_ns * scale,
+        unexplained_ns=middle.unexplained_ns * scale,
     )  # fmt: skip
 
 

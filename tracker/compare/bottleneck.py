@@ -91,7 +91,8 @@ def _bound(
     Where a source says how often the queue to the device is empty, that alone says whether it waits for data: a batch
     that is long in the making may still come in time.
     """
-    limits, shares = THRESHOLDS, dict[str, float]()
+    limits = THRESHOLDS
+    shares: dict[str, float] = {}
     if empty_queue is not None and empty_queue > limits["empty_queue_above"]:
         return "input"
     if empty_queue is None and gain is not None and gain > limits["input_bound_above"]:

@@ -6,7 +6,7 @@ wait for 40 % of the step. A 0 of theirs is no number.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,45 +14,37 @@ from msgspec.structs import replace
 from tracker.columns import Column
 from tracker.compare.side import GRAIN
 from tracker.store import queries
+from tracker.store.calls.splitting import is_between_stages
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
-PIPELINE: Final = "pp"
-_TWO_SIDED: Final = ("send", "recv", "send_recv")
-
-
-def is_between_stages(role: str | None, kind: str) -> bool:
-    """Return whether a collective hands work from one stage of a pipeline to the next: waiting in it is bubble."""
-    return role == PIPELINE and kind in _TWO_SIDED
-
 
 def with_known_bubbles(side: LoadedSide) -> LoadedSide:
     """Return a side whose bubbles of 0 are what the ranks tell of them, else not known."""
-    stated = side.steps.integers("bubble_ns") > 0
-    is_zero = side.steps.known("bubble_ns") & ~stated
-    of_captures = side.captures.known("bubble_ns") & (side.captures.integers("bubble_ns") == 0)
-    if not is_zero.any() and not of_captures.any():
+    steps, captures = side.steps, side.captures
+    is_zero = steps.known("bubble_ns") & (steps.integers("bubble_ns") <= 0)
+    is_zero_of_capture = captures.known("bubble_ns") & (captures.integers("bubble_ns") == 0)
+    if not is_zero.any() and not is_zero_of_capture.any():
         return side
     waits = _waits_between_stages(side)
-    steps, captures = side.steps, side.captures
-    numbers, sums = steps.integers("bubble_ns").copy(), captures.integers("bubble_ns").copy()
-    unknown, no_sum = ~steps.known("bubble_ns"), ~captures.known("bubble_ns")
-    whole: dict[tuple[int, int], float] = {}
+    bubbles, is_unknown = steps.integers("bubble_ns").copy(), ~steps.known("bubble_ns")
+    waits_of_rank: dict[tuple[int, int], float] = {}
     for at, (run_id, rank, step, count) in enumerate(steps.rows("run_id", "rank", "step", "steps")):
-        wait = waits.get((run_id, rank, step))
+        wait_ns = waits.get((run_id, rank, step), 0.0)
         if is_zero[at]:
-            numbers[at] = round(wait / count) if wait else 0
-            unknown[at] = not wait
-        whole[run_id, rank] = whole.get((run_id, rank), 0.0) + (wait or 0.0)
+            bubbles[at] = round(wait_ns / count)
+            is_unknown[at] = not wait_ns
+        waits_of_rank[run_id, rank] = waits_of_rank.get((run_id, rank), 0.0) + wait_ns
+    sums, has_no_sum = captures.integers("bubble_ns").copy(), ~captures.known("bubble_ns")
     for at, key in enumerate(captures.rows("run_id", "rank")):
-        if of_captures[at]:
-            sums[at] = round(whole.get(key, 0.0))
-            no_sum[at] = not sums[at]
+        if is_zero_of_capture[at]:
+            sums[at] = round(waits_of_rank.get(key, 0.0))
+            has_no_sum[at] = not sums[at]
     return replace(
         side,
-        steps=steps.having(bubble_ns=Column(numbers, unknown)),
-        captures=captures.having(bubble_ns=Column(sums, no_sum)),
+        steps=steps.having(bubble_ns=Column(bubbles, is_unknown)),
+        captures=captures.having(bubble_ns=Column(sums, has_no_sum)),
     )
 
 
@@ -66,5 +58,6 @@ def _waits_between_stages(side: LoadedSide) -> dict[tuple[int, int, int], float]
         if is_between_stages(role, kind):
             exposed = wait if bare is None else bare
             key = run_id, rank, step
+            # one call that does not know it makes the whole sum unknown
             found[key] = found.get(key, 0.0) + (np.nan if exposed is None else exposed)
     return {key: ns for key, ns in found.items() if not np.isnan(ns)}

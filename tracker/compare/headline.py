@@ -438,11 +438,13 @@ def _describe_mean_step(
         return ""
     is_slower = row["change"] > 0
     verb = _MAY_BE if row["verdict"] == "SUSPECT" else _IS
-    mean = f", but its mean step {verb} {_format_size_of_change(row['change'])} {'slower' if is_slower else 'faster'}"
-    own = slow_steps[1] if is_slower else slow_steps[0]
+    word = "slower" if is_slower else "faster"
+    mean = f", but its mean step {verb} {_format_size_of_change(row['change'])} {word}"
+    # the side with the longer mean step has the slow steps; the sentence is about the candidate
+    own, own_runs, side = (slow_steps[1], runs[1], "") if is_slower else (slow_steps[0], runs[0], a)
     if not own:
         return f"{mean}: some steps are"
-    return f"{mean}: {describe_slowest(own, runs[1 if is_slower else 0], '' if is_slower else a)}"
+    return f"{mean}: {describe_slowest(own, own_runs, side)}"
 
 
 def _format_size_of_change(change: float) -> str:

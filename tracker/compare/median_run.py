@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare.overall import find_slow_steps, step_numbers
+from tracker.compare.overall import measure_steps_of_runs, step_numbers
 from tracker.compare.references import needs_store
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -35,7 +35,7 @@ def choose_median_run(side: LoadedSide) -> tuple[int, str]:
         if len(set(side.runs.listed(column))) > 1:
             remedy = f"name one of {', '.join(listed)}{more}"
             raise UsageError(f"{reference} is {number} runs of several {words}", remedy=remedy)
-    steps_ns = dict(zip(side.run_ids, find_slow_steps(side).step_ns.tolist(), strict=True))
+    steps_ns = dict(zip(side.run_ids, measure_steps_of_runs(side).step_ns.tolist(), strict=True))
     known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
     run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
     which = "the run of the median step" if known else "the newest run"

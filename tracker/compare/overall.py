@@ -28,7 +28,7 @@ from tracker.compare.overall_rows import (
     with_absent,
     without_other_splits,
 )
-from tracker.detect.slow_steps import SLOW
+from tracker.detect.slow_steps import SLOW_FACTOR
 from tracker.schema.series import UNPROFILED, UNPROFILED_STEP, key_of_run
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
@@ -165,24 +165,22 @@ def _sum(values: Sequence[int | None]) -> int | None:
     return sum(known) if len(known) == len(values) else None
 
 
-class SlowSteps(Struct, frozen=True, eq=False):
-    """Of each run of a side: the number of slow steps of the rank with most, how many times the median the slowest one
-    took, the mean step (without a first one that holds the filling of the queue) and the step; nan where no step has a
-    time.
+class StepsOfRuns(Struct, frozen=True, eq=False):
+    """Of each run of a side: the number of slow steps of the rank with most, the mean step (without a first one that
+    holds the filling of the queue) and the step; nan where no step has a time.
     """
 
-    count: F64
-    longest: F64
+    slow_steps: F64
     mean_ns: F64
     step_ns: F64
 
 
-def find_slow_steps(side: LoadedSide) -> SlowSteps:
-    """Return the slow steps of each run, in the order of `side.run_ids`."""
+def measure_steps_of_runs(side: LoadedSide) -> StepsOfRuns:
+    """Return the step, the mean step and the number of slow steps of each run, in the order of `side.run_ids`."""
     run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
     durations, weights = side.steps.reals("duration_ns"), side.steps.reals("steps")
     starts, markers = side.steps.reals("start_ns"), side.steps.reals("marker_ns")
-    found = np.full((4, len(side.run_ids)), np.nan)
+    found = np.full((3, len(side.run_ids)), np.nan)
     for at, run_id in enumerate(side.run_ids):
         ranks = {number: stage for own, number, stage in side.captures.rows("run_id", "rank", "stage") if own == run_id}
         of_ranks = []
@@ -193,22 +191,22 @@ def find_slow_steps(side: LoadedSide) -> SlowSteps:
             if len(own) and times.any():
                 lasting = without_filling(times[0], markers[own])[None, :]
                 step, mean = over_steps(times, weight)[0], mean_over_steps(lasting, weight)[0]
-                ratio = times[0] / step
-                of_ranks.append((float(weight[ratio > SLOW].sum()), float(ratio.max()), float(mean), float(step)))
+                is_slow = times[0] / step > SLOW_FACTOR
+                of_ranks.append((float(weight[is_slow].sum()), float(mean), float(step)))
             else:
-                of_ranks.append((np.nan,) * 4)
-        table = np.array(of_ranks).reshape(-1, 4).T
+                of_ranks.append((np.nan,) * 3)
+        table = np.array(of_ranks).reshape(-1, 3).T
         stages = np.array(list(ranks.values()), dtype=np.int64)
-        if not np.isnan(table[3]).all():
-            found[:, at] = [np.nanmax(table[0]), np.nanmax(table[1]), *over_ranks(table[2:], stages)]
-    return SlowSteps(*found)
+        if not np.isnan(table[2]).all():
+            found[:, at] = [np.nanmax(table[0]), *over_ranks(table[1:], stages)]
+    return StepsOfRuns(*found)
 
 
 def find_costly_runs(side: LoadedSide) -> list[int]:
     """Return the runs of which slow steps make the mean step longer than the step by at least 1 %."""
-    slow = find_slow_steps(side)
-    cost = slow.mean_ns - slow.step_ns
-    is_costly = (slow.count > 0) & (cost >= _MATTERS * slow.step_ns)
+    steps = measure_steps_of_runs(side)
+    cost = steps.mean_ns - steps.step_ns
+    is_costly = (steps.slow_steps > 0) & (cost >= _MATTERS * steps.step_ns)
     return [run_id for run_id, costs in zip(side.run_ids, is_costly.tolist(), strict=True) if costs]
 
 
@@ -389,8 +387,8 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", "kind", *_PEAKS)
     names = [name for name in side.steps.arrays if name not in others]
     numbers = match.reduce_steps(side, names)
-    slow = find_slow_steps(side)
-    numbers |= {"step_ns": numbers.pop("duration_ns"), "mean_step_ns": slow.mean_ns, "slow_steps": slow.count}
+    steps = measure_steps_of_runs(side)
+    numbers |= {"step_ns": numbers.pop("duration_ns"), "mean_step_ns": steps.mean_ns, "slow_steps": steps.slow_steps}
     rates = numbers["samples_per_second"]
     numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
     numbers |= _peaks(side)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum, log
 from typing import TYPE_CHECKING, Final
 
@@ -65,36 +65,49 @@ def list_slow_steps(side: LoadedSide) -> tuple[SlowStep, ...]:
     One row for each step of a run: of several slow ranks that of one that does not wait for the others. Nothing of
     captures whose steps are not judged, and of a first step that holds the filling of the queue.
     """
-    costly = find_costly_runs(side)
-    if not costly:
+    costly_runs = find_costly_runs(side)
+    if not costly_runs:
         return ()
     parts = _measure_parts(side)
-    found: dict[tuple[int, int], list[SlowStep]] = {}
-    many = {"is_of_runs": len(side.run_ids) > 1}
-    for run_id in costly:
-        ranks = [rank for run, rank in side.captures.rows("run_id", "rank") if run == run_id]
-        for rank in ranks:
-            if (run_id, rank) in side.partial.captures_of_partial_steps:
-                continue
-            rows = _rows_of_rank(side, run_id, rank)
-            times, weights = (side.steps.reals(name)[rows] for name in ("duration_ns", "steps"))
-            lasting = without_filling(times, side.steps.reals("marker_ns")[rows])
-            candidates = _list_candidates(side, parts, rows)
-            for slow in find_slow_steps(times, weights, candidates):
-                if np.isnan(lasting[slow.place]):
-                    continue
-                row = rows[slow.place]
-                step = int(side.steps.integers("step")[row])
-                one = SlowStep(
-                    run_id, rank, step, slow.ns, slow.longer_ns, slow.cause, slow.cause_ns, int(weights[slow.place]),
-                    is_of_ranks=len(ranks) > 1, has_parts=bool(candidates.keys() - {_LOADING}), **many,
-                )  # fmt: skip
-                found.setdefault((run_id, step), []).append(one)
+    ranks_of_run: dict[int, list[int]] = {run_id: [] for run_id in side.run_ids}
+    for run_id, rank in side.captures.rows("run_id", "rank"):
+        ranks_of_run[run_id].append(rank)
+    ranks_of_step: dict[tuple[int, int], list[SlowStep]] = {}
+    for run_id in costly_runs:
+        for rank in ranks_of_run[run_id]:
+            for slow in _list_slow_steps_of_rank(side, parts, run_id, rank):
+                ranks_of_step.setdefault((run_id, slow.step), []).append(slow)
     slow_steps = []
-    for of_ranks in found.values():
-        main = min(of_ranks, key=lambda one: (not one.cause, one.cause in _MAY_BE_OF_OTHERS, -one.longer_ns, one.rank))
-        slow_steps.append(replace(main, slow_ranks=len(of_ranks)))
+    for (run_id, _), slow_ranks in ranks_of_step.items():
+        main = min(slow_ranks, key=_by_own_cause)
+        is_of_ranks, is_of_runs = len(ranks_of_run[run_id]) > 1, len(side.run_ids) > 1
+        slow_steps.append(replace(main, slow_ranks=len(slow_ranks), is_of_ranks=is_of_ranks, is_of_runs=is_of_runs))
     return tuple(sorted(slow_steps, key=lambda one: (-one.longer_ns, one.run_id, one.step)))
+
+
+def _by_own_cause(slow: SlowStep) -> tuple[bool, bool, float, int]:
+    """Order the slow ranks of a step: first one with a cause that is its own, of several the one that lost most."""
+    return not slow.cause, slow.cause in _MAY_BE_OF_OTHERS, -slow.longer_ns, slow.rank
+
+
+def _list_slow_steps_of_rank(side: LoadedSide, parts: _StepParts, run_id: int, rank: int) -> Iterator[SlowStep]:
+    """Yield the slow steps of a rank; none of a capture whose steps are not judged."""
+    if (run_id, rank) in side.partial.captures_of_partial_steps:
+        return
+    rows = _rows_of_rank(side, run_id, rank)
+    steps, weights = side.steps.integers("step")[rows], side.steps.reals("steps")[rows]
+    times = side.steps.reals("duration_ns")[rows]
+    lasting = without_filling(times, side.steps.reals("marker_ns")[rows])
+    candidates = _list_candidates(parts, rows)
+    has_parts = bool(candidates.keys() - {_LOADING})
+    for slow in find_slow_steps(times, weights, candidates):
+        at = slow.place
+        # a first step is long where it holds the filling of the queue
+        if not np.isnan(lasting[at]):
+            yield SlowStep(
+                run_id, rank, int(steps[at]), slow.ns, slow.longer_ns, slow.cause, slow.cause_ns,
+                steps=int(weights[at]), has_parts=has_parts,
+            )  # fmt: skip
 
 
 def _rows_of_rank(side: LoadedSide, run_id: int, rank: int) -> I64:
@@ -105,7 +118,7 @@ def _rows_of_rank(side: LoadedSide, run_id: int, rank: int) -> I64:
     return rows[np.argsort(steps.reals("start_ns")[rows], kind="stable")]
 
 
-def _list_candidates(side: LoadedSide, parts: _StepParts, rows: I64) -> dict[str, F64]:
+def _list_candidates(parts: _StepParts, rows: I64) -> dict[str, F64]:
     """Return what may make a step of a rank slow, and its time in each: the most exact that is known of all steps.
 
     Data loading stands first: on a host it is a part of other parts, and says more.
@@ -131,7 +144,9 @@ def _list_candidates(side: LoadedSide, parts: _StepParts, rows: I64) -> dict[str
 def _name_idle(cause: str) -> str:
     if cause == _LOADING:
         return cause
-    return f"{_IDLE}, cause unknown" if cause == IdleCause.UNKNOWN.word else f"{cause} ({_IDLE})"
+    if cause == IdleCause.UNKNOWN.word:
+        return f"{_IDLE}, cause unknown"
+    return f"{cause} ({_IDLE})"
 
 
 def _measure_parts(side: LoadedSide) -> _StepParts:
@@ -186,16 +201,17 @@ def explain_mean(sides: Sides) -> MeanChange | None:
     names = ("step_ns", "mean_step_ns")
     if not all(one.get(name) for one in numbers for name in names):
         return None
-    (median_before, before), (median_after, after) = ([one[name] for name in names] for one in numbers)
+    median_before, before = (numbers[0][name] for name in names)
+    median_after, after = (numbers[1][name] for name in names)
     delta_ns = after - before
     if abs(delta_ns - (median_after - median_before)) < _OTHER_THAN_MEDIAN * median_before:
         return None
     means = [_mean_parts(side, leaves) for side, leaves in zip(sides, _choose_leaves(sides), strict=True)]
     causes = []
     for name in means[0].parts:
-        change = _share_change(name, means, before, after)
-        if change and abs(change) >= _LEAST_OF_CHANGE * abs(delta_ns):
-            causes.append(MeanCause(name, change))
+        change_ns = _share_change(name, means, before, after)
+        if change_ns and abs(change_ns) >= _LEAST_OF_CHANGE * abs(delta_ns):
+            causes.append(MeanCause(name, change_ns))
     if not causes:
         return None
     causes.sort(key=lambda cause: (-abs(cause.delta_ns), cause.name))
@@ -251,8 +267,10 @@ def _mean_parts(side: LoadedSide, leaves: Mapping[str, F64]) -> _Means:
     of_runs = []
     for run_id in side.run_ids:
         of_ranks, stages = [], []
-        for run, rank, stage in side.captures.rows("run_id", "rank", "stage"):
-            rows = _rows_of_rank(side, run_id, rank) if run == run_id else ()
+        for own_run_id, rank, stage in side.captures.rows("run_id", "rank", "stage"):
+            if own_run_id != run_id:
+                continue
+            rows = _rows_of_rank(side, run_id, rank)
             if not len(rows):
                 continue
             is_left_out = np.isnan(without_filling(duration[rows], marker[rows]))

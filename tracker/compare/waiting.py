@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import match
@@ -14,7 +15,7 @@ from tracker.compare.overall_rows import ExposedWait, group_splits, sum_exposed_
 from tracker.compare.side import rows_of_captures
 from tracker.results import Contribution
 from tracker.store import queries
-from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
+from tracker.store.calls.lateness import is_number_in_job, sum_waits_for_last
 from tracker.store.calls.splitting import RunCalls, collectives
 from tracker.table import number_distinct_rows, number_tables
 
@@ -91,27 +92,17 @@ def split_exposed_part(
     why = _describe_peer(sides, before.wait_ns, after.wait_ns) or "not hidden by compute"
     if before.is_in_proportion or after.is_in_proportion:
         why += " (of calls hidden in part: in proportion)"
-    verdicts = {WAIT: None, TRANSFER: None} | {_find_larger(part.delta_ns, wait_delta, transfer_delta): verdict}
+    waiting = _make_row(WAIT, wait_delta, before.wait_ns, after.wait_ns, why)
     ends = (part.baseline_ns - before.wait_ns, part.candidate_ns - after.wait_ns)
-    return (
-        _make_row(WAIT, wait_delta, before.wait_ns, after.wait_ns, why, verdicts[WAIT]),
-        _make_row(TRANSFER, transfer_delta, *ends, "all of exposed communication but waiting", verdicts[TRANSFER]),
-    )
+    transfers = _make_row(TRANSFER, transfer_delta, *ends, "all of exposed communication but waiting")
+    if _find_larger(part.delta_ns, wait_delta, transfer_delta) == WAIT:
+        return replace(waiting, verdict=verdict), transfers
+    return waiting, replace(transfers, verdict=verdict)
 
 
-def _make_row(
-    metric: str, delta_ns: float, before_ns: float, after_ns: float, why: str, verdict: str | None
-) -> Contribution:
-    return Contribution(
-        "part",
-        _TITLES[metric],
-        delta_ns,
-        why=why,
-        baseline_ns=before_ns,
-        candidate_ns=after_ns,
-        verdict=verdict,
-        metric=metric,
-    )
+def _make_row(metric: str, delta_ns: float, before_ns: float, after_ns: float, why: str) -> Contribution:
+    title = _TITLES[metric]
+    return Contribution("part", title, delta_ns, why=why, baseline_ns=before_ns, candidate_ns=after_ns, metric=metric)
 
 
 def _find_larger(delta_ns: float, wait_delta: float, transfer_delta: float) -> str:
@@ -210,7 +201,7 @@ def _add_tasks(
     for rank, step, role, peer, is_global, ns in of_tasks:
         found = Peer(peer) if is_global else Peer(peer, role or "", is_of_group=True)
         rows.append((run_id, rank, step, found.role, peer, int(found.is_of_group), ns))
-        is_known = is_global or counts_as_job(calls, rank, role or "unknown", peer)
+        is_known = is_global or is_number_in_job(calls, rank, role or "unknown", peer)
         if is_known and peer not in calls.calls:
             absent.add(found)
     return absent

@@ -22,13 +22,21 @@ _LATE: Final = 0.02
 """Part of the step by which a rank comes behind the others, from which on that is more than chance."""
 _LATE_OF_WAITING: Final = 0.5
 """Part of the longest waiting that one rank alone must explain to be named."""
+_MAIN: Final = 0.5
+"""Part of what a rank is late by, from which on a part of its time is the cause."""
+LOADING_PART: Final = "its data loading"
+COMPUTE_PART: Final = "its compute"
+COPIES_PART: Final = "its exposed copies"
+IDLE_PART: Final = "its time in which nothing runs"
+PARTS_OF_RANK: Final = (LOADING_PART, COMPUTE_PART, COPIES_PART, IDLE_PART)
+"""Parts of the time of a rank that can make it late, as a sentence on that rank calls them."""
 _CAUSES: Final = (
-    ("data_loading_ns", "its data loading", "it waits for its data"),
-    ("compute_ns", "its compute", "its compute takes longer"),
-    ("exposed_copy_ns", "its exposed copies", "its copies take longer"),
-    ("idle_ns", "its time in which nothing runs", "nothing runs on it for longer"),
+    ("data_loading_ns", LOADING_PART, "it waits for its data"),
+    ("compute_ns", COMPUTE_PART, "its compute takes longer"),
+    ("exposed_copy_ns", COPIES_PART, "its copies take longer"),
+    ("idle_ns", IDLE_PART, "nothing runs on it for longer"),
 )
-"""Part of the time of a rank -> what it is called, and why the rank is late where the part is longer."""
+"""A time of RankTimes, the part that it is, and why a rank is late where that is longer."""
 
 
 class RankTimes(Struct, frozen=True, kw_only=True):
@@ -50,16 +58,22 @@ class RankTimes(Struct, frozen=True, kw_only=True):
     idle_ns: float | None = None
 
 
-class LateRank(Struct, frozen=True, kw_only=True):
-    """A rank that the others wait for. `ns`: how far it comes behind the next one; `cause`, `part`: why, and the part
-    of its time that is longer, "" where none is half of it; `more_ns`: by how much.
+class LateCause(Struct, frozen=True):
+    """Why a rank is late. `words`: a clause; `part`: of its time, one of PARTS_OF_RANK; both "" where no part explains
+    half of it; `more_ns`: by how much the part is longer than that of the others.
     """
+
+    words: str = ""
+    part: str = ""
+    more_ns: float = 0.0
+
+
+class LateRank(Struct, frozen=True):
+    """A rank that the others wait for. `ns`: how far it comes behind the next one."""
 
     rank: int
     ns: float
-    cause: str = ""
-    part: str = ""
-    more_ns: float = 0.0
+    cause: LateCause
 
 
 def choose_largest(losses: Iterable[Loss | None]) -> Loss | None:
@@ -119,21 +133,18 @@ def find_stage_loss(ranks: Iterable[RankTimes]) -> Loss | None:
 
 
 def _times_of_stages(ranks: Iterable[RankTimes]) -> list[_StageTimes]:
-    found: dict[int, list[RankTimes]] = {}
+    ranks_of_stage: dict[int | None, list[RankTimes]] = {}
     for times in ranks:
         if times.own_ns is not None and times.step_ns:
-            found.setdefault(-1 if times.stage is None else times.stage, []).append(times)
+            ranks_of_stage.setdefault(times.stage, []).append(times)
     stages = []
-    for number, own in sorted(found.items()):
+    for number in sorted(ranks_of_stage, key=lambda stage: -1 if stage is None else stage):
+        own = ranks_of_stage[number]
+        step_ns = median(times.step_ns or 0.0 for times in own)
+        own_ns = median(times.own_ns or 0.0 for times in own)
         bubbles = [times.bubble_ns for times in own if times.bubble_ns is not None]
-        stages.append(
-            _StageTimes(
-                None if number < 0 else number,
-                median(times.step_ns or 0.0 for times in own),
-                median(times.own_ns or 0.0 for times in own),
-                median(bubbles) if bubbles else None,
-            )
-        )
+        bubble_ns = median(bubbles) if bubbles else None
+        stages.append(_StageTimes(number, step_ns, own_ns, bubble_ns))
     return stages
 
 
@@ -161,22 +172,20 @@ def find_late_rank(ranks: Sequence[RankTimes]) -> LateRank | None:
     if late_ns < max(_LATE_OF_WAITING * waits[-1][0], _LATE * median(steps)) or late_ns <= 0:
         return None
     rank = waits[0][1]
-    cause, part, more_ns = explain_rank(ranks, rank, late_ns)
-    return LateRank(rank=rank, ns=late_ns, cause=cause, part=part, more_ns=more_ns)
+    return LateRank(rank, late_ns, explain_rank(ranks, rank, late_ns))
 
 
-def explain_rank(ranks: Sequence[RankTimes], rank: int, late_ns: float) -> tuple[str, str, float]:
-    """Return why a rank is late, the part of its time, and by how much it is longer than that of the others in the
-    median; empty where no part explains half of `late_ns`.
-    """
-    found: list[tuple[float, str, str]] = []
-    for name, part, cause in _CAUSES:
-        own = {times.rank: getattr(times, name) for times in ranks}
-        others = [ns for one, ns in own.items() if one != rank and ns is not None]
-        if others and own[rank] is not None:
-            found.append((own[rank] - median(others), part, cause))
-    more_ns, part, cause = max(found, key=lambda one: one[0], default=(0.0, "", ""))
-    return (cause, part, more_ns) if more_ns >= late_ns / 2 else ("", "", 0.0)
+def explain_rank(ranks: Sequence[RankTimes], rank: int, late_ns: float) -> LateCause:
+    """Return why a rank is late: the part of its time that is longest beside the median of the others."""
+    causes = []
+    for name, part, words in _CAUSES:
+        time_of_rank = {times.rank: getattr(times, name) for times in ranks}
+        own_ns = time_of_rank.pop(rank)
+        others = [ns for ns in time_of_rank.values() if ns is not None]
+        if others and own_ns is not None:
+            causes.append(LateCause(words, part, own_ns - median(others)))
+    main = max(causes, key=lambda cause: cause.more_ns, default=LateCause())
+    return main if main.more_ns >= _MAIN * late_ns else LateCause()
 
 
 def find_late_loss(ranks: Sequence[RankTimes]) -> Loss | None:
@@ -185,12 +194,5 @@ def find_late_loss(ranks: Sequence[RankTimes]) -> Loss | None:
     if late is None:
         return None
     step_ns = median(times.step_ns for times in ranks if times.step_ns)
-    cause = f": {late.cause}" if late.cause else ""
+    cause = f": {late.cause.words}" if late.cause.words else ""
     return make_loss("late rank", late.ns, step_ns, f"rank {late.rank} comes late by {{ns}}{cause}")
-
-
-def find_waiting_loss(ranks: Iterable[RankTimes], for_whom: str = "other ranks") -> Loss | None:
-    """Return the longest waiting of a rank for other ranks; `for_whom`: a name where it is known."""
-    known = [(times.wait_ns, -times.rank, times.step_ns) for times in ranks if times.wait_ns and times.step_ns]
-    wait_ns, rank, step_ns = max(known, default=(0.0, 0, 0.0))
-    return make_loss("waiting", wait_ns, step_ns, f"rank {-rank} waits {{ns}} for {for_whom}")

@@ -10,16 +10,16 @@ from msgspec import Struct
 
 from tracker.columns import F64
 
-SLOW: Final = 1.2
-"""Times the median step of its rank."""
+SLOW_FACTOR: Final = 1.2
+"""Times the median step of its rank, above which a step is slow."""
 _MAIN: Final = 0.5
 """Part of what a step took longer, from which on a part of the step is its cause."""
 
 
-class SlowStep(Struct, frozen=True):
-    """A step of a rank that took more than SLOW times the median. `place`: in the table of its steps; `longer_ns`: than
-    the median; `cause`: the part of the step that makes at least half of that, "" where none does; `cause_ns`: by how
-    much that part is longer than its median.
+class SlowStepOfRank(Struct, frozen=True):
+    """A step of a rank that took more than SLOW_FACTOR times the median. `place`: in the table of its steps;
+    `longer_ns`: than the median; `cause`: the part of the step that makes at least half of that, "" where none does;
+    `cause_ns`: by how much that part is longer than its median.
     """
 
     place: int
@@ -29,7 +29,7 @@ class SlowStep(Struct, frozen=True):
     cause_ns: float = 0.0
 
 
-def find_slow_steps(times: F64, weights: F64, parts: Mapping[str, F64]) -> list[SlowStep]:
+def find_slow_steps(times: F64, weights: F64, parts: Mapping[str, F64]) -> list[SlowStepOfRank]:
     """Return the slow steps of a rank, in order of time.
 
     `times`: of each step, nan where it is not known. `weights`: of how many steps each is the mean. `parts`: cause ->
@@ -37,11 +37,11 @@ def find_slow_steps(times: F64, weights: F64, parts: Mapping[str, F64]) -> list[
 
     >>> times, loading = np.array([10.0, 10.0, 10.0, 210.0]), np.array([0.0, 0.0, 1.0, 200.0])
     >>> find_slow_steps(times, np.ones(4), {"compute": np.full(4, 10.0), "data loading": loading})
-    [SlowStep(place=3, ns=210.0, longer_ns=200.0, cause='data loading', cause_ns=199.5)]
+    [SlowStepOfRank(place=3, ns=210.0, longer_ns=200.0, cause='data loading', cause_ns=199.5)]
     """
     usual_ns = find_weighted_median(times, weights)
     slow = []
-    for place in np.flatnonzero(times > SLOW * usual_ns).tolist():
+    for place in np.flatnonzero(times > SLOW_FACTOR * usual_ns).tolist():
         longer_ns = float(times[place] - usual_ns)
         changes = {}
         for cause, own in parts.items():
@@ -49,7 +49,7 @@ def find_slow_steps(times: F64, weights: F64, parts: Mapping[str, F64]) -> list[
             if change >= _MAIN * longer_ns:
                 changes[cause] = change
         main = max(changes, key=lambda cause: changes[cause], default="")
-        slow.append(SlowStep(place, float(times[place]), longer_ns, main, changes.get(main, 0.0)))
+        slow.append(SlowStepOfRank(place, float(times[place]), longer_ns, main, changes.get(main, 0.0)))
     return slow
 
 

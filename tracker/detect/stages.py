@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge, median_of_others
 from tracker.detect.step_order import Numbers
+from tracker.profile import median
 
 if TYPE_CHECKING:
     from tracker.columns import F64
@@ -57,9 +58,9 @@ class Stage(Struct, frozen=True, eq=False):
         """Median over the steps of the largest own time by the median one; None where nothing is compared."""
         if len(self.ranks) < 2 or not self.steps:
             return None
-        middle = np.median(self.own, axis=0)
+        middle = median(self.own, axis=0)
         known = middle > 0
-        return float(np.median(self.own.max(axis=0)[known] / middle[known])) if known.any() else None
+        return float(median(self.own.max(axis=0)[known] / middle[known])) if known.any() else None
 
     @property
     def leader(self) -> int | None:
@@ -82,7 +83,7 @@ class Stage(Struct, frozen=True, eq=False):
     @property
     def cost_of_slowest(self) -> float:
         """Median over the steps of the longest own time less that of the median rank, whichever is the slowest; ns."""
-        return float(np.median(self.own.max(axis=0) - np.median(self.own, axis=0))) if self.steps else 0.0
+        return float(median(self.own.max(axis=0) - median(self.own, axis=0))) if self.steps else 0.0
 
     @property
     def stalls(self) -> list[Stall]:
@@ -92,7 +93,7 @@ class Stage(Struct, frozen=True, eq=False):
         if len(self.ranks) < 2 or len(self.steps) < FEWEST_STEPS:
             return []
         gaps = (self.own - median_of_others(self.own)).max(axis=0)
-        usual = float(np.median(self.own))
+        usual = float(median(self.own))
         found = np.flatnonzero(gaps >= _STALL * usual)
         if 2 * len(found) >= len(self.steps) or not usual:
             return []
@@ -164,7 +165,7 @@ _Calls = Mapping[tuple[str, str], int]
 def _differ(steps: Sequence[Mapping[int, _Calls]], ranks: Sequence[int]) -> bool:
     """Return whether the calls of these ranks differ in the median of the steps."""
     shares = [_share_of_others([of_ranks[rank] for rank in ranks]) for of_ranks in steps]
-    return float(np.median(shares)) >= _MOVED
+    return float(median(shares)) >= _MOVED
 
 
 def _is_of_one(steps: Sequence[Mapping[int, _Calls]], ranks: Sequence[int]) -> bool:
@@ -194,7 +195,7 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     ratios: dict[str, list[float]] = {}
     for stage in stages:
         own = stage.own[:, [stage.steps.index(step) for step in steps]]
-        middle = np.median(own, axis=0)
+        middle = median(own, axis=0)
         if not (middle > 0).all() or len(stage.ranks) < 2:
             continue
         for at, rank in enumerate(stage.ranks):
@@ -203,12 +204,12 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
             parts.setdefault(hosts[rank], []).append(own[at] / middle)
             elsewhere = [hosts.get(peer) != hosts[rank] for peer in stage.ranks]
             if any(elsewhere):
-                ratio = float(np.median(own[at] / np.median(own[elsewhere], axis=0)))
+                ratio = float(median(own[at] / median(own[elsewhere], axis=0)))
                 ratios.setdefault(hosts[rank], []).append(ratio)
     names = sorted(parts)
     if len(names) < 2:
         return []
-    judged = judge(np.array([np.median(parts[name], axis=0) for name in names]))
+    judged = judge(np.array([median(parts[name], axis=0) for name in names]))
     return [
         {
             "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tracker.compare.bubbles import PIPELINE, is_between_stages
 from tracker.compare.collectives import links_of_side
 from tracker.compare.side import GRAIN
 from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.store import queries
-from tracker.store.calls.splitting import RunCalls, collectives
+from tracker.store.calls.splitting import PIPELINE, RunCalls, collectives, is_between_stages
 from tracker.table import sort_distinct
 from tracker.units import format_numbers
 

@@ -197,7 +197,7 @@ def _answer(job: losses.Job, *, is_chosen: bool) -> tuple[str, str, tuple[str, .
     asides = []
     for loss in [loss for loss in others if loss.aside][:_ASIDES]:
         asides += [loss.aside, *(loss.remarks[:1] if loss.is_of_ranks else ())]
-    limits = [losses.sentence(few)] if few else []
+    limits = [losses.make_sentence(few)] if few else []
     verdict = of_ranks[0].verdict if of_ranks else first.verdict
     return first.answer, verdict, (*first.remarks, *asides, *in_one_step, *limits)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.compare.bubbles import PIPELINE
 from tracker.compare.side import GRAIN
 from tracker.detect.losses import LEAST_SHARE, RankTimes, find_stage_loss
 from tracker.detect.peers import FEWEST_STEPS
@@ -19,6 +18,7 @@ from tracker.ranks.exchange import median_of_steps
 from tracker.ranks.own_time import cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
 from tracker.store import queries
+from tracker.store.calls.splitting import PIPELINE
 from tracker.units import counted, format_ns, format_numbers
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Row = dict[str, Any]
 Tables = Mapping[str, Sequence[Row]]
 
 
-class Loss(Struct, frozen=True):
+class JobLoss(Struct, frozen=True):
     """Time that each step loses. `answer`: the sentence without its full stop; `verdict`: its word, or "";
     `remarks`: what it rests on; `aside`: the sentence where something else loses more, "" for none. `is_of_ranks`: it
     is by ranks or a host with a verdict.
@@ -73,20 +73,20 @@ class Job(Struct, frozen=True, eq=False):
         return f" ({100 * ns / self.step_ns:.1f} %)" if self.step_ns else ""
 
 
-def find_losses(job: Job) -> list[Loss]:
+def find_losses(job: Job) -> list[JobLoss]:
     """Return what a step loses, the largest first; none of it is counted twice: waiting for a slow rank is its cost."""
-    of_ranks = list(_slow_ranks(job))
-    leading = list(_leading_rank(job)) if not of_ranks else []
-    in_turn = list(_ranks_in_turn(job)) if not of_ranks else []
-    absent = list(_absent(job))
+    of_ranks = list(_find_slow_ranks(job))
+    leading = list(_find_leading_ranks(job)) if not of_ranks else []
+    in_turn = list(_find_ranks_in_turn(job)) if not of_ranks else []
+    absent = list(_find_absent_rank(job))
     claimed = max((loss.ns for loss in (*of_ranks, *leading, *in_turn)), default=0.0)
     of_waits = max((loss.ns for loss in absent), default=claimed)
-    others = [*_stages(job, claimed), *absent, *_waits(job, max(claimed, of_waits)), *_idle(job)]
+    others = [*_find_stages(job, claimed), *absent, *_find_waiting(job, max(claimed, of_waits)), *_find_idle(job)]
     least = LEAST_SHARE * job.step_ns
     found = [loss for loss in (*in_turn, *others) if loss.ns >= least and loss.ns > 0]
-    found += [*of_ranks, *leading, *_slow_links(job)]
+    found += [*of_ranks, *leading, *_find_slow_links(job)]
     if not of_ranks and not any(loss.ns >= least for loss in found):
-        found += _stalls(job)
+        found += _find_stalls(job)
     # a verdict that costs nothing stands before none
     return sorted(found, key=lambda loss: (-loss.ns, not loss.is_of_ranks, loss.answer))
 
@@ -103,7 +103,7 @@ def remark_on_few_steps(job: Job) -> str:
     return f"{few}: record {FEWEST_STEPS} or more"
 
 
-def sentence(text: str) -> str:
+def make_sentence(text: str) -> str:
     """Return a sentence with its capital and its full stop."""
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -123,7 +123,7 @@ def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> d
     }
 
 
-def _slow_ranks(job: Job) -> Iterator[Loss]:
+def _find_slow_ranks(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by ranks or a host with a verdict: of one stage together, the others as an aside."""
     for word in (SLOW, SUSPECT):
         named = [row for row in job.tables["ranks"] if row.get("verdict") == word]
@@ -136,7 +136,7 @@ def _slow_ranks(job: Job) -> Iterator[Loss]:
             return
 
 
-def _loss_by_host(job: Job, host: Row, word: str) -> Loss:
+def _loss_by_host(job: Job, host: Row, word: str) -> JobLoss:
     ranks = {row["rank"] for row in job.tables["ranks"] if row.get("host") == host["host"]}
     costs = []
     for stage in job.stages:
@@ -151,17 +151,20 @@ def _loss_by_host(job: Job, host: Row, word: str) -> Loss:
     )
     text += f", {format_ns(cost)} a step" if cost else ""
     more = [] if word == SLOW else ["Record more steps to be sure."]
-    return Loss(cost, text, word, (_sure(host, host["steps"]), *more), sentence(text), is_of_ranks=True)
+    return JobLoss(
+        cost, text, word, (_describe_evidence(host, host["steps"]), *more), make_sentence(text), is_of_ranks=True
+    )
 
 
-def _loss_by_ranks(job: Job, named: Sequence[Row], word: str) -> Loss:
+def _loss_by_ranks(job: Job, named: Sequence[Row], word: str) -> JobLoss:
     rows = job.tables["ranks"]
     first = named[0]
     own = next(stage for stage in job.stages if first["rank"] in stage.ranks)
     group = [row for row in named if row["rank"] in own.ranks] if word == SLOW else [first]
     numbers = [row["rank"] for row in group]
-    hosts = {row.get("host") for row in group} if len({row.get("host") for row in rows}) > 1 else set()
-    where = f" on {hosts.pop()}" if len(hosts) == 1 and None not in hosts else ""
+    hosts = {row.get("host") for row in group}
+    has_several_hosts = len({row.get("host") for row in rows}) > 1
+    where = f" on {first['host']}" if has_several_hosts and len(hosts) == 1 and None not in hosts else ""
     place = f" in {first['place']}" if first.get("place") else ""
     cause = f": {_CAUSES[first['cause']]}{place}" if first.get("cause") and len(group) == 1 else ""
     verb = ("hold" if len(group) > 1 else "holds") if word == SLOW else "may hold"
@@ -170,10 +173,17 @@ def _loss_by_ranks(job: Job, named: Sequence[Row], word: str) -> Loss:
     more += waiting.remarks_on(job.tables["peers"], numbers)
     others = [row["rank"] for row in named if row not in group][:_NAMED]
     more += [f"{'Slow' if word == SLOW else 'Suspect'} as well: rank {rank}." for rank in others]
-    return Loss(first["cost_ns"], text, word, (_sure(first, len(own.steps)), *more), sentence(text), is_of_ranks=True)
+    return JobLoss(
+        first["cost_ns"],
+        text,
+        word,
+        (_describe_evidence(first, len(own.steps)), *more),
+        make_sentence(text),
+        is_of_ranks=True,
+    )
 
 
-def _leading_rank(job: Job) -> Iterator[Loss]:
+def _find_leading_ranks(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by a rank that was the slowest of almost all steps, which chance may do: it is not called slow."""
     for stage in job.stages:
         at = stage.leader
@@ -186,10 +196,10 @@ def _leading_rank(job: Job) -> Iterator[Loss]:
             f"x{stage.judged.ratio[at]:.2f}: {why} to call it slow"
         )
         remarks = tuple(waiting.remarks_on(job.tables["peers"], [stage.ranks[at]]))
-        yield Loss(float(stage.judged.cost[at]), text, "", remarks, sentence(text))
+        yield JobLoss(float(stage.judged.cost[at]), text, "", remarks, make_sentence(text))
 
 
-def _ranks_in_turn(job: Job) -> Iterator[Loss]:
+def _find_ranks_in_turn(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by stages in which now one rank and now another takes longer: by work that moves, or by what
     delays each of them in turn.
     """
@@ -202,7 +212,7 @@ def _ranks_in_turn(job: Job) -> Iterator[Loss]:
     if moving:
         text = f"no rank is slow, and the work is uneven: the slowest of a step takes {much}"
         remarks = ("From step to step it is another rank.",)
-        yield Loss(stage.cost_of_slowest, text, UNEVEN, remarks, sentence(text))
+        yield JobLoss(stage.cost_of_slowest, text, UNEVEN, remarks, make_sentence(text))
         return
     cause = cause_of_slowest(stage)
     why = f": {_CAUSES_IN_TURN[cause]}" if cause else ""
@@ -212,10 +222,10 @@ def _ranks_in_turn(job: Job) -> Iterator[Loss]:
         remark = (
             "Whether their work differs is not known: the captures name no shapes. Record them: record_shapes=True."
         )
-    yield Loss(stage.cost_of_slowest, text, "", (remark,), sentence(text))
+    yield JobLoss(stage.cost_of_slowest, text, "", (remark,), make_sentence(text))
 
 
-def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
+def _find_stages(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
     """Yield the loss by stages of unequal length, or by the bubble of a pipeline. `claimed_ns`: what slow ranks
     cost.
     """
@@ -225,49 +235,66 @@ def _stages(job: Job, claimed_ns: float) -> Iterator[Loss]:
         times.append(RankTimes(rank=row["rank"], **numbers))
     found = find_stage_loss(times)
     if found is not None:
-        yield Loss(found.ns - claimed_ns, found.words, "", (), sentence(found.words))
+        yield JobLoss(found.ns - claimed_ns, found.words, "", (), make_sentence(found.words))
 
 
-def _absent(job: Job) -> Iterator[Loss]:
+def _find_absent_rank(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by a rank that was not captured, and that all captured ranks wait for."""
     steps = {row["rank"]: row.get("step_ns") for row in job.tables["ranks"]}
-    text, lost = waiting.absent_culprit(job.tables["peers"], steps)
+    text, lost = waiting.find_absent_rank(job.tables["peers"], steps)
     if text:
-        yield Loss(lost, text, "", (), sentence(text))
+        yield JobLoss(lost, text, "", (), make_sentence(text))
 
 
-def _waits(job: Job, claimed_ns: float) -> Iterator[Loss]:
+def _find_waiting(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
     """Yield the loss by waiting for captured ranks, or for places of a group, that no other loss explains: the bubble
     of a pipeline aside. `claimed_ns`: what slow ranks cost.
     """
-    bare = {row["rank"]: _exposed_wait(row) for row in job.tables["ranks"] if _exposed_wait(row) is not None}
-    known = {rank: ns for rank, ns in bare.items() if ns is not None}
-    if not known:
+    exposed_waits: dict[int, float] = {}
+    for row in job.tables["ranks"]:
+        ns = _exposed_wait(row)
+        if ns is not None:
+            exposed_waits[row["rank"]] = ns
+    if not exposed_waits:
         return
-    lost = float(np.median([*known.values()]))
-    for_peer: dict[int, tuple[float, Row]] = {}
-    for row in job.tables["peers"]:
-        is_much = row["is_usual"] and (row["wait_ns"] or 0.0) >= max(1.0, waiting.MUCH * job.step_ns)
-        is_longest = is_much and row["wait_ns"] > for_peer.get(row["rank"], (0.0, row))[0]
-        if row["rank"] in known and row["role"] != PIPELINE and is_longest:
-            for_peer[row["rank"]] = row["wait_ns"], row
-    by_peer: dict[str, dict[int, float]] = {}
-    for rank, (ns, row) in for_peer.items():
+    longest = _find_longest_waits(job, exposed_waits)
+    waits_for_peer: dict[str, dict[int, float]] = {}
+    for row in longest:
+        # a rank that was not captured is a loss of its own
         if row["captured"] != 0:
-            by_peer.setdefault(waiting.name_peer(row), {})[rank] = ns
-    one = next(iter(by_peer)) if len(by_peer) == 1 else ""
-    if one and (len(by_peer[one]) == len(known) or len(by_peer[one]) == len(known) - 1 > 0):
-        # all others wait for it
-        waits = by_peer[one]
-        lost = float(np.median([min(ns, known[rank]) for rank, ns in waits.items()]))
+            waits_for_peer.setdefault(waiting.name_peer(row), {})[row["rank"]] = row["wait_ns"]
+    peer, waits = next(iter(waits_for_peer.items()), ("", {}))
+    # the one that all others wait for may be one of the ranks whose waiting is known
+    is_for_one = len(waits_for_peer) == 1 and len(waits) >= max(1, len(exposed_waits) - 1)
+    if is_for_one:
+        lost = float(np.median([min(ns, exposed_waits[rank]) for rank, ns in waits.items()]))
         verb = "waits" if len(waits) == 1 else "wait"
-        text = f"in collectives {_name_ranks([*waits])} {verb} {_span(waits.values())} a step for {one}"
+        text = f"in collectives {_name_ranks([*waits])} {verb} {_format_span(waits.values())} a step for {peer}"
     else:
+        lost = float(np.median([*exposed_waits.values()]))
         text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step{job.share(lost)}"
-        longest = sorted(for_peer.items(), key=lambda pair: (-pair[1][0], pair[0]))[:_NAMED]
-        parts = [f"rank {rank} waits {format_ns(ns)} for {waiting.name_peer(row)}" for rank, (ns, row) in longest]
-        text += f": {', '.join(part.removesuffix(',') for part in parts)}" if parts else ""
-    yield Loss(lost - claimed_ns, text)
+        longest.sort(key=lambda row: (-row["wait_ns"], row["rank"]))
+        parts = []
+        for row in longest[:_NAMED]:
+            part = f"rank {row['rank']} waits {format_ns(row['wait_ns'])} for {waiting.name_peer(row)}"
+            parts.append(part.removesuffix(","))
+        text += f": {', '.join(parts)}" if parts else ""
+    yield JobLoss(lost - claimed_ns, text)
+
+
+def _find_longest_waits(job: Job, ranks: Collection[int]) -> list[Row]:
+    """Return for each of these ranks the row of the peer that it usually waits for longest, that for other stages
+    aside; none of a rank that waits for no peer for long.
+    """
+    least_ns = max(1.0, waiting.MUCH * job.step_ns)
+    longest: dict[int, Row] = {}
+    for row in job.tables["peers"]:
+        rank, wait_ns = row["rank"], row["wait_ns"] or 0.0
+        if rank not in ranks or row["role"] == PIPELINE or not row["is_usual"] or wait_ns < least_ns:
+            continue
+        if rank not in longest or wait_ns > longest[rank]["wait_ns"]:
+            longest[rank] = row
+    return [*longest.values()]
 
 
 def _exposed_wait(row: Row) -> float | None:
@@ -278,7 +305,7 @@ def _exposed_wait(row: Row) -> float | None:
     return float(min(ns, exposed))
 
 
-def _idle(job: Job) -> Iterator[Loss]:
+def _find_idle(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by devices that idle, on the median rank of those without a verdict, with its largest cause."""
     rows = [row for row in job.tables["ranks"] if row["rank"] in job.idle and row.get("idle_ns") is not None]
     usual = [row for row in rows if not row.get("verdict")] or rows
@@ -295,27 +322,31 @@ def _idle(job: Job) -> Iterator[Loss]:
     mean = float(np.mean([row["idle_ns"] for row in usual]))
     if largest != IdleCause.UNKNOWN and mean and causes[largest] >= mean / 2:
         text += f", {min(100.0, 100 * causes[largest] / mean):.0f} % of that is {IDLE_CAUSES[largest]}"
-    yield Loss(lost, text)
+    yield JobLoss(lost, text)
 
 
-def _slow_links(job: Job) -> Iterator[Loss]:
+def _find_slow_links(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by slow links, beside the median of their transport."""
     counts = [row.get("steps") or 0 for row in job.tables["ranks"]]
     steps = max([1, *counts])
     for row in job.tables["links"]:
         if row.get("verdict") == SLOW:
             speed = row["bandwidth_gb_per_s"]
-            usual = [one["bandwidth_gb_per_s"] for one in job.tables["links"]
-                     if (one["transport"] == row["transport"] and one.get("z") is not None) or one is row]  # fmt: skip
-            lost = row["transit_ns"] * (1 - speed / float(np.median(usual))) / steps
+            speeds = [speed]
+            for other in job.tables["links"]:
+                # without a score it was not compared with the others of its transport
+                is_compared = other["transport"] == row["transport"] and other.get("z") is not None
+                if is_compared and other is not row:
+                    speeds.append(other["bandwidth_gb_per_s"])
+            lost = row["transit_ns"] * (1 - speed / float(np.median(speeds))) / steps
             text = (
                 f"the {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
                 f"{speed:.2f} GB/s ({row['place']})"
             )
-            yield Loss(max(0.0, lost), text, SLOW, (), sentence(text))
+            yield JobLoss(max(0.0, lost), text, SLOW, (), make_sentence(text))
 
 
-def _stalls(job: Job) -> Iterator[Loss]:
+def _find_stalls(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by few steps that a rank makes much longer, on the mean of the steps: no median shows them."""
     for stage in job.stages:
         stalls = stage.stalls
@@ -329,20 +360,20 @@ def _stalls(job: Job) -> Iterator[Loss]:
         who = f"rank {ranks[0]} takes" if len(ranks) == 1 else f"one of ranks {format_numbers(ranks)} takes"
         text = f"{where} {who} {format_ns(longest.ns)} longer{most}: {format_ns(lost)} a step on the mean"
         if lost >= LEAST_SHARE * job.step_ns:
-            yield Loss(lost, text)
+            yield JobLoss(lost, text)
 
 
 def _name_ranks(numbers: Sequence[int]) -> str:
     return f"rank {numbers[0]}" if len(numbers) == 1 else f"ranks {format_numbers(sorted(numbers))}"
 
 
-def _span(values: Any) -> str:
+def _format_span(values: Collection[float]) -> str:
     least, most = format_ns(min(values)), format_ns(max(values))
     return most if least == most else f"{least} to {most}"
 
 
-def _sure(row: Mapping[str, Any], steps: int) -> str:
-    """What the verdict of a row rests on."""
+def _describe_evidence(row: Mapping[str, Any], steps: int) -> str:
+    """Return what the verdict of a row rests on, a sentence."""
     own = f"Own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else "Own time "
     chance = f"q {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
     return (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.ranks.waiting import TASKS
+from tracker.store.calls.splitting import PIPELINE
 from tracker.store.queries import settings_of
 from tracker.units import counted, format_numbers
 
@@ -70,7 +71,7 @@ def _sentences(
             "the ranks have no common clock. Record traces with baseTimeNanoseconds or epoch timestamps."
         )
     yield from _groups(calls, is_waiting_known=any(row["told_by"] == TASKS for row in tables["peers"]))
-    if len(stages) < 2 and any(row["role"] == "pp" for row in tables["roles"]):
+    if len(stages) < 2 and any(row["role"] == PIPELINE for row in tables["roles"]):
         yield "Stages: nothing says which rank is in which stage; all ranks are compared with each other."
     if len(stages) > 1 and not any(row["microbatches"] for row in tables["pipeline"]):
         yield "The model of the pipeline: the number of microbatches is not known. Give --microbatches M."

@@ -10,7 +10,7 @@ import numpy as np
 from tracker.compare.side import GRAIN
 from tracker.ranks.exchange import median_of_steps
 from tracker.store import queries
-from tracker.store.calls.lateness import counts_as_job, sum_waits_for_last
+from tracker.store.calls.lateness import is_number_in_job, sum_waits_for_last
 from tracker.units import format_ns, format_numbers
 
 if TYPE_CHECKING:
@@ -78,15 +78,14 @@ def _rows_of_tasks(side: LoadedSide, calls: RunCalls, steps: Mapping[int, Mappin
     for rank, step, role, peer, is_global, count, total, most in waits.rows(*columns):
         if step in steps.get(rank, {}):
             sums.setdefault((rank, role or "unknown", peer, is_global), _Waits()).add(step, count, total, most)
-    captured = set(calls.calls)
-    return [
-        {
-            "rank": rank, "role": role, "peer": peer, "is_global": is_global,
-            "captured": int(peer in captured) if is_global or counts_as_job(calls, rank, role, peer) else None,
-            "told_by": TASKS, **found.as_row(steps[rank]),
-        }
-        for (rank, role, peer, is_global), found in sums.items()
-    ]  # fmt: skip
+    rows = []
+    for (rank, role, peer, is_global), waits_for_peer in sums.items():
+        # a place in a group of which nothing says the members may be any rank
+        is_known = is_global or is_number_in_job(calls, rank, role, peer)
+        row: Row = {"rank": rank, "role": role, "peer": peer, "is_global": is_global, "told_by": TASKS}
+        row["captured"] = int(peer in calls.calls) if is_known else None
+        rows.append(row | waits_for_peer.as_row(steps[rank]))
+    return rows
 
 
 def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> list[Row]:
@@ -98,13 +97,11 @@ def _rows_of_calls(calls: RunCalls, steps: Mapping[int, Mapping[int, int]]) -> l
     for rank, step, role, peer, count, total, most in sum_waits_for_last(calls).rows(*columns):
         if step in steps.get(rank, {}):
             sums.setdefault((rank, role, peer), _Waits()).add(step, count, total, most)
-    return [
-        {
-            "rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS,
-            **found.as_row(steps[rank]),
-        }
-        for (rank, role, peer), found in sums.items()
-    ]  # fmt: skip
+    rows = []
+    for (rank, role, peer), waits_for_peer in sums.items():
+        row: Row = {"rank": rank, "role": role, "peer": peer, "is_global": 1, "captured": 1, "told_by": RANKS}
+        rows.append(row | waits_for_peer.as_row(steps[rank]))
+    return rows
 
 
 def name_peer(row: Mapping[str, Any]) -> str:
@@ -113,7 +110,7 @@ def name_peer(row: Mapping[str, Any]) -> str:
     return f"{name}, which was not captured," if row["captured"] == 0 else name
 
 
-def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> tuple[str, float]:
+def find_absent_rank(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, float | None]) -> tuple[str, float]:
     """Return the sentence about a rank that was not captured and that all captured ranks wait for, 10 % of their step
     or more, and how long the median one of them does; "" and 0 for none. Waits are medians of the steps; `step_ns`: of
     each captured rank.
@@ -126,11 +123,11 @@ def absent_culprit(peers: Sequence[Mapping[str, Any]], step_ns: Mapping[int, flo
             rows[key] = row
             own = waits.setdefault(key, {})
             own[row["rank"]] = own.get(row["rank"], 0.0) + row["wait_ns"]
-    much = {
-        key: own
-        for key, own in waits.items()
-        if all(own.get(rank, 0.0) >= MUCH * (step or np.inf) for rank, step in step_ns.items())
-    }
+    much = {}
+    for key, own in waits.items():
+        # of a rank whose step is not known no waiting is much
+        if all(own.get(rank, 0.0) >= MUCH * (step or np.inf) for rank, step in step_ns.items()):
+            much[key] = own
     if not much:
         return "", 0.0
     key = max(much, key=lambda one: (sum(much[one].values()), one))

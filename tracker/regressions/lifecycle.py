@@ -492,29 +492,33 @@ def return_followers(
     They have no finding of their own that could end: `level` gets the one that they had before it. `ended`: the
     findings that are over with this version.
     """
-    found = np.zeros(state.series, dtype=bool)
-    there = ~np.isnan(judged.logs)
+    returned = np.zeros(state.series, dtype=bool)
+    is_measured = ~np.isnan(judged.logs)
     for one in ended:
         if one.how != ALIKE or one.state not in ("recovered", "taken back"):
             continue
         has_finding = [other.series for other in state.findings if other.first_version == one.first_version]
         follows = now.current == one.first_version
         follows[has_finding] = False
-        sides = (np.isin(now.run_ids, one.reference), now.versions == one.first_version, now.new)
-        means = []
-        with np.errstate(invalid="ignore", divide="ignore"):
-            for side in sides:
-                runs = there & side
-                means.append(np.where(runs, judged.logs, 0.0).sum(axis=1) / runs.sum(axis=1))
-            before, slow, new = means
-            found |= follows & (np.abs(new - before) < np.abs(new - slow))
+        before = _mean_of_runs(judged.logs, is_measured & np.isin(now.run_ids, one.reference))
+        moved = _mean_of_runs(judged.logs, is_measured & (now.versions == one.first_version))
+        new = _mean_of_runs(judged.logs, is_measured & now.new)
+        with np.errstate(invalid="ignore"):
+            returned |= follows & (np.abs(new - before) < np.abs(new - moved))
         older = [at for at in state.levels if at < one.first_version]
-        for row in np.flatnonzero(found & follows).tolist():
+        for row in np.flatnonzero(returned & follows).tolist():
             decided = [at for at in older if state.levels[at][row] != UNDECIDED]
             level[row] = state.levels[max(decided)][row] if decided else now.version
             waiting = [at for at in state.levels if state.levels[at][row] == UNDECIDED]
             state.settle(waiting, row, int(level[row]), now.version)
-    return found
+    return returned
+
+
+def _mean_of_runs(logs: F64, runs: Flags) -> F64:
+    """Return the mean of each series over its runs (series, runs); nan where it has none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean: F64 = np.where(runs, logs, 0.0).sum(axis=1) / runs.sum(axis=1)
+    return mean
 
 
 def decide_suspects(

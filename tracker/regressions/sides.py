@@ -578,17 +578,11 @@ def judge_sides(
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
     older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older if one.change != ALIKE]
     older_net = _net_of(marks.older)
+    is_alike = found.is_alike or any(one.change == ALIKE and SIGNS[one.direction] > 0 for one in marks.older)
     signs = [*found.signs, *older_signs]
     gates = {
         FAIL_ON[0]: _gate(limits, found.verdicts, found.signs, net=found.net, peak=found.peak, is_alike=found.is_alike),
-        FAIL_ON[1]: _gate(
-            limits,
-            found.verdicts,
-            signs,
-            net=found.net + older_net,
-            peak=found.peak,
-            is_alike=found.is_alike or any(one.change == ALIKE and SIGNS[one.direction] > 0 for one in marks.older),
-        ),
+        FAIL_ON[1]: _gate(limits, found.verdicts, signs, net=found.net + older_net, peak=found.peak, is_alike=is_alike),
     }
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))

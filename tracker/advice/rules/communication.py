@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, find_rank_with_most
 from tracker.advice.traits import BACKWARD, PIPELINE, RANKS
+from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART, PARTS_OF_RANK
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -27,14 +28,13 @@ _LARGE: Final = {"RDMA": 1e6}
 _LARGE_ELSEWHERE: Final = 16e6
 LATE: Final = "late"
 """Mark of a claim: it names the rank that comes late."""
-_PARTS_OF_LATE: Final = ("its data loading", "its compute", "its exposed copies", "its time in which nothing runs")
 NAMED: Final = "named"
 """Mark of a claim: tasks name a rank that is waited for."""
 ROTATES: Final = "rotates"
 """Mark of a claim: now one rank waits and now another."""
 MEGATRON: Final = "megatron"
 """Mark of a claim: the roles of its groups are those of Megatron."""
-MARKS: Final = (LATE, *_PARTS_OF_LATE, NAMED, ROTATES, MEGATRON)
+MARKS: Final = (LATE, *PARTS_OF_RANK, NAMED, ROTATES, MEGATRON)
 """Marks of the claims of this family."""
 _ROLES_OF_MEGATRON: Final = ("dp_cp", "embd", "dp_modulo_exp", "exp_dp", "tp_exp")
 _TO_OVERLAP: Final = 4.0
@@ -47,22 +47,24 @@ def _exposed(evidence: Evidence) -> Iterator[Claim]:
         wait = row["wait_ns"]
         numbers = [Number("exposed", row["exposed_ns"]), Number("calls", row["calls"], "count")]
         numbers += _rare(evidence, rank, row["steps"])
-        unknown = Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text")
-        numbers.append(unknown if wait is None else Number(_LEAST_WAITING, wait))
-        yield _claim(role, kind, rank, row["transfer_ns"], numbers, f"exposed {kind}{_of(role)}",
-                     "likely" if wait is None else None)  # fmt: skip
+        confidence = None
+        if wait is None:
+            numbers.append(Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text"))
+            confidence = "likely"
+        else:
+            numbers.append(Number(_LEAST_WAITING, wait))
+        yield _claim(role, kind, rank, row["transfer_ns"], numbers, f"exposed {kind}{_of(role)}", confidence)
 
 
 def _exposed_alone(evidence: Evidence) -> Iterator[Claim]:
     """The exposed communication of the rank that has most, where no collective states what of it is exposed."""
     if any(row["exposed_ns"] is not None for ranks in evidence.collectives.values() for row in ranks.values()):
         return
-    ns, rank = max(
-        ((row["exposed_communication_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0)
-    )
+    exposed = {rank: row["exposed_communication_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    rank, ns = find_rank_with_most(exposed)
     if ns:
         numbers = (Number("exposed", ns), Number("by collectives", "not known", "text"))
-        yield Claim(resource="communication", rank=-rank, ns=ns, numbers=numbers, confidence="likely")
+        yield Claim(resource="communication", rank=rank, ns=ns, numbers=numbers, confidence="likely")
 
 
 def _rare(evidence: Evidence, rank: int, steps: int) -> Iterator[Number]:
@@ -81,7 +83,9 @@ def _claim(
 
 
 def _of(role: str) -> str:
-    return "" if role == "unknown" else f" of {'the default group' if role.startswith('default') else role}"
+    if role == "unknown":
+        return ""
+    return " of the default group" if role.startswith("default") else f" of {role}"
 
 
 def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]:
@@ -95,7 +99,7 @@ def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]
 
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
     """The rank that waits longest in exposed collectives, and who it waits for."""
-    wait, rank = max(((own.least, -rank) for rank, own in evidence.waits.items()), default=(0.0, 0))
+    rank, wait = find_rank_with_most({rank: own.least for rank, own in evidence.waits.items()})
     rotating = evidence.rotating_wait_ns
     if rotating:
         number = Number("waiting of the rank that waits longest in a step", rotating)
@@ -107,13 +111,14 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
         return
     if not wait:
         return
-    rank = -rank
     exposed = evidence.ranks[rank]["exposed_communication_ns"]
     numbers = [Number("exposed", exposed)] if exposed is not None else []
     numbers.append(Number(_LEAST_WAITING, wait))
     peer, peer_ns = evidence.name_waited_for(rank)
-    numbers += [Number(f"of it for {peer}", min(wait, peer_ns))] if peer else []
-    marks = (NAMED,) if peer else ()
+    marks: tuple[str, ...] = ()
+    if peer:
+        numbers.append(Number(f"of it for {peer}", min(wait, peer_ns)))
+        marks = (NAMED,)
     if evidence.is_pipeline:
         # stages of a pipeline wait for each other in any case
         yield Claim(resource="none", rank=rank, numbers=tuple(numbers), marks=marks)
@@ -122,15 +127,16 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     if late is None:
         yield Claim(resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers), marks=marks)
         return
-    who = "the others wait" if len(evidence.ranks) > 2 else "the other one waits"
+    others, wait_for_it = ("the others", "wait") if len(evidence.ranks) > 2 else ("the other one", "waits")
     numbers.append(Number(f"rank {late.rank} comes behind the next one by", late.ns))
-    if late.part:
-        whose = "the others" if len(evidence.ranks) > 2 else "the other one"
-        numbers.append(Number(f"{late.part}, more than that of {whose}", late.more_ns))
+    marks = (LATE,)
+    if late.cause.part:
+        numbers.append(Number(f"{late.cause.part}, more than that of {others}", late.cause.more_ns))
+        marks = (LATE, late.cause.part)
     yield Claim(
         resource="waiting", rank=rank, ns=wait, numbers=tuple(numbers),
-        title=f"rank {late.rank} comes late, and {who} for it", late_rank=late.rank, late_ns=late.ns,
-        marks=(LATE, late.part) if late.part else (LATE,),
+        title=f"rank {late.rank} comes late, and {others} {wait_for_it} for it", late_rank=late.rank, late_ns=late.ns,
+        marks=marks,
     )  # fmt: skip
 
 
@@ -310,17 +316,17 @@ RULES: Final = (
             "claims no time",
         bound="exposed", confidence="certain",
         remedies=(
-            Remedy("on that rank: its loader, its storage, more workers", needs=("its data loading",)),
+            Remedy("on that rank: its loader, its storage, more workers", needs=(LOADING_PART,)),
             Remedy("on that rank: less work, or a device and a clock like those of the others (tracker cluster tells "
-                   "more work from a slow device)", needs=("its compute",)),
+                   "more work from a slow device)", needs=(COMPUTE_PART,)),
             Remedy("on that rank: its copies; are its memory and its bus those of the others?",
-                   needs=("its exposed copies",)),
+                   needs=(COPIES_PART,)),
             Remedy("on that rank: what its host does while its device runs nothing (tracker show --rank)",
-                   ("nvidia", "amd", "ascend"), needs=("its time in which nothing runs",)),
+                   ("nvidia", "amd", "ascend"), needs=(IDLE_PART,)),
             Remedy("on that rank: what its program does between operators (tracker show --rank)",
-                   needs=("its time in which nothing runs",), is_last=True),
+                   needs=(IDLE_PART,), is_last=True),
             Remedy("on that rank: its trace says what it does before it comes (tracker cluster)",
-                   needs=(LATE,), unless=_PARTS_OF_LATE),
+                   needs=(LATE,), unless=PARTS_OF_RANK),
             Remedy("stages of a pipeline wait for each other: even stages, more microbatches (P2, P3)",
                    needs=(PIPELINE,)),
             Remedy("look at that rank, or record it where it was not captured: its trace says why it comes late",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tracker.advice.evidence import RuntimeCalls
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, find_rank_with_most
 from tracker.advice.traits import BACKWARD, COMPILED, GRAPHS, OPTIMIZER, RANKS, STACKS, is_compiled
 from tracker.profile import IdleCause
 from tracker.profile.runtime_names import allocates, waits_for_device
@@ -145,24 +145,25 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
         if claim is not None:
             places = evidence.idle_of(rank, IdleCause.SYNCHRONISATION)
             claim = replace(claim, marks=(*claim.marks, *_marks_of_waits(places)))
-            made = [Number("calls that wait for the device", calls, "count")] if calls else []
-            yield replace(
-                claim, numbers=(*claim.numbers, *made, *reads, *_behind_these_waits(evidence, rank, claim.ns))
-            )
+            numbers = [*claim.numbers]
+            if calls:
+                numbers.append(Number("calls that wait for the device", calls, "count"))
+            numbers += [*reads, *_behind_these_waits(evidence, rank, claim.ns)]
+            yield replace(claim, numbers=tuple(numbers))
         return
     if calls < _FEWEST_SYNCHRONISATIONS or not ns:
         return
     time = Number("their time", ns)
     if ns > evidence.step_ns:
         time = Number("their time", "more than the step, for several threads wait at once", "text")
-    numbers = (Number(f"calls of {waits.longest} and the like", calls, "count"), time, *reads)
+    numbers = [Number(f"calls of {waits.longest} and the like", calls, "count"), time, *reads]
     is_summary = evidence.step_count(rank) < 2 and waits.is_summary
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
     if is_summary or (evidence.ranks[rank]["exposed_communication_ns"] or 0.0) >= ns:
-        yield Claim(resource="none", numbers=numbers, confidence="hint")
+        yield Claim(resource="none", numbers=tuple(numbers), confidence="hint")
     else:
         yield Claim(
-            resource="idle", ns=min(ns, evidence.idle_ns.get(rank, 0.0)), numbers=numbers,
+            resource="idle", ns=min(ns, evidence.idle_ns.get(rank, 0.0)), numbers=tuple(numbers),
             confidence=None if evidence.has_markers else "hint",
         )  # fmt: skip
 
@@ -184,11 +185,13 @@ def _compilation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Clai
     found = (evidence.calls_of(rank, name.__eq__) for name in _COMPILE)
     made = next((one for one in found if one.calls), RuntimeCalls())
     idle_ns = evidence.idle_ns.get(rank, 0.0)
+    causes: tuple[IdleCause, ...] = ()
     if evidence.says_why_idle:
-        idle_ns = sum(evidence.idle_of(rank, IdleCause.COMPILE).values())
+        causes = (IdleCause.COMPILE,)
+        idle_ns = sum(evidence.idle_of(rank, *causes).values())
     if made.ns and idle_ns:
         yield Claim(
-            resource="idle", ns=min(made.ns, idle_ns), causes=(IdleCause.COMPILE,) if evidence.says_why_idle else (),
+            resource="idle", ns=min(made.ns, idle_ns), causes=causes,
             numbers=(Number("calls that compile", made.calls, "count"), Number("their time", made.ns)),
             confidence="hint" if evidence.step_count(rank) < 2 else None,
         )  # fmt: skip
@@ -210,18 +213,18 @@ def _allocation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
 
 def _unexplained(evidence: Evidence) -> Iterator[Claim]:
     """The idle time without a cause, of the rank that has most."""
-    ns, rank = max(((evidence.unexplained_idle_ns(one), -one) for one in evidence.ranks), default=(0.0, 0))
+    rank, ns = find_rank_with_most({rank: evidence.unexplained_idle_ns(rank) for rank in evidence.ranks})
     if not ns:
         return
     causes = (IdleCause.UNKNOWN,) if evidence.says_why_idle else ()
     numbers = [Number("idle without a cause", ns)]
-    if evidence.ranks[-rank]["idle_ns"] is None and evidence.stated_idle_ns is not None:
+    if evidence.ranks[rank]["idle_ns"] is None and evidence.stated_idle_ns is not None:
         numbers.append(Number("idle by the profiler's own number, data loading included", evidence.stated_idle_ns))
     parts = [evidence.counters.get((_OVERVIEW, name, "CPU time per step (ms)"), 0.0) * NS_PER_MS for name in _PHASES]
     if any(parts):
         outside = 1 - sum(parts) / evidence.step_ns
         numbers.append(Number("CPU time of no phase (Others)", outside, "share"))
-    yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=tuple(numbers))
+    yield Claim(resource="idle", rank=rank, ns=ns, causes=causes, numbers=tuple(numbers))
 
 
 def _short_kernels(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
+from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, find_rank_with_most, share_of
 from tracker.advice.traits import DATA_LOADER, STACKS
 from tracker.profile import EMPTY_QUEUE, TIMER_BATCH, IdleCause
 from tracker.units import NS_PER_MS
@@ -32,40 +32,43 @@ _NO_WORKERS: Final = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next_
 
 
 def _loading(evidence: Evidence) -> Iterator[Claim]:
-    found = [
-        (row["data_loading_ns" if row["data_loading_idle_ns"] is None else "data_loading_idle_ns"] or 0.0, -rank)
-        for rank, row in evidence.ranks.items()
-    ]
-    lost, rank = max(found)
+    losses = {}
+    for rank, row in evidence.ranks.items():
+        # where it is not known when the device idles, all of the loading may be lost
+        column = "data_loading_ns" if row["data_loading_idle_ns"] is None else "data_loading_idle_ns"
+        losses[rank] = row[column] or 0.0
+    rank, lost = find_rank_with_most(losses)
     empty = evidence.counters.get(EMPTY_QUEUE, 0.0) / 100
     if not lost and empty:
         yield from _empty_queue(evidence, empty)
     if lost:
-        row = evidence.ranks[-rank]
+        row = evidence.ranks[rank]
         is_idle = row["data_loading_idle_ns"] is not None
         numbers = [Number("data loading", row["data_loading_ns"])]
         # a timer beside the trace measured other steps: its share is that of its own step
         batch_ms = evidence.counters.get(TIMER_BATCH)
         whole_ns = None if batch_ms is None or is_idle else batch_ms * NS_PER_MS
-        numbers += [Number("of the step by the timer", whole_ns)] if whole_ns else []
-        numbers += [Number("of it with an idle device", lost)] if is_idle else []
+        if whole_ns:
+            numbers.append(Number("of the step by the timer", whole_ns))
+        if is_idle:
+            numbers.append(Number("of it with an idle device", lost))
         marks: tuple[str, ...] = ()
         if any(evidence.op_calls(one, (_NO_WORKERS,)) for one in evidence.studied):
             marks = (NO_WORKERS,)
             numbers.append(Number("workers", "none, the training process loads itself", "text"))
         title = "" if is_idle else "the step waits for data"
-        yield Claim(resource="loading", rank=-rank, ns=lost, numbers=tuple(numbers), title=title,
+        yield Claim(resource="loading", rank=rank, ns=lost, numbers=tuple(numbers), title=title,
                     whole_ns=whole_ns, marks=marks)  # fmt: skip
 
 
 def _empty_queue(evidence: Evidence, empty: float) -> Iterator[Claim]:
     """The idle time in which the queue to the device may have been empty: at most the share of time that it is."""
-    idle, rank = max(((row["idle_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0))
+    rank, idle = find_rank_with_most({rank: row["idle_ns"] or 0.0 for rank, row in evidence.ranks.items()})
     ns = min(idle, empty * evidence.step_ns)
     if ns:
         causes = _MAY_BE_DATA if evidence.says_why_idle else ()
         numbers = (Number("the queue to the device is empty", empty, "share"), Number("idle", idle))
-        yield Claim(resource="idle", rank=-rank, ns=ns, causes=causes, numbers=numbers)
+        yield Claim(resource="idle", rank=rank, ns=ns, causes=causes, numbers=numbers)
 
 
 def _gaps_on_host(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:
@@ -90,18 +93,18 @@ def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Ite
 
 def _copies(evidence: Evidence) -> Iterator[Claim]:
     """The exposed copies of the rank that has most, whatever their memory."""
-    ns, rank = max(((row["exposed_copy_ns"] or 0.0, -rank) for rank, row in evidence.ranks.items()), default=(0.0, 0))
+    rank, ns = find_rank_with_most({rank: row["exposed_copy_ns"] or 0.0 for rank, row in evidence.ranks.items()})
     if not ns:
         return
     times: dict[str, float] = {}
     for piece in evidence.pieces:
-        if piece.rank == -rank and piece.kind == "copy":
+        if piece.rank == rank and piece.kind == "copy":
             direction = _direction_of(piece.name)
             times[direction] = times.get(direction, 0.0) + piece.ns
     named = sorted(((own_ns, name) for name, own_ns in times.items() if name), reverse=True)
     numbers = [Number("exposed", ns), *(Number(f"copies {name}, hidden or not,", own_ns) for own_ns, name in named)]
     most = tuple(name for own_ns, name in named if own_ns >= ns / 2)
-    yield Claim(resource="copies", rank=-rank, ns=ns, numbers=tuple(numbers), marks=most)
+    yield Claim(resource="copies", rank=rank, ns=ns, numbers=tuple(numbers), marks=most)
 
 
 def _direction_of(name: str) -> str:

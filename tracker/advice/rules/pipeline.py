@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from tracker.advice.gains import MORE_MICROBATCHES, pipeline_ns, taus
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
-from tracker.detect.losses import explain_rank
-from tracker.results import SLOW
+from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART
+from tracker.profile import median
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -28,29 +26,27 @@ MARKS: Final = (ALWAYS, EXPERTS)
 
 
 def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
-    for stage in evidence.stages:
-        for at, rank in enumerate(stage.ranks):
-            if stage.judged.verdict[at] == SLOW:
-                host = evidence.ranks[rank]["host"]
-                cost_ns = float(stage.judged.cost[at])
-                peers = [times for times in evidence.rank_times if times.rank in stage.ranks]
-                _, part, more_ns = explain_rank(peers, rank, cost_ns)
-                numbers = [
-                    Number("its own time by that of its peers", float(stage.judged.ratio[at]), "ratio"),
-                    Number("steps in which it is the slowest", float(stage.judged.slowest[at]), "count"),
-                ]
-                numbers += [Number(f"{part}, more than that of its peers", more_ns)] if part else []
-                yield Claim(
-                    resource="rank", rank=rank, place=f"rank {rank}", ns=cost_ns,
-                    title=f"rank {rank}{f' on {host}' if host else ''} is slow", numbers=tuple(numbers),
-                    marks=(part,) if part else (),
-                )  # fmt: skip
+    for slow in evidence.slow_ranks:
+        host = evidence.ranks[slow.rank]["host"]
+        where = f" on {host}" if host else ""
+        numbers = [
+            Number("its own time by that of its peers", slow.ratio, "ratio"),
+            Number("steps in which it is the slowest", slow.slowest_steps, "count"),
+        ]
+        marks: tuple[str, ...] = ()
+        if slow.cause.part:
+            numbers.append(Number(f"{slow.cause.part}, more than that of its peers", slow.cause.more_ns))
+            marks = (slow.cause.part,)
+        yield Claim(
+            resource="rank", rank=slow.rank, place=f"rank {slow.rank}", ns=slow.cost_ns,
+            title=f"rank {slow.rank}{where} is slow", numbers=tuple(numbers), marks=marks,
+        )  # fmt: skip
 
 
 def _own_times(evidence: Evidence) -> list[tuple[int | None, float]]:
     """Return the stages of a pipeline with their own times: medians of ranks and steps."""
     stages = [stage for stage in evidence.stages if stage.steps]
-    return [(stage.number, float(np.median(stage.own))) for stage in stages] if len(stages) > 1 else []
+    return [(stage.number, float(median(stage.own))) for stage in stages] if len(stages) > 1 else []
 
 
 def _stages(evidence: Evidence) -> Iterator[Claim]:
@@ -100,7 +96,7 @@ def _bubble_without_model(evidence: Evidence) -> Iterator[Claim]:
     number, _ = max(own, key=lambda pair: pair[1])
     waits = [times.bubble_ns for times in evidence.rank_times if times.stage == number and times.bubble_ns is not None]
     if waits:
-        ns = float(np.median(waits))
+        ns = float(median(waits))
         words = f"stage {number}, which takes longest, waits for the others"
         yield Claim(resource="bubble", ns=ns, numbers=(Number(words, ns),))
 
@@ -109,6 +105,7 @@ def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
         if not stage.is_uneven:
             continue
+        place = "" if stage.number is None else f"stage {stage.number}"
         slowest = int(stage.judged.slowest.max())
         if slowest >= _ALWAYS * len(stage.steps):
             # one rank that is always the last one is no work that moves around
@@ -119,13 +116,14 @@ def _uneven(evidence: Evidence) -> Iterator[Claim]:
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),),
             )  # fmt: skip
         elif evidence.moves_work(stage):
-            over = float(np.median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
+            over = float(median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
+            has_experts = any(kind == "all_to_all" for _, kind in evidence.collectives)
+            marks = (EXPERTS,) if has_experts else ()
             yield Claim(
-                resource="rank", ns=over,
-                place="" if stage.number is None else f"stage {stage.number}",
+                resource="rank", ns=over, place=place,
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),
                          Number("slowest less the mean", over)),
-                marks=(EXPERTS,) if any(kind == "all_to_all" for _, kind in evidence.collectives) else (),
+                marks=marks,
             )  # fmt: skip
 
 
@@ -134,13 +132,13 @@ RULES: Final = (
         id="P1", title="a rank is slow", fires="tracker cluster calls a rank SLOW", bound="what-if",
         confidence="certain",
         remedies=(
-            Remedy("on that rank: its loader, its storage, more workers", needs=("its data loading",)),
+            Remedy("on that rank: its loader, its storage, more workers", needs=(LOADING_PART,)),
             Remedy("tracker cluster tells more work from a slow device; take a slow one out of the job",
-                   needs=("its compute",)),
+                   needs=(COMPUTE_PART,)),
             Remedy("on that rank: its copies; are its memory and its bus those of the others?",
-                   needs=("its exposed copies",)),
+                   needs=(COPIES_PART,)),
             Remedy("on that rank: what its program does while nothing runs (tracker show --rank)",
-                   needs=("its time in which nothing runs",)),
+                   needs=(IDLE_PART,)),
             Remedy("tracker cluster names its cause: data, host, copies, more work or a slow device", is_last=True),
         ),
         sources=("Lin et al., OSDI'25",), in_run=_slow_rank,

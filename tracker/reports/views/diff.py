@@ -479,9 +479,8 @@ def _find_waiting_side(diff: Diff) -> Side | None:
     """Return the side that waits more for other ranks, by a part of the step worth asking about; None for none."""
     found = diff.explanation
     waiting = next((row for row in found.contributions if row.metric == WAIT), None)
-    if waiting is None or abs(waiting.delta_ns) < _MUCH_WAITING * min(
-        found.baseline_ns or 0.0, found.candidate_ns or 0.0
-    ):
+    shorter_ns = min(found.baseline_ns or 0.0, found.candidate_ns or 0.0)
+    if waiting is None or abs(waiting.delta_ns) < _MUCH_WAITING * shorter_ns:
         return None
     return diff.candidate if waiting.delta_ns > 0 else diff.baseline
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracker.reports import cells
-from tracker.reports.cells import col
 from tracker.reports.document import NAME, SENTENCE, Column, Look, Table
-from tracker.reports.rows import Row, table_of
-from tracker.results import MeanChange, SlowStep
+from tracker.reports.rows import table_of
+from tracker.results import MeanCause, MeanChange, SlowStep
 from tracker.results.slow_steps import MOST_SLOW_STEPS
 from tracker.units import format_ns, time_unit
 
@@ -51,12 +50,15 @@ def slow_steps_table(
 def mean_table(mean: MeanChange) -> Table:
     """Return the causes of the change of the mean step, which add up to it."""
     unit = time_unit(mean.delta_ns, *(cause.delta_ns for cause in mean.causes))
-    rows: list[Row] = [{"label": one.name, "ns": one.delta_ns, "tone": ""} for one in mean.causes]
-    rows.append({"label": "= mean step", "ns": mean.delta_ns, "tone": "strong"})
+    whole = MeanCause("= mean step", mean.delta_ns)
     columns = [
-        col("cause of the mean", "label", **NAME),
-        Column("change", lambda row: cells.signed(format_ns(row["ns"], unit), row["ns"])),
-        Column("of change", lambda row: cells.share_of_change(row["ns"] / mean.delta_ns)),
+        Column("cause of the mean", lambda row: row.name, **NAME),
+        Column("change", lambda row: cells.signed(format_ns(row.delta_ns, unit), row.delta_ns)),
+        Column("of change", lambda row: cells.share_of_change(row.delta_ns / mean.delta_ns)),
     ]
     adds = (*(one.delta_ns for one in mean.causes), None)
-    return table_of("", columns, rows, is_first=True, tone=lambda row: row["tone"], adds=adds)
+
+    def tone(row: MeanCause) -> str:
+        return "strong" if row is whole else ""
+
+    return table_of("", columns, [*mean.causes, whole], is_first=True, tone=tone, adds=adds)

@@ -52,7 +52,7 @@ def _add_waits(sums: dict[_Key, list[int]], calls: RunCalls, matched: Matched, r
             found[:] = found[0] + count, found[1] + total, max(found[2], most)
 
 
-def counts_as_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
+def is_number_in_job(calls: RunCalls, rank: int, role: str, peer: int) -> bool:
     """Return whether a place in the groups of a role of a rank is the number of a rank in the job: the members of each
     are known, and are the first ranks of the job.
     """

@@ -24,6 +24,9 @@ from tracker.store.sql import statement
 TWO_SIDED: Final = frozenset({"send", "recv", "send_recv"})
 """Kinds of calls between two ranks; the two sides may differ in kind and payload."""
 
+PIPELINE: Final = "pp"
+"""Role of the groups in which stages of a pipeline wait for each other."""
+
 UNEVEN: Final = frozenset({"all_to_all"})
 """Kinds of which the payload of one call differs from rank to rank."""
 
@@ -354,11 +357,6 @@ def _sum(values: I64) -> int | None:
     return None if (values == MISSING).any() else int(values.sum())
 
 
-def least_exposed_wait(row: Mapping[str, int | None]) -> int | None:
-    """Return the exposed waiting of a row of collectives, in ns. Of calls that compute hides in part it is at least all
-    that is exposed beyond the transit, which the ranks of a group tell together; None where nothing says it.
-    """
-    wait, exposed, transit = row["exposed_wait_ns"], row["exposed_ns"], row["transit_ns"]
-    if wait is not None or exposed is None or transit is None:
-        return wait
-    return max(0, exposed - transit)
+def is_between_stages(role: str | None, kind: str) -> bool:
+    """Return whether a collective hands work from one stage of a pipeline to the next: waiting in it is bubble."""
+    return role == PIPELINE and kind in TWO_SIDED
