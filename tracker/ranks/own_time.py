@@ -71,31 +71,44 @@ def _medians(side: LoadedSide) -> dict[int, Row]:
 
 
 def _cause(stage: Stage, at: int, work: Work) -> Row:
-    """What a rank does longer than its peers, if half of the difference is of one kind; and where, on a slow host."""
-    half = float(np.median(stage.own[at] - median_of_others(stage.own)[at])) / 2
-    more = {name: _more(part, at) for name, part in stage.parts.items()}
-    compute, copies, loading = more["compute_ns"], more["exposed_copy_ns"] or 0.0, more["data_loading_ns"] or 0.0
+    """Return what a rank does longer than its peers, if half of the difference is of one kind; and where, on a slow
+    host.
+    """
+    longer_ns = float(np.median(stage.own[at] - median_of_others(stage.own)[at]))
+    longer_parts = {}
+    for name, part in stage.parts.items():
+        if not np.isnan(part).any():
+            longer_parts[name] = float(np.median(part[at] - median_of_others(part)[at]))
+    cause = _name_cause(longer_ns, longer_parts)
     peers = [rank for rank in stage.ranks if rank != stage.ranks[at]]
-    if half <= 0:
-        return {}
-    if loading >= half:
-        return {"cause": "data loading"}
-    if compute is None:
-        return {}
-    if 2 * half - compute - copies >= half:
-        return {"cause": "host", "place": work.place(stage.ranks[at], peers, half * len(stage.steps))}
-    if copies >= half:
-        return {"cause": "copies"}
-    if compute < half:
-        return {}
-    slower = work.per_call(stage.ranks[at], peers)
-    if slower is None:
-        return {"cause": "compute"}
-    return {"cause": "slow device" if slower >= compute * len(stage.steps) / 2 else "more work"}
+    if cause == "host":
+        return {"cause": cause, "place": work.place(stage.ranks[at], peers, longer_ns / 2 * len(stage.steps))}
+    slower_calls_ns = work.per_call(stage.ranks[at], peers) if cause == "compute" else None
+    if slower_calls_ns is not None:
+        # of all steps, as the time of the calls is
+        half_ns = longer_parts["compute_ns"] * len(stage.steps) / 2
+        cause = "slow device" if slower_calls_ns >= half_ns else "more work"
+    return {"cause": cause} if cause else {}
 
 
-def _more(part: F64, at: int) -> float | None:
-    return None if np.isnan(part).any() else float(np.median(part[at] - median_of_others(part)[at]))
+def _name_cause(longer_ns: float, longer_parts: Mapping[str, float]) -> str:
+    """Return the kind of work that makes half of what an own time is longer by, "" where none does. `longer_parts`: by
+    how much each part that is known is longer.
+    """
+    half_ns = longer_ns / 2
+    copies_ns = longer_parts.get("exposed_copy_ns", 0.0)
+    if longer_ns <= 0:
+        return ""
+    if longer_parts.get("data_loading_ns", 0.0) >= half_ns:
+        return "data loading"
+    if "compute_ns" not in longer_parts:
+        return ""
+    # what the device does not do is the host's
+    if longer_ns - longer_parts["compute_ns"] - copies_ns >= half_ns:
+        return "host"
+    if copies_ns >= half_ns:
+        return "copies"
+    return "compute" if longer_parts["compute_ns"] >= half_ns else ""
 
 
 def cause_of_slowest(stage: Stage) -> str:
@@ -104,23 +117,12 @@ def cause_of_slowest(stage: Stage) -> str:
     """
     steps = np.arange(len(stage.steps))
     slowest = stage.own.argmax(axis=0)
-    half = float(np.median((stage.own - median_of_others(stage.own))[slowest, steps])) / 2
-    more: dict[str, float] = {}
+    longer_ns = float(np.median((stage.own - median_of_others(stage.own))[slowest, steps]))
+    longer_parts = {}
     for name, part in stage.parts.items():
         if not np.isnan(part).any():
-            more[name] = float(np.median((part - median_of_others(part))[slowest, steps]))
-    if half <= 0:
-        return ""
-    if more.get("data_loading_ns", 0.0) >= half:
-        return "data loading"
-    if "compute_ns" not in more:
-        return ""
-    copies = more.get("exposed_copy_ns", 0.0)
-    if 2 * half - more["compute_ns"] - copies >= half:
-        return "host"
-    if copies >= half:
-        return "copies"
-    return "compute" if more["compute_ns"] >= half else ""
+            longer_parts[name] = float(np.median((part - median_of_others(part))[slowest, steps]))
+    return _name_cause(longer_ns, longer_parts)
 
 
 def step_rows(stages: Iterable[Stage]) -> list[Row]:
