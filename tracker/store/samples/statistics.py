@@ -21,6 +21,9 @@ I64 = NDArray[np.int64]
 LARGE_TABLE: Final = 1 << 20
 """Cells of a table that is small enough to be made, however few of them are filled."""
 
+FEWEST_STEPS: Final = 3
+"""Of fewer steps the median is half of what comes in one of them, as that of the step is."""
+
 _FILLED: Final = 8
 """A table of which one cell in so many is filled is made: it takes no more than the rows that it is made of."""
 
@@ -42,17 +45,24 @@ def sums_per_step(cell: I64, values: F64, shape: tuple[int, int]) -> F64:
 
 
 def over_steps(table: F64, weights: F64) -> F64:
-    """Return the median of each row of (rows, steps) over the known steps, the mean where that is 0; nan where none is
+    """Return the median of each row of (rows, steps) over the known steps; the mean where that is 0, for what comes in
+    some steps only; 0 for what comes in one of three steps or more, which is no part of a usual step; nan where none is
     known. `weights`: how many steps each column is the mean of.
 
-    >>> steps = np.array([[10.0, 20.0, 90.0], [0.0, 0.0, 90.0], [np.nan, 20.0, 90.0]])
-    >>> over_steps(steps, np.ones(3)).tolist(), over_steps(steps, np.array([1.0, 1.0, 8.0])).tolist()
-    ([20.0, 30.0, 55.0], [90.0, 90.0, 90.0])
+    >>> steps = np.array([[10.0, 20.0, 90.0], [0.0, 0.0, 90.0], [np.nan, 20.0, 90.0], [np.nan, 0.0, 90.0]])
+    >>> over_steps(steps, np.ones(3)).tolist(), over_steps(steps[:3], np.array([1.0, 1.0, 8.0])).tolist()
+    ([20.0, 0.0, 55.0, 45.0], [90.0, 90.0, 90.0])
     """
     if table.shape[1] == 1:
         return np.asarray(table[:, 0])
     middle = known_medians(table) if (weights == weights[:1]).all() else _weighted_medians(table, weights)
-    return np.where(middle == 0, mean_over_steps(table, weights), middle)
+    found = np.where(middle == 0, mean_over_steps(table, weights), middle)
+    if table.shape[1] < FEWEST_STEPS:
+        return found
+    has_it = (table > 0).sum(axis=1)
+    # what few steps know is not known to be rare
+    known = (~np.isnan(table)).sum(axis=1)
+    return np.where((middle == 0) & (has_it == 1) & (known >= FEWEST_STEPS), 0.0, found)
 
 
 def without_filling(times: F64, markers: F64) -> F64:
@@ -174,7 +184,7 @@ class SparseSteps(Struct, frozen=True):
         return np.asarray(np.divide(total, weight, out=np.full(len(self), np.nan), where=weight > 0))
 
     def over_steps(self) -> F64:
-        """Return what `over_steps` gives: the median by weights, the mean where that is 0."""
+        """Return what `over_steps` gives: the median by weights, or the mean where that is 0."""
         weight = self.sum_rows(self.weight)
         is_known = weight > 0
         # weights are whole numbers: their sums are exact
@@ -185,7 +195,9 @@ class SparseSteps(Struct, frozen=True):
         high = np.searchsorted(passed, half[is_known], side="right")
         middle = np.full(len(self), np.nan)
         middle[is_known] = (self.value[low] + self.value[high]) / 2
-        return np.where(middle == 0, self.mean(), middle)
+        has_it = self.sum_rows(np.where(self.value > 0, self.count, 0.0))
+        is_once = (middle == 0) & (has_it == 1) & (self.known >= FEWEST_STEPS)
+        return np.where(is_once, 0.0, np.where(middle == 0, self.mean(), middle))
 
     def quantile(self, fraction: float) -> F64:
         """Return the quantile of the known steps of each row, linear between neighbours; nan where none is known."""
