@@ -26,7 +26,7 @@ from tracker.schema.series import (
 )
 from tracker.store.bulk import clean, cleaned
 
-SAMPLE_RULES: Final = 9
+SAMPLE_RULES: Final = 10
 """Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
 
 I64 = NDArray[np.int64]

@@ -148,21 +148,21 @@ def _nan_if_missing(values: I64) -> F64:
 
 
 def _summarize(keys: Sequence[SeriesKey], sums: F64, others: Mapping[int, F64], weights: F64) -> Measured:
-    """Return the statistics over the steps of the series that are above 0 in any.
+    """Return the statistics over the steps of the series that a usual step has: whose number is above 0.
 
     `others`: column of STATISTICS -> other numbers per step, summarized as `value` is. `weights`: as in
     `statistics.over_steps`.
     """
     numbers = np.full((len(keys), len(STATISTICS)), np.nan)
+    numbers[:, VALUE] = over_steps(sums, weights)
     numbers[:, MEAN] = mean_over_steps(sums, weights)
-    above = np.nan_to_num(numbers[:, MEAN]) > 0
+    above = np.nan_to_num(numbers[:, VALUE]) > 0
     keys = [key for key, kept in zip(keys, above.tolist(), strict=True) if kept]
     numbers, sums = numbers[above], sums[above]
     ordered = np.sort(sums, axis=1)  # nan comes last
     known = (~np.isnan(sums)).sum(axis=1)
     for column, fraction in _FRACTIONS:
         numbers[:, column] = _quantile(ordered, known, fraction)
-    numbers[:, VALUE] = over_steps(sums, weights)
     intermittent = (2 * (sums > 0) @ weights < (~np.isnan(sums)) @ weights) if sums.shape[1] else np.zeros(0, bool)
     away = np.nan_to_num(sums - numbers[:, MEAN, None])
     spare = np.where(known > 1, known - 1, np.nan)
@@ -174,13 +174,14 @@ def _summarize(keys: Sequence[SeriesKey], sums: F64, others: Mapping[int, F64], 
 
 def _summarize_sparse(keys: Sequence[SeriesKey], sums: SparseSteps, others: Mapping[int, SparseSteps]) -> Measured:
     """Return what `_summarize` does, of series that have nothing in most steps."""
-    above = np.nan_to_num(sums.mean()) > 0
+    value = sums.over_steps()
+    above = np.nan_to_num(value) > 0
     chosen = sums.take(above)
     numbers = np.full((len(chosen), len(STATISTICS)), np.nan)
     numbers[:, MEAN] = chosen.mean()
     for column, fraction in _FRACTIONS:
         numbers[:, column] = chosen.quantile(fraction)
-    numbers[:, VALUE] = chosen.over_steps()
+    numbers[:, VALUE] = value[above]
     numbers[:, SD] = chosen.deviation()
     for column, steps in others.items():
         numbers[:, column] = steps.take(above).over_steps()
