@@ -138,7 +138,7 @@ def test_two_runs_have_the_loss_and_the_sum_of_one(memory_store):
         save(memory_store, times=times, started_at_ns=1_700_000_000_000_000_000 + number * 10**12)
     found = advise_side(memory_store, "v1")
     assert found.headline == "data loading: the device waits 30.00 ms (30.0 %)"
-    assert (found.accounts.won_ns, found.accounts.work_ns, found.accounts.unexplained_ns) == (30 * MS, 70 * MS, 0)
+    assert (found.accounts.won_ns, found.accounts.work_ns, found.accounts.unexplained_ns) == (30 * MS, 50 * MS, 20 * MS)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,8 @@ def test_exposed_communication_without_collectives_has_a_piece(memory_store):
 def test_rank_that_is_always_last_is_no_work_that_moves(memory_store):
     from tests.ranks.made import job
 
-    run = int(job(memory_store, {0: [50.0] * 3, 1: [80.0] * 3})[4:])
+    # of three steps so noisy that none is called slow
+    run = int(job(memory_store, {0: [50.0, 20.0, 90.0], 1: [55.0, 60.0, 130.0]})[4:])
     found = of_run(memory_store, run)
     always = [item.title for item in found.items if item.rule == "P4"]
-    assert always in ([], ["rank 1 takes longest in 3 of 3 steps"])
+    assert always == ["rank 1 takes longest in 3 of 3 steps"]

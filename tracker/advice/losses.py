@@ -194,22 +194,29 @@ def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
 
 
 def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim]) -> Accounts:
-    """Return how the step adds up. The rest behind advice is what the rank that sets the pace loses without any, and
-    else work.
+    """Return how the step adds up. The rest behind advice is what the rank that sets the pace loses without any, else
+    work, as far as it is known to compute; of what nobody recorded nothing is explained.
     """
     rest_ns = max(0.0, evidence.step_ns - won_ns)
-    unexplained_ns = min(rest_ns, sum(find_unclaimed(evidence, claims).values()))
+    lost_ns = min(rest_ns, sum(find_unclaimed(evidence, claims).values()))
+    compute_ns = evidence.ranks[_find_pace(evidence)]["compute_ns"] or 0.0
+    work_ns = min(rest_ns - lost_ns, compute_ns)
     return Accounts(
-        step_ns=evidence.step_ns, won_ns=evidence.step_ns - rest_ns, work_ns=rest_ns - unexplained_ns,
-        unexplained_ns=unexplained_ns,
+        step_ns=evidence.step_ns, won_ns=evidence.step_ns - rest_ns, work_ns=work_ns,
+        unexplained_ns=rest_ns - work_ns,
     )  # fmt: skip
+
+
+def _find_pace(evidence: Evidence) -> int:
+    """Return the rank that sets the pace of the others: with the longest own time."""
+    return max(evidence.studied or evidence.ranks, key=lambda one: (_own_ns(evidence, one), -one))
 
 
 def find_unclaimed(evidence: Evidence, claims: Sequence[Claim]) -> dict[str, float]:
     """Return what the rank that sets the pace loses and no claim is about, in ns of a step, by resource: what another
     one loses beside it is waiting for that rank, whatever it does meanwhile.
     """
-    rank = max(evidence.studied or evidence.ranks, key=lambda one: (_own_ns(evidence, one), -one))
+    rank = _find_pace(evidence)
     row = evidence.ranks[rank]
     losses = {
         "idle": _without_lateness(evidence, rank, row["idle_ns"] or 0.0),

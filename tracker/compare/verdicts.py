@@ -228,8 +228,13 @@ class Judged(Struct, frozen=True, eq=False):
         what, verdict_of_name = self._list_work()
         rows = verdict_of_name.values()
         if step["reason"] == ALIKE_REASON:
-            changes = [row["change"] for row in rows if row["reason"] == ALIKE_REASON]
-            return AlikeChanges(what, changes, len(rows)) if changes else None
+            found = [row["change"] for row in rows if row["reason"] == ALIKE_REASON]
+            if not found:
+                return None
+            # of an operator that is too small for a finding the number may still be in their range
+            others = [row["change"] for row in rows if row["reason"] != ALIKE_REASON]
+            alike = [change for change in others if min(found) <= change <= max(found)]
+            return AlikeChanges(what, [*found, *alike], len(rows))
         changes = [row["change"] for row in rows if row["verdict"] == "UNCHANGED"]
         is_alike = len(changes) >= _MOST_ALIKE * len(rows) and not any(row["verdict"] in CHANGED for row in rows)
         return AlikeChanges(what, changes, len(rows)) if changes and is_alike else None

@@ -312,8 +312,8 @@ def _find_idle(job: Job) -> Iterator[JobLoss]:
     if not usual:
         return
     lost = float(np.median([row["idle_ns"] for row in usual]))
-    who = "the device" if len(usual) == 1 else "each device"
-    text = f"{who} idles {format_ns(lost)} a step{job.share(lost)}"
+    who = "the device idles" if len(usual) == 1 else "in the median the devices idle"
+    text = f"{who} {format_ns(lost)} a step{job.share(lost)}"
     causes: dict[int, float] = {}
     for row in usual:
         for cause, ns in job.idle[row["rank"]].items():

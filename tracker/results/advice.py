@@ -229,7 +229,8 @@ class Advised(Result, frozen=True, eq=False):
             return self.loss.words
         is_little = self.baseline is None and not is_chosen and not any(item.is_shown for item in self.items)
         if not self.items or is_little:
-            return f"no advice: nothing that is known could win 1 % of the step of {format_ns(self.step_ns)}"
+            one = "no single change" if len(self.items) > 1 else "nothing"
+            return f"no advice: {one} that is known could win 1 % of the step of {format_ns(self.step_ns)}"
         gone = [item for item in self.items if item.status == GONE]
         if len(gone) == len(self.items):
             return f"{counted(len(gone), 'piece')} of advice of the baseline {'is' if len(gone) == 1 else 'are'} gone"

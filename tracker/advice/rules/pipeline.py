@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.advice.gains import MORE_MICROBATCHES, pipeline_ns, taus
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy
 from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART
+from tracker.detect.peers import FEWEST_STEPS
 from tracker.profile import median
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 _STAGES: Final = 0.02
 _BUBBLE: Final = 0.05
-_ALWAYS: Final = 0.8
-"""Share of the steps in which one rank takes longest, from which on the work does not move around."""
 ALWAYS: Final = "always"
 """Mark of a claim: one rank is the slowest of nearly each step."""
 EXPERTS: Final = "experts"
@@ -103,19 +102,16 @@ def _bubble_without_model(evidence: Evidence) -> Iterator[Claim]:
 
 def _uneven(evidence: Evidence) -> Iterator[Claim]:
     for stage in evidence.stages:
-        if not stage.is_uneven:
-            continue
         place = "" if stage.number is None else f"stage {stage.number}"
-        slowest = int(stage.judged.slowest.max())
-        if slowest >= _ALWAYS * len(stage.steps):
+        if stage.leader is not None and len(stage.steps) >= FEWEST_STEPS:
             # one rank that is always the last one is no work that moves around
-            rank = stage.ranks[int(stage.judged.slowest.argmax())]
+            rank, slowest = stage.ranks[stage.leader], int(stage.judged.slowest[stage.leader])
             yield Claim(
                 resource="none", rank=rank, place=f"rank {rank}", confidence="hint", marks=(ALWAYS,),
                 title=f"rank {rank} takes longest in {slowest} of {len(stage.steps)} steps",
                 numbers=(Number("slowest rank of a step by the median", stage.spread or 0.0, "ratio"),),
             )  # fmt: skip
-        elif evidence.moves_work(stage):
+        elif stage.is_uneven and evidence.moves_work(stage):
             over = float(median(stage.own.max(axis=0) - stage.own.mean(axis=0)))
             has_experts = any(kind == "all_to_all" for _, kind in evidence.collectives)
             marks = (EXPERTS,) if has_experts else ()
