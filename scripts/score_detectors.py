@@ -87,6 +87,14 @@ def leave_kernels_in_place() -> None:
     series._find_leaf_family = find_operators
 
 
+def forget_nights() -> None:
+    """Take all runs for those of one night."""
+    with_nights = judge.with_nights
+    judge.with_nights = lambda sides, window, *args, **more: with_nights(
+        sides, replace(window, versions=None), *args, **more
+    )
+
+
 POINTS = {
     "statistic": lambda: setattr(sides, "LEAST_TO_CHOOSE", NEVER),
     "prior": take_prior_from_all_series,
@@ -98,11 +106,14 @@ POINTS = {
     "late": lambda: setattr(lifecycle, "late_changes", lambda *_: ()),
     "gradual": lambda: setattr(lifecycle, "gradual_slowdowns", lambda *_: ()),
     "drift": lambda: setattr(lifecycle, "DRIFTS", 0),
+    "nights": forget_nights,
+    "neighbours": lambda: setattr(lifecycle, "neighbour_correlation", lambda values: np.zeros(len(values))),
     "suspects": name_all_suspects,
 }
 """Point of the judgement -> what leaves it out. In order: the choice of the statistic, the prior of the tested series,
 a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
-gradual slowdowns, drift that stays, and suspects that chance explains.
+gradual slowdowns, drift that stays, the night effect, neighbouring runs that resemble each other, and suspects that
+chance explains.
 """
 OPERATOR_KINDS = ("op", "op_name")
 """Kinds of the series of operators: by shapes, and of all shapes together."""
@@ -354,8 +365,8 @@ def creep(runs: Runs, seeds: range) -> None:
 
 def jumping(seeds: range) -> None:
     """Print what is found where one of 30 operators jumps by chance between two levels that are 30 % apart."""
-    keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(30)]
-    keys.append(("run", "duration_ns", "step", "", ""))
+    keys = [("op", "host_self_ns", f"op{number:02}", "", "", "") for number in range(30)]
+    keys.append(("run", "duration_ns", "step", "", "", ""))
     count = versions_judged = 0
     for size in (1, 2, 3):
         for seed in seeds:
@@ -371,8 +382,8 @@ def jumping(seeds: range) -> None:
 
 def new_operators(seeds: range) -> None:
     """Print how often a step is found that a new operator lengthens by 12 %, where one run before was as slow."""
-    keys = [("op", "host_self_ns", f"op{number:02}", "", "") for number in range(31)]
-    keys.append(("run", "duration_ns", "step", "", ""))
+    keys = [("op", "host_self_ns", f"op{number:02}", "", "", "") for number in range(31)]
+    keys.append(("run", "duration_ns", "step", "", "", ""))
     right = 0
     for seed in seeds:
         draw = np.random.default_rng(seed)
@@ -387,10 +398,80 @@ def new_operators(seeds: range) -> None:
     print(f"step with a new operator after a slow run: {right} of {len(seeds)} found", flush=True)
 
 
+def made_like(
+    runs: Runs,
+    draw: np.random.Generator,
+    versions: np.ndarray,
+    *,
+    correlation: float = 0.0,
+    effect: float = 0.0,
+    noise: float = 1.0,
+    factors: np.ndarray | None = None,
+) -> Runs:
+    """Return made runs of the operators of `runs`, with the mean and `noise` times the deviation of each.
+
+    `versions` (runs,): from 0; `correlation`: of neighbouring runs; `effect`: of nights, by the variance of runs.
+    `factors` (operators, runs): of the times, None for 1.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(runs.values)
+    is_leaf = np.isfinite(logs).all(axis=1) & np.array([key[0] == "op" for key in runs.keys])
+    logs, keys = logs[is_leaf], [key for key, own in zip(runs.keys, is_leaf, strict=True) if own]
+    drawn_noise = draw.normal(size=(len(keys), len(versions)))
+    for run in range(1, len(versions)):
+        kept = correlation * drawn_noise[:, run - 1]
+        drawn_noise[:, run] = kept + np.sqrt(1 - correlation**2) * drawn_noise[:, run]
+    nights = np.sqrt(effect) * draw.normal(size=(len(keys), versions.max() + 1))
+    deviation = noise * logs.std(axis=1, ddof=1)[:, None]
+    values = np.exp(logs.mean(axis=1)[:, None] + deviation * (drawn_noise + nights[:, versions]))
+    values *= 1.0 if factors is None else factors[: len(keys)]
+    names = sorted({key[2] for key in keys})
+    sums = [values[[key[2] == name for key in keys]].sum(axis=0) for name in names]
+    every = [*keys, *(("op_name", keys[0][1], name, "", "", "") for name in names)]
+    every.append(("run", "duration_ns", "step", "", "", ""))
+    return make_runs(every, np.vstack([values, *sums, 1.05 * values.sum(axis=0)]))
+
+
+def made_nights(runs: Runs, seeds: range) -> None:
+    """Print the false operators of made runs of one code, of which neighbours or those of one night are alike."""
+    stories = {
+        "independent runs": {}, "neighbours alike by .6": {"correlation": 0.6}, "night effect .25": {"effect": 0.25},
+        "night effect 1": {"effect": 1.0}, "twice the noise, night effect .25": {"effect": 0.25, "noise": 2.0},
+    }  # fmt: skip
+    for words, story in stories.items():
+        counts = []
+        for size, version_count in ((1, 56), (2, 28), (3, 19), (4, 14)):
+            false = 0
+            for seed in seeds:
+                versions = np.arange(version_count * size) // size
+                made = made_like(runs, np.random.default_rng(seed), versions, **story)
+                found = found_in(made, versions + 1)
+                false += len({(one.first_version, made.keys[one.series][2]) for one in found
+                              if made.keys[one.series][0] in OPERATOR_KINDS})  # fmt: skip
+            counts.append(f"{size} a version {false} in {version_count * len(seeds)}")
+        print(f"made, {words}: false operators {', '.join(counts)}", flush=True)
+
+
+def made_changes(runs: Runs, seeds: range) -> None:
+    """Print what is found of operators that get slower in the last third, three runs a version, beside nights."""
+    for noise in (1.0, 2.0):
+        for ratio in (0.1, 0.2, 0.5):
+            injected = right = 0
+            for seed in seeds:
+                chosen = np.random.default_rng(seed).permutation(large_operators(runs, ratio))[:4].tolist()
+                versions = np.arange(36) // 3
+                made = made_like(runs, np.random.default_rng(seed), versions, effect=0.25, noise=noise)
+                factor = np.where(versions >= 8, 1.0 + ratio, 1.0)
+                found = found_in(slowed(made, dict.fromkeys(chosen, factor)), versions + 1)
+                names = {made.keys[one.series][2] for one in found if one.sign > 0 and one.first_version == 9}
+                injected, right = injected + len(chosen), right + len(names & set(chosen))
+            print(f"made, night effect .25, noise x{noise:g}, +{ratio:.0%}: {right} of {injected} found", flush=True)
+
+
 def kernels_only() -> None:
     """Print how many findings 24 kernels without operators are, all 10 % slower in the second version."""
-    keys = [("kernel", "total_ns", f"kernel{number:02}", "", "") for number in range(24)]
-    keys += [("op", "device_self_ns", NO_OP, "", ""), ("run", "duration_ns", "step", "", "")]
+    keys = [("kernel", "total_ns", f"kernel{number:02}", "", "", "") for number in range(24)]
+    keys += [("op", "device_self_ns", NO_OP, "", "", ""), ("run", "duration_ns", "step", "", "", "")]
     draw = np.random.default_rng(1)
     values = 100 * np.exp(draw.normal(0, 0.005, (24, 7))) * np.where(np.arange(7) < 4, 1.0, 1.1)
     values = np.vstack([values, values.sum(axis=0), values.sum(axis=0)])
@@ -458,8 +539,8 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
 def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
     """Time the judgement of one more version of a track, with two findings of its operators open."""
     draw = np.random.default_rng(1)
-    keys = [("op", "device_self_ns", f"op{number}", "", "") for number in range(series - 1)]
-    keys.append(("run", "duration_ns", "step", "", ""))
+    keys = [("op", "device_self_ns", f"op{number}", "", "", "") for number in range(series - 1)]
+    keys.append(("run", "duration_ns", "step", "", "", ""))
     levels = np.exp(draw.normal(9, 1.5, series - 1))
     values = levels[:, None] * np.exp(draw.normal(0, 0.02, (series - 1, older + 4)))
     values = np.vstack([values, values.sum(axis=0)])
@@ -484,7 +565,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="folder of the shared captures")
     parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--only", default="night aa inject one lasting creep made calibrate speed")
+    parser.add_argument("--only", default="night aa inject one lasting creep made new calibrate speed")
     parser.add_argument("--without", choices=POINTS, help="a point that is left out")
     args = parser.parse_args()
     if args.without:
@@ -513,6 +594,10 @@ def main() -> None:
         jumping(range(30))
         new_operators(range(36))
         kernels_only()
+    if "new" in args.only:
+        # seeds that no limit was chosen on
+        made_nights(runs.part(runs.versions == 1), range(100, 104))
+        made_changes(runs.part(runs.versions == 1), range(100, 108))
     if "calibrate" in args.only:
         by_runs(runs)
     if "speed" in args.only:

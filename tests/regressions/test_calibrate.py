@@ -7,6 +7,7 @@ import pytest
 
 from tests.regressions.made import runs
 from tracker.detect import Verdict, Window, judge_version, series_of
+from tracker.detect.nights import USUAL
 from tracker.detect.power import detectable_with
 from tracker.detect.repeats import random_splits
 from tracker.errors import UsageError
@@ -79,17 +80,19 @@ def test_suspects_of_the_newest_version_need_more_runs(store):
 
 @pytest.mark.parametrize("count", [2, 3, 5, 8])
 def test_detectable_change_is_found_in_four_of_five_cases(count):
-    """24 quiet operators, of which one is slower by what is said to be detectable, 200 times."""
+    """24 operators with a usual night effect, of which one is slower by what is said to be detectable, 200 times."""
     keys = [("op", "device_self_ns", f"op{at:02}", "", "", "") for at in range(24)]
     series = series_of(keys, device_timed=True)
     draw = np.random.default_rng(1)
     is_new = np.arange(8 + count) >= 8
+    versions = np.where(is_new, 9, np.arange(8 + count) // count)
 
     def judged(slower):
         logs = np.log(1e6) + draw.normal(0, 0.02, (24, 8 + count))
+        logs += draw.normal(0, 0.02 * USUAL**0.5, (24, 10))[:, versions]
         logs[7, is_new] += slower
         step = np.exp(logs).sum(axis=0)
-        window = Window(logs, np.ones(logs.shape, dtype=bool), np.zeros(8 + count), step)
+        window = Window(logs, np.ones(logs.shape, dtype=bool), np.zeros(8 + count), step, versions=versions)
         return judge_version(window, series, np.broadcast_to(~is_new, logs.shape), is_new)
 
     least = float(np.median([detectable_with(judged(0.0), series.family, series.ratio, count)[7] for _ in range(5)]))

@@ -244,21 +244,21 @@ def of_noisy(*levels, runs=1):
 
 
 def test_small_change_is_found_by_many_runs_together():
-    # 4 % is within the noise of three runs, and not within that of twelve; it is dated to the split
-    assert of_noisy(*[1.0] * 16, *[1.04] * 11) == []
-    assert of_noisy(*[1.0] * 16, *[1.04] * 14) == [(1, "late", 17, 28, "open", 0)]
+    # 4 % is within the noise of four runs, and not within that of five; it is dated to the split
+    assert of_noisy(*[1.0] * 16, *[1.04] * 4) == []
+    assert of_noisy(*[1.0] * 16, *[1.04] * 14) == [(1, "late", 17, 21, "open", 0)]
 
 
 def test_small_change_of_versions_of_two_runs_is_found_by_many_together():
     # 4.8 % is within the noise of two runs beside eight; the 17th run is the first of the ninth version
-    assert of_noisy(*[1.0] * 16, *[1.048] * 12, runs=2) == []
-    assert of_noisy(*[1.0] * 16, *[1.048] * 16, runs=2) == [(1, "late", 9, 16, "open", 0)]
+    assert of_noisy(*[1.0] * 16, *[1.048] * 8, runs=2) == []
+    assert of_noisy(*[1.0] * 16, *[1.048] * 16, runs=2) == [(1, "late", 9, 13, "open", 0)]
     assert of_noisy(*[1.0] * 40, runs=2) == []
 
 
 def test_late_finding_recovers_and_is_not_found_again():
     story = [1.0] * 16 + [1.04] * 13 + [1.0] * 12
-    assert of_noisy(*story) == [(1, "late", 17, 28, "recovered", 30)]
+    assert of_noisy(*story) == [(1, "late", 17, 21, "recovered", 30)]
 
 
 def test_steady_noise_has_no_late_finding():

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.factories import EPOCH_NS, save
 from tests.regressions.made import OPS, runs
 from tests.regressions.test_judgement import judge, rows
 from tracker.compare import diff, gate_of_diff, show
@@ -15,6 +16,7 @@ from tracker.regressions.inbox import findings, found_rows
 from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
 from tracker.reports import render
 from tracker.results.verdicts import EXCUSED
+from tracker.schema.series import SeriesKey
 from tracker.store import open_store
 from tracker.store import runs as edits
 from tracker.store.versions import order_versions
@@ -249,3 +251,18 @@ def test_printed_drift_is_that_between_the_sides(store):
     [level] = rows(store, "SELECT j.base_runs FROM judged_version AS j JOIN version AS v ON v.id = j.version_id "
                           "WHERE v.label = 'v2'")  # fmt: skip
     assert verdicts_of_sides(store, [*map(int, level[0].split())], [4, 5, 6]).base_runs is not None
+
+
+@pytest.mark.parametrize(("minutes", "host"), [(5, "node1"), (5, ""), (60, "node1")])
+def test_sides_of_one_session_have_no_night_between_them(store, minutes, host):
+    """Runs by turns, so many minutes apart: of one session where their host is known, and all began within an hour."""
+    for number in range(6):
+        version, slower = (("v1", 1.0), ("v2", 1.05))[number % 2]
+        times = [("mm", int(1_000_000 * slower * (1 + 0.01 * (number // 2)))), ("add", 900_000)]
+        start = EPOCH_NS + number * minutes * 60 * 10**9
+        save(store, version, ops=times, steps=3, step_ns=2_000_000, host=host, started_at_ns=start)
+    found = verdicts_of_sides(store, [1, 3, 5], [2, 4, 6])
+    q = found.by_series[SeriesKey("op_name", "device_self_ns", "mm")]["q"]
+    is_session = minutes == 5 and host == "node1"
+    # t falls by the root of (2/3 + .3) / (2/3) where a night lies between them
+    assert (q < 0.005) == is_session

@@ -28,8 +28,17 @@ from tracker.compare.headline import (
     make_headline,
 )
 from tracker.compare.kernels import op_reasons
-from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures
-from tracker.compare.overall import ROUNDING, has_trace, numbers_of_rows, run_numbers, step_numbers, with_one_step
+from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures, sentence_on_odd_run
+from tracker.compare.overall import (
+    ROUNDING,
+    find_odd_run,
+    has_trace,
+    numbers_of_rows,
+    run_numbers,
+    step_numbers,
+    with_one_step,
+)
+from tracker.compare.references import short_labels
 from tracker.compare.renames import find_renames
 from tracker.compare.slow_steps import explain_mean, list_slow_steps
 from tracker.results import Cause, Contribution, Explanation, Part
@@ -136,6 +145,7 @@ def explain(
         forced=options.force,
     )
     headline = add_missing_devices(headline, sides)
+    odd_runs = tuple(_remarks_on_odd_runs(sides, total.metric))
     on_logs = dict.fromkeys(remark for side in sides for remark in remark_on_log(side))
     headline = add_regressed(headline, list_regressed(findings, renames, excused_names, contributions))
     return Explanation(
@@ -154,7 +164,7 @@ def explain(
         renames=renames,
         headline=headline.text,
         verdict=headline.verdict,
-        remarks=(*incomplete, *headline.remarks, *_remark_on_loading(total, before, after), *on_logs),
+        remarks=(*incomplete, *headline.remarks, *odd_runs, *_remark_on_loading(total, before, after), *on_logs),
         contributions=contributions,
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
@@ -167,6 +177,14 @@ def explain(
         candidate_slow_steps=slow_steps[1],
         mean=mean,
     )
+
+
+def _remarks_on_odd_runs(sides: Sequence[LoadedSide], metric: str) -> Iterator[str]:
+    """Yield the runs that the total of a side leaves out."""
+    for side, label in zip(sides, short_labels([side.side.label for side in sides]), strict=True):
+        odd = find_odd_run(side, metric)
+        if odd is not None:
+            yield sentence_on_odd_run(odd, label)
 
 
 def _make_total_without_profiler(

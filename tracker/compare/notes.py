@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import coverage
 from tracker.compare.collectives import notes_of_difference, notes_of_groups, roles_by_size
 from tracker.compare.coverage import note_on_idle_rules, note_on_older_steps
-from tracker.compare.overall import note_on_outside_work, note_on_steps_without_time
+from tracker.compare.overall import OddRun, note_on_outside_work, note_on_steps_without_time
 from tracker.compare.overall_rows import group_splits, is_split
 from tracker.compare.references import short_labels
 from tracker.compare.sections import pairing_of
@@ -359,6 +359,17 @@ def _sentences_on_partial_tables(partial_tables: Set[str], options: DiffOptions)
     if "memory" in partial_tables and "memory" in options.only:
         option = "--match name" if options.match == "name" else "--op-map"
         yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
+
+
+def sentence_on_odd_run(odd: OddRun, label: str) -> str:
+    """Name the run that the numbers of a side leave out.
+
+    >>> sentence_on_odd_run(OddRun(9, 0.693, 3), "v3")
+    'Run 9 of v3 stands alone, 69.3 % slower than its 3 others, and is left out.'
+    """
+    word = "slower" if odd.change > 0 else "faster"
+    size = format_diff(abs(odd.change)).lstrip("+")
+    return f"Run {odd.run_id} of {label} stands alone, {size} {word} than its {odd.others} others, and is left out."
 
 
 def sentence_on_level(base_runs: Sequence[int], change: float) -> str:

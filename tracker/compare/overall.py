@@ -29,6 +29,7 @@ from tracker.compare.overall_rows import (
     without_other_splits,
 )
 from tracker.detect.slow_steps import SLOW_FACTOR
+from tracker.profile.odd_runs import find_odd_runs
 from tracker.schema.series import UNPROFILED, UNPROFILED_STEP, key_of_run
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
@@ -340,6 +341,28 @@ def run_numbers(side: LoadedSide) -> dict[str, list[float]]:
         return {name: values for name, values in every.items() if values}
 
     return side.remember("run numbers", known)
+
+
+class OddRun(Struct, frozen=True):
+    """A run of a side that stands alone and counts in no number: `change`: its step against the `others`, a ratio."""
+
+    run_id: int
+    change: float
+    others: int
+
+
+def find_odd_run(side: LoadedSide, metric: str) -> OddRun | None:
+    """Return the run that stands alone by a number of a side, which leaves it out; None for none."""
+    numbers = _numbers_by_run(side).get(metric)
+    if numbers is None:
+        return None
+    values = np.where(numbers > 0, numbers, np.nan)
+    odd = find_odd_runs(np.log(values)[None, :])[0]
+    if not odd.any():
+        return None
+    (place,) = np.flatnonzero(odd).tolist()
+    usual = float(over_runs(values[None, ~odd])[0])
+    return OddRun(side.run_ids[place], float(values[place]) / usual - 1.0, int((~np.isnan(values[~odd])).sum()))
 
 
 def overall_of_runs(baseline: LoadedSide, candidate: LoadedSide, rows_of: LoadedSide | None = None) -> dict[str, Runs]:

@@ -7,6 +7,14 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.alike import judge_alike
+from tracker.detect.nights import (
+    ALPHA_ALONE,
+    LEAST_SERIES,
+    count_versions,
+    night_effect,
+    variance_of_nights,
+    vary_alone,
+)
 from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import (
     NEAR,
@@ -24,6 +32,7 @@ from tracker.detect.sides import (
 from tracker.detect.statistics import discovery_rates, median, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 from tracker.detect.verdicts import CHANGES, JudgedSeries, Reason, Verdict
+from tracker.profile.odd_runs import LEAST_RUNS, find_odd_runs
 
 BEYOND_NEW = 1.5
 """Times the change that a base run must be away to be left out, where it lies in the direction of the change."""
@@ -54,39 +63,48 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     medians = window.centred(series.shares_shift)
     statistic, centred = judged_statistic(window, medians, series, base, new)
     by_calls = statistic != Statistic.PRINTED
-    recorded_base, base = base, counted_base(window, centred, series, base, new, limits)
+    odd = odd_runs_of_versions(window)
+    recorded_base, base = base, counted_base(window, centred, series, base & ~odd, new, limits)
     beside = beside & ~lone_outliers(centred, beside, series.ratio)
-    printed, sides = sides_of(medians, base, new), with_noise_of(sides_of(centred, base, new), centred, beside)
-    beyond = separated(centred, series, sides, recorded_base, base, new)
-    beyond = without_jumps(beyond, window, centred, series, sides, new)
+    # an odd run of the version hides no change of the others, and doubles none
+    counted = new & ~find_odd_runs(np.where(new, window.logs, np.nan))
+    printed, sides = sides_of(medians, base, counted), with_noise_of(sides_of(centred, base, counted), centred, beside)
+    beyond = separated(centred, series, sides, recorded_base, base, counted)
+    beyond = without_jumps(beyond, window, centred, series, sides, counted)
     if by_calls.any():
         # it was chosen because it varied little, which is partly luck
         sides = replace(sides, variance=np.fmax(sides.variance, LEAST_OF_VARIANCE * printed.variance))
-        agrees = mostly_beyond(medians, base, new) == np.sign(sides.change)
+        agrees = mostly_beyond(medians, base, counted) == np.sign(sides.change)
         beyond = np.where(by_calls & ~agrees, 0, beyond)
-    before, after, whole = shares_of(window, series, printed, base, new)
+    before, after, whole = shares_of(window, series, printed, base, counted)
+    alpha = limits.alpha if alpha is None else alpha
+    sides, base_versions, alphas = with_nights(
+        sides, window, centred, series, base=base, level=level & ~odd, new=counted, share=before / whole, alpha=alpha,
+        limits=limits,
+    )  # fmt: skip
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
     nothing = np.zeros(len(q), dtype=np.int64)
     own = JudgedSeries(
-        verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, new).change,
+        verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, counted).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
-        base_runs=sides.base_runs, new_runs=sides.new_runs, base=base,
+        base_runs=sides.base_runs, new_runs=sides.new_runs, base=base, new=counted,
         beyond=beyond, logs=centred, statistic=statistic, suspect=nothing,
+        nights=np.asarray(sides.nights), base_versions=base_versions, alpha=alphas,
     )  # fmt: skip
     enough_base = own.base_runs + beside.sum(axis=1) >= limits.least_base
-    own = decided(own, series, enough_base, limits.alpha if alpha is None else alpha, limits)
+    own = decided(own, series, enough_base, limits)
     added, removed, enough = presence_of(window, recorded_base, new, level, limits)
     for word, share, where in ((Verdict.ADDED, after, added), (Verdict.REMOVED, before, removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
         own.verdict[counts] = np.where(enough[counts], word, Verdict.TOO_FEW_RUNS)
         own.reason[counts] = np.where(enough[counts], Reason.NONE, Reason.FEW_NEW)
         own.reason[where & ~counts] = Reason.CONTRIBUTION
-    own = with_certain_causes(own, series, limits.alpha if alpha is None else alpha, limits)
-    own = as_measured(own, window, base, new)
-    own = without_drift(own, window, series, (base, beside), new, limits)
-    own = on_equal_machine(own, window, series, (base, beside), new, limits.alpha if alpha is None else alpha, limits)
+    own = with_certain_causes(own, series, limits)
+    own = as_measured(own, window, base, counted)
+    own = without_drift(own, window, series, (base, beside), counted, limits)
+    own = on_equal_machine(own, window, series, (base, beside), counted, limits)
     own = decided_by_operators(own, series, limits)
     own = judge_alike(own, series, before / whole, bool(window.shift.any()), limits)
     return with_likely_suspects(own, series, limits)
@@ -107,6 +125,45 @@ def with_likely_suspects(found: JudgedSeries, series: SeriesTraits, limits: Thre
         verdict=np.where(is_unlikely, Verdict.INCONCLUSIVE, found.verdict),
         reason=np.where(is_unlikely, Reason.SIGNIFICANCE, found.reason),
     )
+
+
+def with_nights(  # noqa: PLR0913 -- the runs, what is known of the series, and what counts
+    sides: Sides, window: Window, logs: F64, series: SeriesTraits, *, base: Flags, level: Flags, new: Flags,
+    share: F64, alpha: float, limits: Thresholds,
+) -> tuple[Sides, I64, F64]:  # fmt: skip
+    """Return the sides with what nights add to the variance; of how many versions the base is; and the largest q that
+    counts for each series.
+
+    Operators tell together how much nights differ. Where there are too few, each series tells by itself, and a small
+    change must be surer where the nights vary more than the runs of one. `base`, `level`, `new` (series, runs): the
+    runs that it is compared with, all of their level, and those of the version; `share` (series,): of the step,
+    before: small operators vary by themselves; `alpha`: the largest q of all others.
+    """
+    alphas = np.full(len(logs), alpha)
+    if window.versions is None:
+        return replace(sides, nights=np.zeros(len(logs))), np.ones(len(logs), dtype=np.int64), alphas
+    base_versions = np.maximum(count_versions(base & ~np.isnan(logs), window.versions), 1)
+    with np.errstate(invalid="ignore"):
+        operators = series.leaf & (share >= limits.floor)
+    level = level & window.recorded
+    effect = night_effect(logs[operators], level[operators], window.versions)
+    sides = replace(sides, nights=variance_of_nights(sides.new_runs, base_versions, effect))
+    if operators.sum() >= LEAST_SERIES:
+        return sides, base_versions, alphas
+    alone = vary_alone(logs, level, new, window.versions, series.ratio)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        of_runs = alone.within * (1.0 / sides.base_runs + 1.0 / sides.new_runs)
+        of_nights = alone.between * (1.0 / base_versions + 1.0)
+        # Satterthwaite (1946)
+        freedom = (of_runs + of_nights) ** 2 / (of_runs**2 / alone.freedom + of_nights**2 / alone.worth)
+    shows = ~np.isnan(of_nights) & (sides.new_runs >= limits.least_new)
+    sides = replace(
+        sides,
+        variance=np.where(shows, alone.within, sides.variance),
+        freedom=np.where(shows, freedom, sides.freedom),
+        nights=np.where(shows, of_nights / alone.within, sides.nights),
+    )
+    return sides, base_versions, np.where(shows & (of_nights > of_runs), min(alpha, ALPHA_ALONE), alphas)
 
 
 def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: Flags, new: Flags) -> tuple[I64, F64]:
@@ -134,6 +191,18 @@ def judged_statistic(window: Window, medians: F64, series: SeriesTraits, base: F
         is_of_machine = (np.abs(chosen_change) >= ratio) & is_less_measured
     statistic[rows[is_of_some_calls | is_of_machine]] = Statistic.PRINTED
     return statistic, np.where((statistic != Statistic.PRINTED)[:, None], logs, medians)
+
+
+def odd_runs_of_versions(window: Window) -> Flags:
+    """Return which runs (series, runs) stand alone in their version, far from all of its others."""
+    odd = np.zeros(window.logs.shape, dtype=bool)
+    if window.versions is None:
+        return odd
+    versions, counts = np.unique(window.versions, return_counts=True)
+    for version in versions[counts >= LEAST_RUNS].tolist():
+        is_own = window.versions == version
+        odd[:, is_own] = find_odd_runs(window.logs[:, is_own])
+    return odd
 
 
 def counted_base(
@@ -170,8 +239,8 @@ def separated(logs: F64, series: SeriesTraits, sides: Sides, recorded: Flags, ba
     with np.errstate(invalid="ignore"):
         rows = np.flatnonzero(np.abs(sides.change) >= series.ratio)
         own = logs[rows]
-        beyond[rows] = mostly_beyond(own, base[rows], new)
-        middle = median(np.where(new, own, np.nan), axis=1)
+        beyond[rows] = mostly_beyond(own, base[rows], new[rows])
+        middle = median(np.where(new[rows], own, np.nan), axis=1)
         near = recorded[rows] & (np.abs(own - middle[:, None]) <= NEAR)
     beyond[rows[near.sum(axis=1) >= LEAST_JUMPS]] = 0
     return beyond
@@ -188,19 +257,17 @@ def without_jumps(
         return beyond
     with np.errstate(invalid="ignore"):
         rows = np.flatnonzero((beyond != 0) & ~series.of_step & (np.abs(sides.change) >= series.ratio))
-    jumps = rows[jumping(logs[rows], window.past, new, sides.change[rows])] if len(rows) else rows
+    jumps = rows[jumping(logs[rows], window.past, new[rows], sides.change[rows])] if len(rows) else rows
     beyond = beyond.copy()
     beyond[jumps] = 0
     return beyond
 
 
-def decided(
-    own: JudgedSeries, series: SeriesTraits, enough_base: Flags, alpha: float, limits: Thresholds
-) -> JudgedSeries:
+def decided(own: JudgedSeries, series: SeriesTraits, enough_base: Flags, limits: Thresholds) -> JudgedSeries:
     """Decide the verdict and the reason of what is on both sides: docs/judging.md, step 7."""
     change = np.abs(own.change)
     is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
-    is_significant, single = own.q <= alpha, own.new_runs < limits.least_new
+    is_significant, single = own.q <= own.alpha, own.new_runs < limits.least_new
     few = ~enough_base | (own.new_runs == 0)
     passes = ~few & is_large & counts & (own.beyond == np.sign(own.change)) & ~np.isnan(own.p)
     found = passes & is_significant & ~single
@@ -236,13 +303,13 @@ def is_certain(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) ->
         return np.asarray(is_whole & (exact_share(found, series) * np.sign(found.change) >= limits.gate_net))
 
 
-def with_certain_causes(found: JudgedSeries, series: SeriesTraits, alpha: float, limits: Thresholds) -> JudgedSeries:
+def with_certain_causes(found: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> JudgedSeries:
     """Let the test alone decide a step with certain causes.
 
     What made it slower is known then, so that a single base run that was as slow is no doubt.
     """
     with np.errstate(invalid="ignore"):
-        by_test = is_certain(found, series, limits) & (found.reason == Reason.OVERLAP) & (found.q <= alpha)
+        by_test = is_certain(found, series, limits) & (found.reason == Reason.OVERLAP) & (found.q <= found.alpha)
     single = found.new_runs < limits.least_new
     word = np.where(single, Verdict.SUSPECT, np.where(found.change > 0, Verdict.REGRESSED, Verdict.IMPROVED))
     reason = np.where(single, Reason.FEW_NEW, Reason.NONE)
@@ -298,7 +365,7 @@ def tested_change(
     shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
-        se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))
+        se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs + sides.nights))
         t = np.where(tested & (freedom > 0), sides.change / se, np.nan)
     one_sided = t_above(np.abs(t), np.maximum(freedom, 1e-9))
     rises = np.where(t > 0, one_sided, 1.0 - one_sided)
@@ -320,7 +387,7 @@ def as_measured(found: JudgedSeries, window: Window, base: Flags, new: Flags) ->
     measured = window.logs[rows]
     if window.by_calls is not None:
         measured = np.choose(found.statistic[rows, None], [measured, *window.by_calls[:, rows]])
-    measured_change = sides_of(measured, base[rows], new).change
+    measured_change = sides_of(measured, base[rows], new[rows]).change
     is_shown = (sign * found.raw_change[rows] > 0) & (sign * measured_change >= change / 2)
     hidden = rows[~is_shown]
     verdict, reason = found.verdict.copy(), found.reason.copy()
@@ -329,22 +396,24 @@ def as_measured(found: JudgedSeries, window: Window, base: Flags, new: Flags) ->
 
 
 def centred_parts(
-    window: Window, series: SeriesTraits, rows: I64, sides_before: tuple[Flags, Flags], new: Flags, limits: Thresholds
-) -> tuple[Sides, tuple[F64, F64, F64, F64]]:
+    window: Window, series: SeriesTraits, rows: I64, sides_before: tuple[Flags, Flags], new: Flags, nights: F64,
+    limits: Thresholds,
+) -> tuple[Sides, tuple[F64, F64, F64, F64]]:  # fmt: skip
     """Compare and test the step and its parts (`rows`) without the common-mode shift.
 
-    `sides_before`: the base runs, and those whose noise counts beside them.
+    `sides_before`: the base runs, and those whose noise counts beside them; `nights` (series,): see `Sides`.
     """
     base, beside = sides_before
     logs = window.logs[rows] - window.shift
-    sides = with_noise_of(sides_of(logs, base[rows], new), logs, beside[rows])
+    sides = with_noise_of(sides_of(logs, base[rows], new[rows]), logs, beside[rows])
+    sides = replace(sides, nights=nights[rows])
     is_tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     return sides, tested_change(sides, series.take(rows), is_tested, None, limits)
 
 
 def on_equal_machine(
     found: JudgedSeries, window: Window, series: SeriesTraits, sides_before: tuple[Flags, Flags], new: Flags,
-    alpha: float, limits: Thresholds,
+    limits: Thresholds,
 ) -> JudgedSeries:  # fmt: skip
     """Let the step without the common-mode shift decide where that hid a part of the change: docs/judging.md, step 3.
 
@@ -352,18 +421,24 @@ def on_equal_machine(
     too: a step that was measured faster is never called slower. `sides_before`: as in `without_drift`.
     """
     certain = exact_share(found, series)
-    if abs(certain) < limits.gate_net:
+    if abs(certain) < limits.gate_net or not window.shift.any():
         return found
     rows = np.flatnonzero(series.of_step)
     own = series.take(rows)
-    sides, (se, freedom, p, q) = centred_parts(window, series, rows, sides_before, new, limits)
+    sides, (se, freedom, p, q) = centred_parts(window, series, rows, sides_before, new, found.nights, limits)
     is_whole = np.isin(own.kind, (KindCode.STEP, KindCode.WHOLE))
     base_runs = found.base_runs[rows] + sides_before[1][rows].sum(axis=1)
     is_open = is_whole & (base_runs >= limits.least_base) & (sides.new_runs >= limits.least_new)
     sign = np.sign(certain)
     change, measured = sign * sides.change, sign * found.raw_change[rows]
     with np.errstate(invalid="ignore"):
-        passes = is_open & (found.sign[rows] == 0) & (change >= own.ratio) & (q <= alpha) & (sides.beyond == sign)
+        passes = (
+            is_open
+            & (found.sign[rows] == 0)
+            & (change >= own.ratio)
+            & (q <= found.alpha[rows])
+            & (sides.beyond == sign)
+        )
         passes &= (measured > 0) & (change > measured)
     if not passes.any():
         return found
@@ -394,12 +469,14 @@ def without_drift(
     """
     part = series.of_step
     moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
-    if not moved.any():
+    if not moved.any() or not window.shift.any():
         return found
     rows = np.flatnonzero(part)
     own = series.take(rows)
-    sides, (*_, q) = centred_parts(window, series, rows, sides_before, new, limits)
-    centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
+    sides, (*_, q) = centred_parts(window, series, rows, sides_before, new, found.nights, limits)
+    centred = (np.abs(sides.change) >= own.ratio) & (
+        (q <= found.alpha[rows]) | (found.verdict[rows] == Verdict.SUSPECT)
+    )
     same_way = np.sign(sides.change) == np.sign(found.change[rows])
     holds, is_left, is_large = np.zeros((3, len(part)), dtype=bool)
     holds[rows], is_left[rows] = centred & same_way, same_way

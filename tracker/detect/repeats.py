@@ -8,12 +8,14 @@ from math import comb
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Texts, objects
 from tracker.detect.judge import judge_version
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.track import Track
 from tracker.detect.verdicts import CHANGES, JudgedSeries
+from tracker.table import sort_distinct
 
 Split = tuple[tuple[int, ...], tuple[int, ...]]  # the places of the runs of both sides
 
@@ -43,6 +45,9 @@ class Repeats(Struct, frozen=True, eq=False):
         columns = np.array([*split[0], *split[1]])
         is_new = np.isin(columns, split[1])
         window = self.track.part(columns, ~is_new, is_new, self.limits)
+        if window.versions is not None and len(sort_distinct(window.versions)) == 1:
+            # both sides are of one night, so that none differs from the other
+            window = replace(window, versions=None)
         base = window.recorded & ~is_new
         return judge_version(window, self.track.series, base, is_new, ratio=ratio, limits=self.limits)
 

@@ -54,7 +54,8 @@ class Window(Struct, frozen=True):
     `recorded` (series, runs): whether the run recorded such series at all; `shift` (runs,): common-mode shift, a log;
     `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
     (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
-    itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known.
+    itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known. `versions`
+    (runs,): of all runs; None: not known, or all of one night.
     """
 
     logs: F64
@@ -64,6 +65,7 @@ class Window(Struct, frozen=True):
     by_calls: F64 | None = None
     by_calls_shift: F64 | None = None
     past: I64 | None = None
+    versions: I64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """Return the logs, without the common-mode shift in the series that it `moves` (series,)."""
@@ -72,7 +74,8 @@ class Window(Struct, frozen=True):
 
 class Sides(Struct, frozen=True):
     """The logs of both sides of a comparison, per series: runs, mean, pooled variance with its freedom; `beyond`: 1 or
-    -1 where every new run is above or below every base run, else 0.
+    -1 where every new run is above or below every base run, else 0; `nights`: what nights add to the variance of the
+    change, as a share of that between runs of one.
     """
 
     base_runs: I64
@@ -80,8 +83,9 @@ class Sides(Struct, frozen=True):
     base_mean: F64
     new_mean: F64
     variance: F64
-    freedom: I64
+    freedom: I64 | F64
     beyond: I64
+    nights: F64 | float = 0.0
 
     @property
     def change(self) -> F64:

@@ -57,7 +57,7 @@ class Thresholds(Struct, frozen=True):
     """The same of gradual slowdowns, which every version looks for."""
     least_gradual: int = 4
     """Newest runs that show a gradual slowdown."""
-    late: float = 1e-7
+    late: float = 1e-4
     """Largest p, times the places of a split, of a change that only many runs show together: each version looks for
     one in each series.
     """
@@ -80,7 +80,7 @@ class Thresholds(Struct, frozen=True):
 
     def late_of(self, *, is_single: bool) -> float:
         """`late`, of a version of one run or of several: these have a test of their own, which leaves less to find."""
-        return self.late if is_single else self.late / 10
+        return self.late if is_single else self.late / 100
 
     def runs_needed(self, base_runs: int, new_runs: int) -> str:
         """Say what a verdict lacks, in words; "" where both sides have enough runs.

@@ -129,7 +129,9 @@ class Track:
             return shared_factor(logs[leaf], before, new, limits.least_leaves)
 
         logs = self.logs[:, columns]
-        window = Window(logs, self.recorded[:, columns], shift_of(logs), self.step[columns])
+        window = Window(
+            logs, self.recorded[:, columns], shift_of(logs), self.step[columns], versions=self.versions[columns]
+        )
         if self.by_calls is None:
             return window
         by_calls = self.by_calls[:, :, columns]

@@ -74,9 +74,11 @@ class JudgedSeries(Struct, frozen=True):
     out, and of the step where it hid a change; `raw_change`: with it; `contribution`: share of the step; `se`: standard
     error of the change, on `freedom` degrees; `base_mean`: a log, as judged; p and q are one-sided, in the direction of
     the change; `beyond`: 1 or -1 where the new runs are above or below the base runs, but for a few pairs; `verdict`,
-    `reason`: codes. `base` (series, runs): the base runs that count, without outliers. `logs` (series, runs): what was
-    judged; `statistic`: which number of a run that is, a `sides.Statistic`. `suspect`: 1 or -1 where one run is no
-    verdict and further ones may make it one, by the sign of the change, else 0.
+    `reason`: codes. `base`, `new` (series, runs): the base runs and those of the version that count, without outliers.
+    `logs` (series, runs): what was judged; `statistic`: which number of a run that is, a `sides.Statistic`. `suspect`:
+    1 or -1 where one run is no verdict and further ones may make it one, by the sign of the change, else 0. `nights`:
+    what nights add to the variance of the change, as a share of that between runs of one; `base_versions`: of how many
+    versions the base runs are; `alpha`: the largest q that counts.
     """
 
     verdict: I64
@@ -93,9 +95,13 @@ class JudgedSeries(Struct, frozen=True):
     new_runs: I64
     beyond: I64
     base: Flags
+    new: Flags
     logs: F64
     statistic: I64
     suspect: I64
+    nights: F64
+    base_versions: I64
+    alpha: F64
 
     @property
     def sign(self) -> I64:

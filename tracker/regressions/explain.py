@@ -35,7 +35,7 @@ from tracker.regressions.track import (
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
 from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
-from tracker.units import format_diff, format_moment, format_ns, time_unit
+from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
 
 Row = dict[str, Any]
 
@@ -95,9 +95,11 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     if statistic is not None:
         judged = replace(judged, statistic=statistic)
     centred, shift = judged.logs[row], _judged_shift(deciding_window, judged, row)
-    outlier_note = "" if outlier is None else _outlier_words(track, data, row, outlier, base)
+    outlier_note = "" if outlier is None else _outlier_words(track, data, row, outlier, base, "the baseline")
+    odd = np.flatnonzero(new & ~np.isnan(data.values[row]) & ~judged.new[row]).tolist()
+    odd_notes = (_outlier_words(track, data, row, column, judged.new[row], "its version") for column in odd)
     notes = (
-        _part_words(finding, shown), _machine_words(finding), outlier_note, note_on_settings, note_of(host),
+        _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
         "" if host else hosts,
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
@@ -175,14 +177,14 @@ def _noise_beside(window: Window, row: int, bases: Flags, limits: Thresholds) ->
     return beside
 
 
-def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, base: Flags) -> str:
-    """Name the run that is left out of the baseline, and how far off it is."""
+def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, others: Flags, side: str) -> str:
+    """Name the run that is left out of a side, and how far off it is from the `others` (runs,)."""
     run_id = int(data.run_ids[column])
     version = next(run.version for run in track.runs if run.run_id == run_id)
-    usual = geometric_mean(data.values[row : row + 1], base)[0]
+    usual = geometric_mean(data.values[row : row + 1], others)[0]
     off = format_diff(float(data.values[row, column] / usual - 1.0))
     return (
-        f"Run {run_id} of {version} is left out of the baseline: {off} against its other runs. "
+        f"Run {run_id} of {version} is left out of {side}: {off} against its other runs. "
         f"tracker runs exclude {run_id} takes it out of all verdicts."
     )
 
@@ -301,8 +303,17 @@ def tests_of(
             add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
         else:
             alpha = limits.alpha_gradual_of(is_single=is_single) if is_gradual else limits.alpha
-            add("q", q, alpha, q is None or q <= alpha, "false discovery rate (q)", "alpha")
-        least_change = float(np.expm1(detectable_change(own, data.series.family, limits)[row]))
+            if not is_gradual and own.alpha[row] < alpha:
+                alpha, meaning = float(own.alpha[row]), "chance (p); nights of this series vary more than its runs"
+            else:
+                meaning = "false discovery rate (q)"
+            add("q", q, alpha, q is None or q <= alpha, meaning, "alpha")
+        if not is_late and own.nights[row] > 0:
+            nights, runs_alone = int(own.base_versions[row]), 1.0 / before + 1.0 / after
+            share = float(own.nights[row] / (own.nights[row] + runs_alone))
+            meaning = f"night effect: part of the noise that {counted(nights, 'night')} before and one after leave"
+            add("nights", share, None, None, meaning, "")
+        least_change = float(np.expm1(detectable_change(own, data.series.family)[row]))
         if not math.isnan(least_change):
             add("detectable", least_change, None, None, "smallest change that such runs show in 4 of 5 cases", "")
     return found

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import F64, I64, Flags
-from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Thresholds, Verdict
+from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Verdict
 from tracker.detect.bases import own_bases
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
@@ -559,7 +559,7 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     rows = np.flatnonzero(said)
     rows = rows[np.argsort(ids[rows])]
     number = np.array([BEGINNING, *order], dtype=np.int64)
-    columns = numbers_of(data, own, result.now.limits)
+    columns = numbers_of(data, own)
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
     suspect = (own.suspect[rows] != 0) & result.now.is_single
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
@@ -599,10 +599,10 @@ def stated(data: Track, own: JudgedSeries, runs: Flags | None = None) -> tuple[F
     return said, np.where(lost & (own.verdict == Verdict.TOO_FEW_RUNS), Reason.INCOMPLETE, reasons)
 
 
-def numbers_of(data: Track, own: JudgedSeries, limits: Thresholds) -> dict[str, F64]:
+def numbers_of(data: Track, own: JudgedSeries) -> dict[str, F64]:
     """Return the numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
     sign = np.where(data.series.more_is_better, -1.0, 1.0)
-    least = detectable_change(own, data.series.family, limits)
+    least = detectable_change(own, data.series.family)
     return {
         "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
         "contribution": own.contribution, "detectable": np.expm1(least),

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Reason, Thresholds, Verdict, judge_version
 from tracker.detect.judge import LEAST_JUMPS
-from tracker.detect.late import LEAST_AFTER, LEAST_BEFORE, best_splits, lie_beyond, without_outliers
+from tracker.detect.late import (
+    LEAST_AFTER,
+    LEAST_BEFORE,
+    best_splits,
+    lie_beyond,
+    neighbour_correlation,
+    without_levels,
+    without_outliers,
+)
 from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
@@ -396,6 +404,8 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
         new = now.new & now.window.recorded[row]
         if not new.any():
             continue
+        # an odd run is not how the version usually is
+        new = judged.new[row] & new if (judged.new[row] & new).any() else new
         is_there = bool(there[row, new].any())
         waited = single and count[row] > 0 and state.waits[versions[-1]][row] == -one.sign
         before = now.versions == (versions[-1] if waited else 0)
@@ -817,10 +827,13 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     logs = np.where(counts, judged.logs, np.nan)[:, columns]
     ratio = series.ratio
     # most series did not move by half of what counts: the outliers of these need not be drawn in
+    usual = float(np.median(neighbour_correlation(logs[rows]))) if len(rows) >= limits.least_leaves else 0.0
     with np.errstate(invalid="ignore"):
         rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
     logs = without_outliers(logs[rows])
-    splits = best_splits(logs, starts)
+    # a change that lasts makes neighbours alike: what is left beside it shows how much they are by themselves
+    own = neighbour_correlation(without_levels(logs, best_splits(logs, starts)))
+    splits = best_splits(logs, starts, np.maximum(usual, own))
     with np.errstate(invalid="ignore"):
         likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= most_p)
     open_signs = {(one.series, one.sign) for one in state.open}

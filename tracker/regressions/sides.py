@@ -538,6 +538,10 @@ def open_findings(connection: Connection, run_id: int) -> str:
     return f"{name} {words}; tracker findings has all that is open."
 
 
+_SESSION_NS: Final = 3600 * 10**9
+"""Runs that began within an hour are of one session."""
+
+
 class _Judged(Struct, frozen=True):
     """What judging the steps of one kind of two sides gives."""
 
@@ -564,7 +568,8 @@ def judge_sides(
     limits = track_limits(rows)
     counts = (len(baseline), len(candidate))
     kinds = _find_kinds(runs, len(baseline))
-    parts = [_judge_kind(kind, runs, counts, rows) for kind in ("", *kinds.shared)]
+    by_turns = _ran_by_turns(runs[: len(baseline)], runs[len(baseline) :])
+    parts = [_judge_kind(kind, runs, counts, rows, by_turns=by_turns) for kind in ("", *kinds.shared)]
     if any((_moves(part) & ~part.track.series.of_step).any() for part in parts):
         # whether such a series jumps between two levels is what the look-back of the candidate shows
         with candidate_store.connect() as connection:
@@ -574,7 +579,10 @@ def judge_sides(
         if places:
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
-            parts = [_judge_kind(kind, runs, counts, rows, past_runs, past) for kind in ("", *kinds.shared)]
+            parts = [
+                _judge_kind(kind, runs, counts, rows, past_runs, past, by_turns=by_turns)
+                for kind in ("", *kinds.shared)
+            ]
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
     older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older if one.change != ALIKE]
     older_net = _net_of(marks.older)
@@ -664,13 +672,27 @@ def _find_kinds(runs: Sequence[ChosenRun], baseline: int) -> _Kinds:
     return _Kinds(sorted(before & after), is_by_kind=True)
 
 
+def _ran_by_turns(baseline: Sequence[ChosenRun], candidate: Sequence[ChosenRun]) -> bool:
+    """Return whether the runs of both sides are of one session: by turns, on one host, within an hour.
+
+    No night lies between such sides. False where the host or the start of a run is not known.
+    """
+    hosts = {run.host for run in (*baseline, *candidate)}
+    before = [run.started_at_ns for run in baseline if run.started_at_ns is not None]
+    after = [run.started_at_ns for run in candidate if run.started_at_ns is not None]
+    if len(hosts) != 1 or "" in hosts or len(before) < len(baseline) or len(after) < len(candidate):
+        return False
+    is_by_turns = min(after) < max(before) and min(before) < max(after)
+    return is_by_turns and max(*before, *after) - min(*before, *after) <= _SESSION_NS
+
+
 def _judge_kind(
     step_kind: str, runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
-    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (),
+    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (), *, by_turns: bool = False,
 ) -> _Judged:  # fmt: skip
     """Judge the series of one kind of steps; the others as of `_judge_runs`."""
     own, older = ([run.of_kind(step_kind) for run in some] for some in (runs, past_runs))
-    return _Judged(step_kind, *_judge_runs(own, counts, rows, older, past))
+    return _Judged(step_kind, *_judge_runs(own, counts, rows, older, past, by_turns=by_turns))
 
 
 def _moves(part: _Judged) -> Flags:
@@ -679,11 +701,12 @@ def _moves(part: _Judged) -> Flags:
 
 def _judge_runs(
     runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
-    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (),
+    past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (), *, by_turns: bool = False,
 ) -> tuple[Track, JudgedSeries, Window]:  # fmt: skip
     """Judge the last runs against the first ones; `counts`: of the baseline, and of the candidate.
 
     `past_runs`: of the look-back beside them; `past`: of these and of `runs` the version in the look-back, 0 for none.
+    `by_turns`: both sides ran in one session, so that no night lies between them; else each is one night.
     """
     limits, older = track_limits(rows), len(past_runs)
     every = [*past_runs, *runs]
@@ -707,6 +730,8 @@ def _judge_runs(
     window = track.part(np.arange(len(every)), nearest, new, limits)
     if len(past):
         window = replace(window, past=np.array(past, dtype=np.int64))
+    if by_turns:
+        window = replace(window, versions=None)
     judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
     return track, judged, window
 
@@ -747,7 +772,7 @@ def _list_verdicts(
 ) -> VerdictsBySeries:
     """Return the verdicts of all series as they would be stored."""
     is_stated, reasons = stated(track, judged, track.versions > 0)
-    numbers = numbers_of(track, judged, limits)
+    numbers = numbers_of(track, judged)
     verdicts: VerdictsBySeries = {}
     for row, key in enumerate(keys):
         verdict: dict[str, Any] = {"verdict": None, "reason": None, **dict.fromkeys(NUMBERS, np.nan)}

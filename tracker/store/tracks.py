@@ -230,7 +230,7 @@ def _limit_key(workload_id: int, limit: Threshold) -> dict[str, Any]:
 class ChosenRun(Struct, frozen=True, eq=False):
     """What a run says of its series: `keys`; `values`, `calls`: per step, nan where the run does not have it;
     `by_calls` (2, series): as in `SampleArray`. `limits`: that users set in its track; `recorded`: what its captures
-    say of how it was recorded.
+    say of how it was recorded; `host`: "" where it is unknown, or there are several; `started_at_ns`: None: unknown.
     """
 
     keys: Sequence[SeriesKey]
@@ -239,6 +239,8 @@ class ChosenRun(Struct, frozen=True, eq=False):
     by_calls: F64
     limits: tuple[Threshold, ...]
     recorded: Recorded
+    host: str = ""
+    started_at_ns: int | None = None
 
     @property
     def step_kinds(self) -> set[str]:
@@ -253,7 +255,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
         rows = [row for row, key in enumerate(self.keys) if key.step_kind == step_kind]
         keys = [self.keys[row] for row in rows]
         own = (self.values[rows], self.calls[rows], self.by_calls[:, rows])
-        return ChosenRun(keys, *own, self.limits, self.recorded)
+        return ChosenRun(keys, *own, self.limits, self.recorded, self.host, self.started_at_ns)
 
 
 def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRun]:
@@ -286,6 +288,8 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
             *numbers[row.run_id],
             limits[TrackKey(row.workload_id, row.configuration_id, row.device_id)],
             content_of(row.content),
+            row.host or "",
+            row.started_at_ns,
         )
         for row in rows
     }

@@ -13,6 +13,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import known_medians
+from tracker.profile.odd_runs import LEAST_RUNS, find_odd_runs
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -121,13 +122,18 @@ def over_ranks(table: F64, stages: I64, whole: F64 | None = None) -> F64:
 
 def over_runs(table: F64) -> F64:
     """Return the geometric mean of each row of (rows, runs) over the runs that have it; 0 and nan as in `over_ranks`.
+    A run that stands alone, far from three others or more, counts in none: see `find_odd_runs`.
 
     >>> over_runs(np.array([[10.0, 40.0], [np.nan, 7.0], [0.0, np.nan], [5.0, 5.0]])).round(9).tolist()
     [20.0, 7.0, 0.0, 5.0]
+    >>> over_runs(np.array([[100.0, 100.0, 100.0, 200.0]])).tolist()
+    [100.0]
     """
     if table.shape[1] == 1:
         return np.asarray(table[:, 0])
     having = table > 0
+    if table.shape[1] >= LEAST_RUNS:
+        having = having & ~find_odd_runs(np.log(np.where(having, table, np.nan)))
     logs = np.log(np.where(having, table, 1.0)).sum(axis=1)
     count = having.sum(axis=1)
     low = np.where(having, table, np.inf).min(axis=1, initial=np.inf)

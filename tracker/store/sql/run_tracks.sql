@@ -1,8 +1,9 @@
 -- To which track do these runs belong, and are their samples up to date? One row per run, whatever its state.
 -- Parameters: run_ids (list)
 -- Columns: run_id; workload_id, configuration_id, device_id: its track; sample_rules: that its samples were made by,
---   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; content: what its captures say of
---   how it was recorded (JSON), NULL where nothing says it
+--   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; started_at_ns: its first capture (UTC,
+--   NULL: unknown); host: of all its captures, '' where they have several or it is unknown; content: what its captures
+--   say of how it was recorded (JSON), NULL where nothing says it
 SELECT
     r.id AS run_id,
     r.workload_id,
@@ -10,6 +11,8 @@ SELECT
     r.device_id,
     r.sample_rules,
     MAX(c.pruned_at_ns) AS pruned_at_ns,
+    MIN(c.started_at_ns) AS started_at_ns,
+    CASE WHEN MIN(c.host) = MAX(c.host) THEN MIN(c.host) ELSE '' END AS host,
     k.content
 FROM run AS r
 INNER JOIN capture AS c ON r.id = c.run_id
