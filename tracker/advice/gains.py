@@ -85,10 +85,13 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
         # kernels may run beside each other: together they give no more than the time in which any ran
         if row["compute_ns"] is not None and stage in stages:
             stages[stage] = min(stages[stage], row["compute_ns"] + (row["exposed_copy_ns"] or 0.0))
+    kept_ns = _least_kept_work_ns(evidence, stages)
     exposed: dict[Stage, float] = {}
+    longest_ns = 0.0
     for (stage, resource, kind), own in others.items():
         known = limits[stage, resource, kind]
         most = max(ns if known[rank] is None else min(ns, known[rank] or 0.0) for rank, ns in own.items())
+        longest_ns = max(longest_ns, most)
         if resource in ("communication", "waiting"):
             exposed[stage] = exposed.get(stage, 0.0) + most
         else:
@@ -96,7 +99,23 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
     for stage, ns in exposed.items():
         # collectives of several groups may run at the same time
         stages[stage] = stages.get(stage, 0.0) + min(ns, _most_exposed_ns(evidence, stage, ns))
-    return min(evidence.step_ns, _step_gain(evidence, stages, balance))
+    # where parts of the step overlap, one loss alone may leave less than the compute
+    most_ns = max(evidence.step_ns - kept_ns, min(evidence.step_ns, longest_ns))
+    return min(most_ns, _step_gain(evidence, stages, balance))
+
+
+def _least_kept_work_ns(evidence: Evidence, of_work: Mapping[Stage, float]) -> float:
+    """Return the compute that stays in the step whatever is won beside it: of the rank that has least of it left.
+
+    What one rank idles and another one waits is not the time of one rank: their sum can be the whole step, and no step
+    is without its work. 0 where the compute of a rank is not known. `of_work`: what claims of work give, by stage.
+    """
+    kept = []
+    for row in evidence.ranks.values():
+        if row["compute_ns"] is None:
+            return 0.0
+        kept.append(max(0.0, row["compute_ns"] - of_work.get(row["stage"], 0.0)))
+    return min(evidence.step_ns, *kept) if kept else 0.0
 
 
 def _most_exposed_ns(evidence: Evidence, stage: Stage, unknown: float) -> float:
