@@ -378,7 +378,7 @@ def glosses(words: Iterable[str]) -> str:
     """Say what the verdicts mean that are no change, of those in `words`.
 
     >>> glosses(["DRIFT", "REGRESSED", "BELOW_LIMIT", "DRIFT"])
-    'BELOW_LIMIT: too small to matter; DRIFT: machine-wide drift'
+    'BELOW_LIMIT: too small to matter; DRIFT: moved as all operators did'
     """
     found = {*words}
     return "; ".join(f"{word}: {gloss}" for word, gloss in GLOSSES.items() if word in found)
