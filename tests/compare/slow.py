@@ -35,7 +35,9 @@ def _over_runs(found: list[dict]) -> dict:
 
 
 def _of_run(run: Run, rows_of_ranks: Iterable) -> dict:
-    """The median over the steps (the mean where it is 0), the median over the ranks that have it; one stage."""
+    """The median over the steps (the mean where it is 0, but 0 for what comes in one of three or more), the median over
+    the ranks that have it; one stage.
+    """
     of_ranks = defaultdict(list)
     for capture, rows in zip(run, rows_of_ranks, strict=True):
         steps = [step.step for step in capture.rows.steps]
@@ -44,7 +46,9 @@ def _of_run(run: Run, rows_of_ranks: Iterable) -> dict:
             if step in steps and ns != MISSING:
                 of_steps[key][step] += int(ns)
         for key, own in of_steps.items():
-            of_ranks[key].append(median(own.values()) or mean(own.values()))
+            is_once = len(own) >= 3 and sum(value > 0 for value in own.values()) == 1
+            usual = median(own.values()) or mean(own.values())
+            of_ranks[key].append(usual * (not is_once))
     return {key: median(filter(None, own)) if any(own) else 0.0 for key, own in of_ranks.items()}
 
 

