@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 from msgspec import Struct
 
-from tracker.advice.medians import RankSteps, median_over_steps, steps_of_ranks, usual_over_steps
+from tracker.advice.medians import RankSteps, median_over_steps, steps_of_ranks
 from tracker.store.calls.splitting import PIPELINE, is_between_stages
+from tracker.store.samples.statistics import over_steps
 from tracker.table import split_rows_by_value
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class StepCollectives:
         tables["transfer_ns"] = exposed - np.nan_to_num(tables["wait_ns"])
         row: Row = {}
         for name, table in tables.items():
-            reduce = median_over_steps if name == "wait_ns" else usual_over_steps
+            reduce = median_over_steps if name == "wait_ns" else over_steps
             row[name] = None if np.isnan(table).any() else float(reduce(table[None, :], own.weights)[0])
         row["steps"] = int(own.weights[tables["calls"] > 0].sum())
         return row

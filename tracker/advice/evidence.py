@@ -19,7 +19,7 @@ from msgspec import Struct
 from tracker.advice.collectives import RankWaits, StepCollectives, longest_waited_for
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.idle import StepIdle
-from tracker.advice.medians import reduce_rows, steps_of_ranks, usual_over_steps
+from tracker.advice.medians import reduce_rows, steps_of_ranks
 from tracker.advice.pieces import WorkPiece, piece_of_kernel, piece_of_op
 from tracker.advice.roofline import Roofline
 from tracker.advice.rule import Platform
@@ -32,7 +32,7 @@ from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause, median
 from tracker.results import SLOW
 from tracker.store import queries
-from tracker.store.samples.statistics import mean_over_steps, over_ranks
+from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_steps
 from tracker.table import is_among
 
 if TYPE_CHECKING:
@@ -312,7 +312,7 @@ class Evidence:
         sums = [
             np.bincount(place, np.nan_to_num(found.reals(name)), len(own.numbers)) for name in ("calls", "total_ns")
         ]
-        reduce = mean_over_steps if after else usual_over_steps
+        reduce = mean_over_steps if after else over_steps
         table = np.array(sums)[:, after:] / own.weights[after:]
         calls, ns = reduce(table, own.weights[after:]).tolist()
         return RuntimeCalls(
@@ -581,7 +581,7 @@ def _reduce_steps(values: Sequence[float | None], weights: F64) -> float | None:
     if all(value is None for value in values):
         return None
     table = np.array([[np.nan if value is None else value for value in values]], dtype=np.float64)
-    return float(usual_over_steps(table, weights)[0])
+    return float(over_steps(table, weights)[0])
 
 
 def _have_markers(captures: Sequence[Row], steps: Mapping[int, Sequence[Row]]) -> bool:

@@ -7,7 +7,7 @@ a first collective that waits for the last rank to start, or one late batch. Of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
@@ -20,9 +20,6 @@ from tracker.table import split_rows_by_value
 if TYPE_CHECKING:
     from tracker.store.queries.ops_and_kernels import StepRows
 
-_FEWEST_STEPS: Final = 3
-"""Of fewer steps the median is half of what comes in one of them, as that of the step is."""
-
 
 class RankSteps(Struct, frozen=True, eq=False):
     """The steps of a rank, ascending, and of how many steps each is the mean."""
@@ -34,22 +31,6 @@ class RankSteps(Struct, frozen=True, eq=False):
     def count(self) -> float:
         """How many steps were captured."""
         return float(self.weights.sum())
-
-
-def usual_over_steps(table: F64, weights: F64) -> F64:
-    """Return the number of each row of (rows, steps) in a usual step; nan where no step knows it.
-
-    >>> steps = np.array([[1.0, 9.0, 2.0], [0.0, 9.0, 0.0], [0.0, 9.0, 9.0], [0.0, np.nan, 9.0]])
-    >>> usual_over_steps(steps, np.ones(3)).tolist()
-    [2.0, 0.0, 9.0, 4.5]
-    """
-    found = over_steps(table, weights)
-    if table.shape[1] < _FEWEST_STEPS:
-        return found
-    is_once = (table > 0).sum(axis=1) == 1
-    # what few steps know is not known to be rare
-    is_known = (~np.isnan(table)).sum(axis=1) >= _FEWEST_STEPS
-    return np.where(is_once & is_known, 0.0, found)
 
 
 def median_over_steps(table: F64, weights: F64) -> F64:
@@ -110,7 +91,5 @@ def reduce_rows(found: StepRows, steps: Mapping[int, RankSteps], names: Sequence
 def _reduce(cell: I64, values: F64, shape: tuple[int, int], weights: F64) -> F64:
     """Return the number of each row of a table (rows, steps) of which `cell` are filled, the others 0."""
     if not is_sparse(len(cell), shape):
-        return usual_over_steps(sums_per_step(cell, values, shape) / weights, weights)
-    table = sparse_steps(cell, values, shape, weights)
-    has_it = table.sum_rows(np.where(table.value > 0, table.count, 0.0))
-    return np.where((has_it == 1) & (shape[1] >= _FEWEST_STEPS), 0.0, table.over_steps())
+        return over_steps(sums_per_step(cell, values, shape) / weights, weights)
+    return sparse_steps(cell, values, shape, weights).over_steps()

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.results.thresholds import Threshold
+from tracker.results.verdicts import LEAST_FOR_DRIFT
 from tracker.schema.series import SeriesKey
 from tracker.units import counted
 
@@ -66,7 +67,7 @@ class Thresholds(Struct, frozen=True):
     removed operators in a change of the step that makes it no drift."""
     gate_peak: float = 0.10
     """Rise of peak memory at which a gate fails."""
-    least_leaves: int = 20
+    least_leaves: int = LEAST_FOR_DRIFT
     """Operators that every compared run needs for a common-mode shift, and series that a family needs to share its
     variance."""
     explained: float = 0.5

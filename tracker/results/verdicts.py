@@ -62,7 +62,7 @@ ALIKE_REASON: Final = "ALIKE"
 ALIKE_CAUSE: Final = "all operators alike"
 """What is called the cause of such a step."""
 LEAST_FOR_DRIFT: Final = 20
-"""Operators from which the median of all is the machine's: `detect.thresholds`."""
+"""Operators from which the median of all is the machine's: the limit `least_leaves` of the judge."""
 
 NOT_CONFIRMED: Final = "NOT_CONFIRMED"
 """The verdict of a suspect that later runs did not confirm: one run of another speed is no change of the version."""
