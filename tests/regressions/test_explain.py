@@ -78,7 +78,7 @@ def test_level_of_two_runs_says_whose_noise_counts(store):
 
 
 @pytest.mark.slow  # 30 runs in a database
-@pytest.mark.parametrize(("count", "factor", "version", "most_p"), [(1, 1.04, "v16", 1e-7), (2, 1.05, "v08", 1e-8)])
+@pytest.mark.parametrize(("count", "factor", "version", "most_p"), [(1, 1.04, "v16", 1e-4), (2, 1.05, "v08", 1e-6)])
 def test_late_finding_is_explained_by_its_own_tests(memory_store, count, factor, version, most_p):
     """op00 takes 4 or 5 % longer from run 17 on, within the noise of three runs: all operators vary by 2 to 3 %."""
     pattern = (1.0, 1.0, 1.02, 0.98)
