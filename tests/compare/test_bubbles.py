@@ -9,12 +9,13 @@ from tests.factories import record
 from tests.ranks.made import MS, rank
 from tracker import reports
 from tracker.compare import diff, show
+from tracker.profile import MISSING
 from tracker.store import save_run
 
 
 def npu_rank(number: int, wait_ms: int | None, bubble_ms: int):
     """A rank of a pipeline that waits so long for the next stage in each of 3 steps, and what its profiler says."""
-    waits = [("send_recv", 8 * MS, {"group_role": "pp", "wait_ns": None if wait_ms is None else wait_ms * MS})]
+    waits = [("send_recv", 8 * MS, {"group_role": "pp", "wait_ns": MISSING if wait_ms is None else wait_ms * MS})]
     made = rank(number, [10] * 3, [20] * 3, world_size=2, stage=number, communication=waits)
     steps = [replace(row, breakdown=replace(row.breakdown, bubble_ns=bubble_ms * MS)) for row in made.rows.steps]
     overall = replace(made.rows.overall, bubble_ns=3 * bubble_ms * MS)
