@@ -35,7 +35,7 @@ from tracker.detect import (  # noqa: E402
     sides,
 )
 from tracker.detect import track as detect_track  # noqa: E402
-from tracker.detect.known_hosts import code_hosts
+from tracker.detect.known_hosts import code_hosts  # noqa: E402
 from tracker.detect.power import detectable_with  # noqa: E402
 from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
