@@ -22,6 +22,7 @@ from tracker.detect import Verdict, traits_of
 from tracker.detect.series import NO_OPERATORS
 from tracker.regressions.bases import Bases
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
+from tracker.regressions.usual_runs import find_awaited_runs
 from tracker.results import DiffOptions, Judgement
 from tracker.results.verdicts import (
     ALIKE_REASON,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
+    from tracker.results.waiting import AwaitedRuns
 
 _OVERALL: Final = "overall"
 _NUMBER_OF_COLUMN: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
@@ -71,6 +73,7 @@ class Judged(Struct, frozen=True, eq=False):
     `recorded`: how the sides were recorded.
     `least_step_change`: by how much a step must change to be a finding, 0.05 = 5 %.
     `history`: how the candidate was judged when it came, where this comparison is another one.
+    `awaited`: runs of the candidate, a version, that may still come; None: none are awaited.
     """
 
     judgement: Judgement
@@ -82,6 +85,7 @@ class Judged(Struct, frozen=True, eq=False):
     recorded: Recorded
     least_step_change: float | None = None
     history: InHistory | None = None
+    awaited: AwaitedRuns | None = None
 
     @property
     def gates(self) -> Mapping[str, GateResult]:
@@ -330,6 +334,7 @@ def judge(
         recorded,
         least_step_change,
         history,
+        None if verdicts is None else find_awaited_runs(candidate.store, candidate.run_ids),
     )
 
 

@@ -1,4 +1,6 @@
-"""A run that has fewer ranks than it should have: how many came, and that it is not judged."""
+"""What is not whole yet: a run with fewer ranks than it should have, which is not judged, and a version with fewer runs
+than usual, whose verdicts may still change.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from tracker.units import format_ns
+from tracker.results.verdicts import SO_FAR
+from tracker.units import counted, format_moment, format_ns
 
-__all__ = ["WAITING_COLUMNS", "WaitingRun"]
+__all__ = ["WAITING_COLUMNS", "AwaitedRuns", "WaitingRun"]
 
 
 class WaitingRun(Struct, frozen=True):
@@ -48,3 +51,39 @@ class WaitingRun(Struct, frozen=True):
 
 
 WAITING_COLUMNS: Final = WaitingRun.__struct_fields__
+
+
+class AwaitedRuns(Struct, frozen=True):
+    """What a version lacks that has fewer runs than usual, of which more may still come.
+
+    `runs`: that came, of the `usual` number of the versions before it. `until_ns`: no more are waited for then.
+    """
+
+    version: str
+    runs: int
+    usual: int
+    until_ns: int
+
+    @property
+    def words(self) -> str:
+        """How many runs came.
+
+        >>> AwaitedRuns("v05", 2, 3, 0).words
+        'so far: 2 of the usual 3 runs of v05'
+        """
+        return f"{SO_FAR}: {self.runs} of the usual {self.usual} runs of {self.version}"
+
+    @property
+    def sentence(self) -> str:
+        """How many runs came, as a sentence."""
+        return f"{self.words[:1].upper()}{self.words[1:]}."
+
+    @property
+    def wait(self) -> str:
+        """What an alert waits for.
+
+        >>> AwaitedRuns("v05", 2, 3, 50_700 * 10**9).wait
+        'waits for 1 more run of v05, at most until 1970-01-01 14:05 UTC'
+        """
+        more = counted(self.usual - self.runs, "more run")
+        return f"waits for {more} of {self.version}, at most until {format_moment(self.until_ns)} UTC"
