@@ -18,7 +18,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.config import Channel, Settings
-    from tracker.notify.enqueueing import WaitingAlert
+    from tracker.results.waiting import WaitingAlert
 
 
 _MESSAGES: Final = (

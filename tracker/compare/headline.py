@@ -320,7 +320,7 @@ def make_headline(
     if judged.awaited is not None and verdict in (*_CHANGED, "SUSPECT"):
         more = f", {judged.awaited.words}{more}"
     elif judged.awaited is not None and any(word in CHANGED for word, _ in judged.judgement.counts):
-        remarks = (judged.awaited.sentence, *remarks)
+        remarks = (f"{judged.awaited.words.capitalize()}.", *remarks)
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
 

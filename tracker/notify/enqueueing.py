@@ -24,7 +24,7 @@ from tracker.notify.routes import SOONEST, Route, alarm_channels, channels_of, d
 from tracker.notify.seen import OVER, Incident, finding_name, silenced
 from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
-from tracker.results.waiting import AwaitedRuns
+from tracker.results.waiting import WaitingAlert
 from tracker.store import Store, notifications, queries, read_one_state
 from tracker.store.notifications import NewMessage, Record, Undelivered
 
@@ -72,25 +72,6 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
     return [(one.channel, said) for one in messages if one.content and (said := _readable(one.content))]
 
 
-class WaitingAlert(Struct, frozen=True):
-    """An incident of which some channel will be told once its version has the usual number of runs. `event`: opened or
-    recovered.
-    """
-
-    incident_id: int
-    workload: str
-    device: str
-    version: str
-    event: str
-    awaited: AwaitedRuns
-
-    @property
-    def sentence(self) -> str:
-        """What it waits for."""
-        what = f"I-{self.incident_id}" if self.event == "opened" else f"The recovery of I-{self.incident_id}"
-        return f"{what} ({self.workload} {self.version}, {self.device}) {self.awaited.wait}."
-
-
 @read_one_state
 def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAlert]:
     """The incidents that wait for further runs of a version before any channel is told, in their order. Reads only."""
@@ -109,10 +90,11 @@ def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAl
             found = find_awaited(incident, told) if told.is_started or incident.is_new else None
             if found is None or _routed(incident, Want(found[0], frozenset()), listener) is None:
                 continue
-            row = incident.findings[0].row
+            row, (event, awaited) = incident.findings[0].row, found
             waiting[incident.key] = WaitingAlert(
-                incident.number, row["workload"], row["device"], row["version"], found[0], found[1]
-            )
+                incident.number, row["workload"], row["version"], row["device"], event,
+                awaited.version, awaited.runs, awaited.usual, awaited.until_ns,
+            )  # fmt: skip
     return [waiting[incident.key] for incident in incidents if incident.key in waiting]
 
 

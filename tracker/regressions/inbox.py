@@ -235,7 +235,7 @@ def _awaited_runs(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, Aw
 def _so_far(row: Row) -> str:
     """Return which runs may still change what is said of a finding, in words; "" where it stands."""
     awaited = row["awaited"] if row["ended_version"] is None else row["end_awaited"]
-    return awaited.words if awaited else ""
+    return awaited.describe(row["version"]) if awaited else ""
 
 
 def _versions_of(runs: str, labels: Mapping[int, str]) -> tuple[str, ...]:
