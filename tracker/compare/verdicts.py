@@ -22,7 +22,6 @@ from tracker.detect import Verdict, traits_of
 from tracker.detect.series import NO_OPERATORS
 from tracker.regressions.bases import Bases
 from tracker.regressions.sides import InHistory, SideVerdicts, stored_or_history, verdicts_of_sides
-from tracker.regressions.usual_runs import find_awaited_runs
 from tracker.results import DiffOptions, Judgement
 from tracker.results.verdicts import (
     ALIKE_REASON,
@@ -73,7 +72,6 @@ class Judged(Struct, frozen=True, eq=False):
     `recorded`: how the sides were recorded.
     `least_step_change`: by how much a step must change to be a finding, 0.05 = 5 %.
     `history`: how the candidate was judged when it came, where this comparison is another one.
-    `awaited`: runs of the candidate, a version, that may still come; None: none are awaited.
     """
 
     judgement: Judgement
@@ -85,12 +83,16 @@ class Judged(Struct, frozen=True, eq=False):
     recorded: Recorded
     least_step_change: float | None = None
     history: InHistory | None = None
-    awaited: AwaitedRuns | None = None
 
     @property
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
         return {} if self.verdicts is None else self.verdicts.gates
+
+    @property
+    def awaited(self) -> AwaitedRuns | None:
+        """The runs of the candidate that may still come and change its verdicts; None: none are awaited."""
+        return None if self.verdicts is None else self.verdicts.awaited
 
     @property
     def bases(self) -> Bases:
@@ -334,7 +336,6 @@ def judge(
         recorded,
         least_step_change,
         history,
-        None if verdicts is None else find_awaited_runs(candidate.store, candidate.run_ids),
     )
 
 

@@ -5,16 +5,11 @@ What is found in a version with fewer runs than usual is found so far: its furth
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from statistics import median_low
 from typing import Final
 
-from tracker.detect.thresholds import track_limits
 from tracker.results.waiting import AwaitedRuns
-from tracker.store import Store
-from tracker.store import tracks as stored_tracks
-from tracker.store.sql import statement
 from tracker.store.tracks import TrackRun
 
 _LEAST_VERSIONS: Final = 3
@@ -70,25 +65,3 @@ def list_awaited_runs(
         if usual is not None and count < usual:
             awaited[version_id] = AwaitedRuns(labels[version_id], count, usual, until_ns)
     return awaited
-
-
-def find_awaited_runs(store: Store, run_ids: Sequence[int], *, now_ns: int | None = None) -> AwaitedRuns | None:
-    """Return what the version lacks that is exactly these runs; None where it lacks none, or they are no version."""
-    now_ns = time.time_ns() if now_ns is None else now_ns
-    with store.connect() as connection:
-        first_ns = connection.execute(statement("first_arrival"), {"run_ids": [*run_ids]}).scalar_one()
-        # a track may have thousands of runs, and most versions are older
-        if first_ns is None or first_ns + store.runs_settle_ns <= now_ns:
-            return None
-        track_keys = stored_tracks.list_tracks(connection, run_ids)
-        if len(track_keys) != 1:
-            return None
-        runs = stored_tracks.list_track_runs(connection, track_keys[0])
-        limits = track_limits(stored_tracks.limits_of_track(connection, track_keys[0]))
-    settle_ns = store.runs_settle_ns
-    awaited = list_awaited_runs(runs, look_back=limits.look_back, settle_ns=settle_ns, now_ns=now_ns)
-    return next((own for version, own in awaited.items() if _is_version(runs, version, run_ids)), None)
-
-
-def _is_version(runs: Sequence[TrackRun], version_id: int, run_ids: Sequence[int]) -> bool:
-    return {run.run_id for run in runs if run.version_id == version_id} == {*run_ids}

@@ -339,7 +339,7 @@ def so_far_words(line: Mapping[str, Any]) -> str:
     ('so far: 2 of the usual 3 runs', '')
     """
     is_found = line["step_verdict"] in CHANGED or line.get("new") or line.get("suspects")
-    return str(line["so_far"]) if is_found else ""
+    return str(line["so_far"] or "") if is_found else ""
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:

@@ -90,7 +90,8 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     passes = {True: "passes", False: "FAILS"}
     columns = [Column("", lambda test: passes.get(test["passes"], ""), left=True), Column("", _sentence, **SENTENCE)]
     tests = records(found.tables["tests"])
-    said = " ".join([row["so_far"], *(test["meaning"] for test in tests)])
+    so_far = row["so_far"] or ""
+    said = " ".join([so_far, *(test["meaning"] for test in tests)])
     terms = cells.glosses(term for term in TERMS if f"{term}:" in said)
     yield table_of(
         "Tests", columns, tests, is_first=True, note=terms, tone=lambda test: "worse" * (test["passes"] is False)

@@ -302,7 +302,7 @@ def _blocks(
         of = f" of {where}" if len(tracks) > 1 else ""
         made = rows_of(own, look, limit, suspects=True)
         is_single = all(len(str(row["candidate_runs"]).split()) <= 1 for row in own)
-        so_far = own[0]["so_far"].removeprefix(f"{SO_FAR}: ")
+        so_far = (own[0]["so_far"] or "").removeprefix(f"{SO_FAR}: ")
         why = "in one run so far" if is_single else "the main line may be as slow itself"
         why = f"in {so_far} so far" if is_single and so_far else why
         yield replace(made, title=f"Suspects{of}: {why}", is_first=place < room or look.limit == 0)
