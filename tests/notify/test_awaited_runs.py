@@ -6,10 +6,12 @@ import pytest
 from sqlalchemy import text
 
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Team, alerts, same, slower
+from tests.regressions import made
 from tracker.config import Rule
 from tracker.notify.enqueueing import list_waiting
 from tracker.regressions.judgement import tracks_of, update
-from tracker.store import queries
+from tracker.reports.message import write
+from tracker.store import open_store, queries
 from tracker.store import runs as edits
 
 AT_ONCE = Rule(channels=("team",), severity="info", when="at once")
@@ -23,11 +25,12 @@ def arrive(team, count):
     team.store.transact(lambda connection: connection.execute(set_arrival, arrivals))
 
 
-def usual(store, versions=4, runs=3, **settings):
+def usual(store, versions=4, runs=3):
     """So many versions of so many equal runs, all in for long, and a team that was served before."""
     for number in range(versions):
-        same(store, f"v{number + 1}", number * runs, runs)
-    team = Team(store, alerts(AT_ONCE, **settings), now_ns=NOW - 30 * DAY)
+        made.runs(store, f"v{number + 1}", start=number * runs, count=runs)
+    update(store, tracks_of(store))
+    team = Team(store, alerts(AT_ONCE), now_ns=NOW - 30 * DAY)
     arrive(team, versions * runs)
     team.now_ns = NOW
     assert team.round() == []
@@ -44,9 +47,18 @@ def equal_runs(team, count, start, version="v6"):
     arrive(team, count)
 
 
+@pytest.fixture(scope="module")
+def usual_database():
+    with open_store("sqlite://") as opened:
+        usual(opened)
+        yield opened.engine.raw_connection().driver_connection
+
+
 @pytest.fixture
-def team(memory_store):
-    return usual(memory_store)
+def team(usual_database, memory_store):
+    """Made once and copied: each version is judged."""
+    usual_database.backup(memory_store.engine.raw_connection().driver_connection)
+    return Team(memory_store, alerts(AT_ONCE))
 
 
 @pytest.mark.postgres
@@ -106,14 +118,14 @@ def test_one_run_a_version_waits_for_nothing(memory_store):
     assert team.round() == ["team opened"]
 
 
-def test_settle_of_0_waits_for_nothing(memory_store):
-    team = usual(memory_store, settle="0")
+def test_settle_of_0_waits_for_nothing(team):
+    team.alerts = alerts(AT_ONCE, settle="0")
     slower_runs(team, 2)
     assert team.round() == ["team opened"]
 
 
-def test_shorter_settle_waits_less(memory_store):
-    team = usual(memory_store, settle="1h")
+def test_shorter_settle_waits_less(team):
+    team.alerts = alerts(AT_ONCE, settle="1h")
     slower_runs(team, 2)
     assert team.round(HOUR - MINUTE) == []
     assert team.round(MINUTE) == ["team opened"]
@@ -169,6 +181,41 @@ def test_new_channel_hears_of_what_waited(team):
     team.alerts = alerts(Rule(channels=("team", "late"), severity="info", when="at once"), channels=("team", "late"))
     assert team.round() == []
     assert sorted(team.round(12 * HOUR)) == ["late opened", "team opened"]
+
+
+def one_run_with_a_new_operator(team):
+    """One run of v5: op99 is new, which one run decides, and op07 slower, which later runs decide."""
+    made.runs(team.store, "v5", {"op07": 1.5, "op99": 4_000_000}, start=12, count=1)
+    update(team.store, tracks_of(team.store))
+    arrive(team, 1)
+
+
+def two_more_runs_as_v6(team):
+    made.runs(team.store, "v6", {"op07": 1.5, "op99": 4_000_000}, start=13, count=2)
+    update(team.store, tracks_of(team.store))
+    arrive(team, 2)
+
+
+def test_what_a_later_version_decides_waits_for_its_runs(team):
+    one_run_with_a_new_operator(team)
+    assert team.round(11 * HOUR) == []
+    assert team.round(HOUR) == ["team opened"]
+    two_more_runs_as_v6(team)
+    assert team.round(11 * HOUR) == []
+    assert team.round(HOUR) == ["team added"]
+
+
+def test_message_on_a_part_that_stands_names_what_is_so_far(team):
+    """The time of v5 is over at 12:00, and that of v6, whose 2 runs decide op07, is not."""
+    one_run_with_a_new_operator(team)
+    team.now_ns += 11 * HOUR
+    two_more_runs_as_v6(team)
+    assert team.round() == []
+    team.now_ns += HOUR
+    team.look()
+    ((_, message),) = team.box.arrived
+    assert {one.name for one in message.incidents[0].shown} >= {"op07", "op99"}
+    assert "\nSo far: 2 of the usual 3 runs of v6.\n" in write(message).body
 
 
 def waiting(team):

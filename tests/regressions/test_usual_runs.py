@@ -27,11 +27,17 @@ def add(store, version, number, count=3, factor=1.0):
     update(store, tracks_of(store))
 
 
+def add_usual(store):
+    """v1 to v4 with 3 runs each."""
+    for version in range(4):
+        runs(store, f"v{version + 1}", start=3 * version)
+    update(store, tracks_of(store))
+
+
 @pytest.fixture
 def usual(memory_store):
     """v1 to v4 with 3 runs each; in v5, of which 2 runs came just now, 10 of the 40 operators take twice as long."""
-    for version in range(4):
-        add(memory_store, f"v{version + 1}", 3 * version)
+    add_usual(memory_store)
     add(memory_store, "v5", 12, 2, 2.0)
     return memory_store
 
@@ -48,8 +54,7 @@ def headline(store):
 
 @pytest.mark.postgres
 def test_finding_of_fewer_runs_than_usual_is_so_far(store):
-    for version in range(4):
-        add(store, f"v{version + 1}", 3 * version)
+    add_usual(store)
     add(store, "v5", 12, 2, 2.0)
     rows = findings(store).tables["findings"]
     assert {*rows.listed("so_far")} == {TWO_OF_THREE}
@@ -85,8 +90,7 @@ def test_headline_of_other_runs_is_of_no_version(usual):
 
 def test_operator_of_fewer_runs_than_usual_is_so_far(memory_store):
     """One of 40 operators takes 1.5 times as long, which is 1 % of the step."""
-    for version in range(4):
-        add(memory_store, f"v{version + 1}", 3 * version)
+    add_usual(memory_store)
     runs(memory_store, "v5", {"op07": 1.5}, start=12, count=2)
     update(memory_store, tracks_of(memory_store))
     explanation = diffs(memory_store, ["v5"])[0].explanation
@@ -101,8 +105,7 @@ def test_board_says_so_far_below_the_version(usual):
 
 
 def test_equal_version_is_not_said_to_be_so_far(memory_store):
-    for version in range(4):
-        add(memory_store, f"v{version + 1}", 3 * version)
+    add_usual(memory_store)
     add(memory_store, "v5", 12, 2)
     assert "so far" not in render(board(memory_store))
 
@@ -115,8 +118,7 @@ def test_findings_say_so_far_and_what_it_means(usual):
 
 
 def test_suspects_of_one_run_name_the_usual_number(memory_store):
-    for version in range(4):
-        add(memory_store, f"v{version + 1}", 3 * version)
+    add_usual(memory_store)
     add(memory_store, "v5", 12, 1, 2.0)
     assert "Suspects: in 1 of the usual 3 runs so far" in render(findings(memory_store))
 

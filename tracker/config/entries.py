@@ -390,9 +390,9 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(("readers.loaders", "has '', which every range holds; expected a part of a name"))
     for table, names in _TIMES.items():
         for name in names:
-            key, value = f"{table}.{name}", tables.get(table, {}).get(name)
-            wrong = _no_age(value)
-            if wrong and not (key in _MAY_BE_NONE and value == NOT_AT_ALL):
+            key = f"{table}.{name}"
+            wrong = _no_age(tables.get(table, {}).get(name), may_be_none=key in _MAY_BE_NONE)
+            if wrong:
                 found.append((key, wrong))
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
@@ -422,15 +422,20 @@ def _is_network(text: str) -> bool:
         return False
 
 
-def _no_age(value: str | None) -> str:
-    """What is wrong with a time; empty: nothing."""
+def _no_age(value: str | None, *, may_be_none: bool = False) -> str:
+    """What is wrong with a time; empty: nothing. `may_be_none`: it may be NOT_AT_ALL."""
+    if may_be_none and value == NOT_AT_ALL:
+        return ""
     try:
         if value is None or 0 < age_ns(value) <= age_ns(_LONGEST):
             return ""
         is_long = age_ns(value) > 0
     except ValueError:
         is_long = False
-    return f"is {value!r}, expected {f'at most {_LONGEST}' if is_long else 'a time such as 30s, 5m, 6h, 7d or 2w'}"
+    if is_long:
+        return f"is {value!r}, expected at most {_LONGEST}"
+    or_none = f"{NOT_AT_ALL} or " if may_be_none else ""
+    return f"is {value!r}, expected {or_none}a time such as 30s, 5m, 6h, 7d or 2w"
 
 
 def _numbered(table: str, problems: Iterable[Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:
