@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracker.hooks import machine
+
 MISSING: Final = -(2**63)
 """The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
 
@@ -121,8 +123,9 @@ PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimiz
 """The parts of a training step; the empty word where nothing says. recompute: what activation checkpointing runs once
 more in the backward pass."""
 
-OF_A_RUN: Final = frozenset({"job_id"})
-"""Facts that name a run: they differ from run to run and tell nothing of a version."""
+OF_A_RUN: Final = frozenset({"job_id", *machine.NUMBERS})
+"""Facts that name a run, or say what its machine did just then: they differ from run to run and tell nothing of a
+version."""
 
 OF_THE_CODE: Final = frozenset({"git_commit", "git_dirty"})
 """Facts of the code that ran: they differ from version to version, and are no environment."""
