@@ -375,9 +375,9 @@ def test_a_control_group_that_waited_for_its_share_is_throttled(gpu):
     stat.write_text("usage_usec 9\nnr_throttled 1\nthrottled_usec 1000\n")
     gpu.recording.begin()
     assert gpu.recording.take()["cpu_throttled"] == "no"
-    stat.write_text("usage_usec 9\nnr_throttled 7\nthrottled_usec 43000\n")
+    stat.write_text("usage_usec 9\nnr_throttled 7\nthrottled_usec 9043000\n")
     said = gpu.recording.take()
-    assert (said["cpu_throttled"], said["cpu_throttled_ms"]) == ("yes", "42")
+    assert (said["cpu_throttled"], said["cpu_throttled_ms"]) == ("yes", "9042")
 
 
 def test_load_pressure_and_governor_are_read_from_files(gpu):

@@ -15,7 +15,7 @@ from tracker.compare.notes import (
     sentences_on_history,
     words_of_deciding_runs,
 )
-from tracker.compare.references import short_labels
+from tracker.compare.references import FILES, short_labels
 from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -23,6 +23,7 @@ from tracker.profile.branches import branch_of
 from tracker.regressions.replacements import main_names
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
+from tracker.results.machine_state import sentence_on_machines
 from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
 from tracker.results.verdicts import (
@@ -394,6 +395,17 @@ def add_missing_devices(headline: Headline, sides: Sequence[LoadedSide]) -> Head
     if not without:
         return headline
     return replace(headline, text=f"{headline.text}; no device data of {' and '.join(without)}")
+
+
+def add_machines(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
+    """Return a headline that also says which runs their machine slowed down, as far as it is recorded."""
+    labels = short_labels([side.side.label for side in sides])
+    sentences = []
+    for label, side in zip(labels, sides, strict=True):
+        is_of_files = FILES in side.runs.listed("workload")
+        runs = [(label if is_of_files else f"run {run_id}", facts) for run_id, facts in side.machines().items()]
+        sentences.append(sentence_on_machines(label, runs))
+    return replace(headline, remarks=(*headline.remarks, *dict.fromkeys(filter(None, sentences))))
 
 
 def _describe_regressed(regressed: Sequence[Regressed]) -> str:

@@ -45,6 +45,8 @@ ANSWER_S = 2
 
 _WAIT_S = 0.02
 """Of HELD_S, how long is waited for what a program is about to print."""
+_LEAST_SHARE = 0.01
+"""Share of the time that a job waits for its share of the CPUs, from which on that is worth a word."""
 _MOST_BYTES = 1 << 16
 _CPU_MODEL = re.compile(r"^(?:model name|Model|cpu model|Hardware)\s*:\s*(.+)$", re.MULTILINE)
 _PRESSURE = re.compile(r"^some avg10=([\d.]+)", re.MULTILINE)
@@ -81,13 +83,14 @@ class Recording:
         self._given, self._proc, self._system = environ, proc, system
         self._started: list[_Running] = []
         self._waited_us: int | None = None
+        self._since = 0.0
         self._has_ended = False
 
     @_harmless
     def begin(self) -> None:
         """Start to look: a profile begins."""
         self._drop()
-        self._waited_us = self._throttled_us()
+        self._waited_us, self._since = self._throttled_us(), time.monotonic()
         self._has_ended = False
         self._ask()
 
@@ -177,11 +180,13 @@ class Recording:
             pressure = _PRESSURE.search(_text(self._proc, "pressure", what))
             said[f"{what}_pressure_percent"] = pressure.group(1) if pressure else ""
         before, after = self._waited_us, self._throttled_us()
+        now = time.monotonic()
         if before is not None and after is not None:
             waited_ms = (after - before) // 1000
-            said["cpu_throttled"] = "yes" if waited_ms > 0 else "no"
-            said["cpu_throttled_ms"] = str(waited_ms) if waited_ms > 0 else ""
-        self._waited_us = after
+            is_throttled = waited_ms > _LEAST_SHARE * 1000 * (now - self._since)
+            said["cpu_throttled"] = "yes" if is_throttled else "no"
+            said["cpu_throttled_ms"] = str(waited_ms)
+        self._waited_us, self._since = after, now
         return said
 
     def _throttled_us(self) -> int | None:

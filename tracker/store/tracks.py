@@ -5,6 +5,7 @@ A track is what forms one history: a workload, in one configuration, on one devi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -15,6 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
+from tracker.results.machine_state import KEYS
 from tracker.results.thresholds import Threshold
 from tracker.schema.series import SeriesKey
 from tracker.store import bulk, samples
@@ -187,6 +189,15 @@ def places_in(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int6
 def read_values_of_series(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
     """Return what is judged of these series, ascending, in these runs: (series, runs), nan for what is not there."""
     return read_values(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
+
+
+def read_machines(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, str]]:
+    """Run -> what is known of its machine by key, those of `machine_state.KEYS`; runs of which nothing is have none."""
+    which = {"ids": bulk.as_keys(run_ids), "words": json.dumps(dict.fromkeys(KEYS, 0))}
+    found: dict[int, dict[str, str]] = {}
+    for row in connection.execute(statement("run_machines"), which):
+        found.setdefault(row.run_id, {})[row.key] = row.value
+    return found
 
 
 def read_hosts(connection: Connection, run_ids: Sequence[int]) -> dict[int, frozenset[str]]:
