@@ -32,12 +32,14 @@ from tracker.results.verdicts import (
     HOST_REASON,
     INCOMPARABLE,
     NOT_CONFIRMED,
+    THROTTLED_REASON,
     remark_on_few,
     sentence_on_alike,
     sentence_on_equal_hosts,
     sentence_on_machine,
     sentence_on_one_run,
     sentence_on_other_hosts,
+    sentence_on_throttled,
 )
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.units import (
@@ -335,6 +337,8 @@ def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
     sentence = sentence_on_equal_hosts(row, hosts)
     if row["reason"] == HOST_REASON:
         sentence = sentence_on_other_hosts(hosts)
+    elif row["reason"] == THROTTLED_REASON and judged.verdicts is not None:
+        sentence = sentence_on_throttled(judged.verdicts.throttled)
     return (sentence,) if sentence else ()
 
 
@@ -428,7 +432,7 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
     """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
-    if result is None or (verdict == "REGRESSED" and result.cause not in ("alike", "host")):
+    if result is None or (verdict == "REGRESSED" and result.cause not in ("alike", "host", "throttled")):
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
@@ -445,7 +449,7 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
     if result.cause == "alike":
         return ("Measure the version before it again. A gate (--fail-on) ends with 4.",)
-    if result.cause == "host":
+    if result.cause in ("host", "throttled"):
         return ("A gate (--fail-on) ends with 4.",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)

@@ -35,7 +35,7 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 class Reason(IntEnum):
     """What kept a series from being a change: the first condition that does not hold; NONE for a change, but for
-    EQUAL_MACHINE, OPERATORS, ALIKE and HOST.
+    EQUAL_MACHINE, OPERATORS, ALIKE, HOST and THROTTLED.
     """
 
     NONE = 0
@@ -69,6 +69,8 @@ class Reason(IntEnum):
     """All operators moved by one factor, and are too few to tell the machine from the code: `detect.alike`."""
     HOST = 16
     """Too few of the runs before are of the same host: `detect.hosts`."""
+    THROTTLED = 18
+    """A clock was held down in the new runs, and in too few of those before: `detect.hosts`."""
 
 
 class JudgedSeries(Struct, frozen=True):
