@@ -28,6 +28,7 @@ from tracker.detect import (
     judge_version,
     traits_of,
 )
+from tracker.detect.coverage import count_coverage
 from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.known_hosts import code_hosts
 from tracker.detect.sides import newest
@@ -48,6 +49,7 @@ from tracker.regressions.track import (
     unjudged_track,
 )
 from tracker.regressions.usual_runs import list_awaited_runs
+from tracker.results.coverage import Coverage
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult
@@ -164,6 +166,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     None where too few of them are in all runs.
     `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
     `hosts`: those of the runs before and after in words, where no host ran both, else "".
+    `coverage`: how many series were judged; None: not known, of what an earlier program judged.
     `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
     `still`: what was found before the candidate and is open in it, in words.
     `excused`: series that users marked as expected, or as a false positive.
@@ -180,6 +183,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     gates: Mapping[str, GateResult]
     host: str = ""
     hosts: tuple[str, str] = ("", "")
+    coverage: Coverage | None = None
     base_runs: tuple[int, ...] | None = None
     still: Mapping[SeriesKey, str] = field(default_factory=dict)
     excused: frozenset[SeriesKey] = frozenset()
@@ -341,6 +345,7 @@ def _stored_verdicts(
         shift=float(np.expm1(row.shared_factor)) if row.shared_factor else None,
         gates=gates,
         host=host,
+        coverage=Coverage.of_numbers(row.coverage),
         hosts=other_hosts((connection, candidate), (connection, [*map(int, row.base_runs.split())])),
         base_runs=tuple(map(int, row.base_runs.split())),
         still=_words_of_older(connection, track, older_and_worse, candidate),
@@ -627,6 +632,7 @@ def judge_sides(
         shift=shifts[""],
         gates=gates,
         host=host,
+        coverage=found.coverage,
         hosts=words_of_other_hosts(*([run.hosts for run in runs[side]] for side in (before_side, after_side))),
         still=marks.still,
         excused=found.excused,
@@ -640,6 +646,7 @@ class _Found(Struct, frozen=True):
     """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
     of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `slower_by`: ALIKE where a
     step is slower because all of its few operators are, by one factor, and HOST where it may be another host.
+    `coverage`: how many series were judged.
     """
 
     verdicts: VerdictsBySeries
@@ -648,6 +655,7 @@ class _Found(Struct, frozen=True):
     net: float
     peak: float
     slower_by: set[str]
+    coverage: Coverage
 
 
 def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
@@ -655,7 +663,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
     verdicts: VerdictsBySeries = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
-    nets, peak, slower_by = [0.0] if is_by_kind else [], 0.0, set[str]()
+    nets, peak, slower_by, coverage = [0.0] if is_by_kind else [], 0.0, set[str](), Coverage()
     for part in parts:
         keys, traits, judged = part.track.keys, part.track.series, part.judged
         own = _list_verdicts(part.track, judged, keys, limits)
@@ -669,6 +677,8 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
             verdicts |= {key: verdict for key, verdict in own.items() if key.name in OF_WHOLE_CAPTURE}
             continue
         verdicts |= own
+        _, reasons = stated(part.track, judged, part.track.versions > 0)
+        coverage = coverage.add(count_coverage(judged, reasons, traits, limits))
         changed = np.isin(judged.verdict, CHANGES) & ~excused
         nets.append(float(judged.contribution[traits.leaf & changed].sum()))
         of_code = (judged.sign != 0) & ~excused
@@ -679,7 +689,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
             of_code &= ~may_be_else
         moved = np.flatnonzero(of_code).tolist()
         every_sign += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
-    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, slower_by)
+    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, slower_by, coverage)
 
 
 class _Kinds(Struct, frozen=True):

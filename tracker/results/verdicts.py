@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from tracker.results.coverage import Coverage
 from tracker.schema.series import SeriesKey
 from tracker.units import format_bytes, format_diff, format_ns
 
@@ -247,7 +248,7 @@ class Judgement(Struct, frozen=True):
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
     INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
     settings of the profiler forbid it, RANKS where a run waits for ranks, else TOO_FEW. `stored`: whether the verdicts
-    are those that history and findings show, and not of this comparison alone.
+    are those that history and findings show, and not of this comparison alone. `coverage`: how many series were judged.
     """
 
     judged: bool
@@ -256,10 +257,13 @@ class Judgement(Struct, frozen=True):
     counts: tuple[tuple[str, int], ...] = ()
     refusal: str = ""
     stored: bool = False
+    coverage: Coverage | None = None
 
 
 FAIL_ON: Final = ("new", "any")
-"""The words of `--fail-on`."""
+"""The words of `--fail-on` that ask whether something regressed."""
+COVERAGE: Final = "coverage"
+"""The word that asks whether enough was judged."""
 
 Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
 """What becomes of something that was judged: it fails the gate, more runs decide, it is no news, the runs cannot tell,

@@ -82,7 +82,12 @@ def document(diff: Diff, look: Look) -> Document:
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
+    coverage = None if diff.judgement is None else diff.judgement.coverage
+    if coverage is not None:
+        words.append(coverage.count)
     remarks = list(found.remarks)
+    if coverage is not None and coverage.judged < coverage.expected:
+        remarks.append(f"{coverage.words.capitalize()}.")
     is_explained = any(remark.startswith(CUT_OUTS) for remark in remarks)
     if diff.judgement is not None and not diff.judgement.judged and not is_explained:
         remarks += [one for one in diff.judgement.sentences[diff.is_refused :] if one not in remarks]

@@ -76,6 +76,9 @@ def document(found: Findings, look: Look) -> Document:
     news = sum(bool(row["is_new"]) for row in confirmed)
     counts = [counted(len(incidents), "incident"), f"{counted(len(confirmed), 'finding')} ({news:,} new)"]
     counts += [f"{counted(len(suspects), 'suspect')}, decided by the next runs"] if suspects else []
+    lines = records(found.tables["lines"])
+    judged, expected = (sum(line[f"{name}_series"] or 0 for line in lines) for name in ("judged", "expected"))
+    counts += [f"judged {judged:,} of {expected:,} series"] if expected else []
     hidden = f"; {found.hidden:,} more below these: --all" if found.hidden else ""
     if not rows:
         named = option_words(found.options, "workload", "device")
@@ -89,6 +92,9 @@ def document(found: Findings, look: Look) -> Document:
         following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
     waiting = [(where_of(line), waiting_words(line)) for line in records(found.tables["lines"])]
     several = len(where) > 1
+    waiting += [
+        (where_of(line), line["coverage"]) for line in lines if line["judged_series"] != line["expected_series"]
+    ]
     remarks = [f"{of}: {words}." if several else f"{words[:1].upper()}{words[1:]}." for of, words in waiting if words]
     return Document(
         title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
@@ -96,6 +102,7 @@ def document(found: Findings, look: Look) -> Document:
         verdict=verdict,
         tone="worse" if verdict else "",
         remarks=(
+            *found.missing[:_SCREEN_INCIDENTS],
             *found.partial[:_SCREEN_INCIDENTS],
             *remarks[:_SCREEN_INCIDENTS],
             *_more(len(remarks) - _SCREEN_INCIDENTS),
