@@ -20,7 +20,6 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.regressions.coverage import columns_of, gate_of_coverage
 from tracker.results import TREES, DiffOptions, ShowOptions
 from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
 from tracker.results.verdicts import COVERAGE
@@ -109,6 +108,8 @@ def diff(
     for each, is_lost in zip(found, lost, strict=True):
         if fail_on:
             if fail_on == COVERAGE:
+                from tracker.regressions.coverage import columns_of, gate_of_coverage
+
                 coverage = None if each.judgement is None else each.judgement.coverage
                 gate = gate_of_coverage([columns_of(coverage)], (), config.load(db).least_coverage)
             else:

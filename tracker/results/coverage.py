@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
+
+LEAST_SEEN: Final = 0.9
+"""The share of the series below which it stands above a report how many were judged, and why others were not."""
 
 
 class Coverage(Struct, frozen=True):
@@ -31,6 +36,11 @@ class Coverage(Struct, frozen=True):
     def share(self) -> float:
         """The part of the expected series that was judged; 0 where none was expected."""
         return self.judged / self.expected if self.expected else 0.0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether so much was not judged that a reader must see it first."""
+        return self.judged < LEAST_SEEN * self.expected
 
     @property
     def count(self) -> str:

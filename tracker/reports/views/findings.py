@@ -28,6 +28,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
+from tracker.results.coverage import LEAST_SEEN
 from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE, SO_FAR, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
@@ -92,9 +93,8 @@ def document(found: Findings, look: Look) -> Document:
         following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
     waiting = [(where_of(line), waiting_words(line)) for line in records(found.tables["lines"])]
     several = len(where) > 1
-    waiting += [
-        (where_of(line), line["coverage"]) for line in lines if line["judged_series"] != line["expected_series"]
-    ]
+    low = [line for line in lines if (line["judged_series"] or 0) < LEAST_SEEN * (line["expected_series"] or 0)]
+    waiting += [(where_of(line), line["coverage"]) for line in low]
     remarks = [f"{of}: {words}." if several else f"{words[:1].upper()}{words[1:]}." for of, words in waiting if words]
     return Document(
         title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
