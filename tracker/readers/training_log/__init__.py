@@ -37,6 +37,11 @@ are taken, and of them numbers and short words: passwords and tokens of a dump a
 only a throughput stands in the lines, the step time is the batch by the throughput, or comes from the times of the
 lines.
 
+The Trainer of Hugging Face divides all steps of a run by the time of one session. The number is the time of a session
+by the steps that it did itself: by the times of its lines, its header (`global step N`), the epochs of its lines, or
+its losses, since `train_loss` is their sum over the session by all steps. Where nothing says it, as in all_results.json
+alone, there is no step time.
+
 TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
 a log are quoted is read only when the format is named. A log without times says so.
 """

@@ -9,10 +9,11 @@ from typing import Final
 
 from tracker.readers._source import GZIP_MAGIC, open_source, read_head
 from tracker.readers._text import SNIFF_BYTES, looks_like_text, plain_text, searchable
-from tracker.readers.training_log.documents import STATE, document_in
+from tracker.readers.training_log.documents import STATE, document_in, is_summary_alone
 from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.grammars import GRAMMARS
 from tracker.readers.training_log.paddle import PERF_SUMMARY
+from tracker.readers.training_log.trainer_sessions import UNKNOWN_STEPS
 
 NO_TIMES: Final = "with no times in it"
 WITH_TIMES: Final = "give a log that prints the time or the throughput of its steps"
@@ -127,6 +128,8 @@ def why_not_read(path: Path, head: bytes) -> str:
         if choose(path, head) is None:
             return ""
         return "a document with lines of a training log; --input-format training_log reads them"
+    if is_summary_alone(head):
+        return f"a summary of the Hugging Face Trainer without a step time: {UNKNOWN_STEPS}"
     framework = framework_without_times(path, head)
     return f"a training log of {framework} {NO_TIMES}" if framework else ""
 

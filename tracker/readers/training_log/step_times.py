@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, pick, steps_of_run
+from tracker.readers.training_log.step_lines import ChosenLines, pick
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -84,7 +84,7 @@ class TimeSource:
         for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
             if states(name):
                 return self._from_elapsed(self.column(name) * scale)
-        if states("run_s") or states("run_rate"):
+        if states("run_s"):
             return self._from_whole_run()
         if states("wall_s") or states("rate"):
             return self._from_wall()
@@ -150,18 +150,18 @@ class TimeSource:
     def _from_progress_bar(self) -> StepTimes:
         """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate it prints."""
         elapsed = self.column("elapsed_clock")
-        if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= _LEAST_BAR_S:
+        # the rate of a resumed bar is of all steps that it jumped over, too
+        begins_late = len(elapsed) > 0 and self.chosen.steps[0] > _FIRST_LINES * self.stride[0]
+        if len(elapsed) and (begins_late or np.nanmax(elapsed) - np.nanmin(elapsed) >= _LEAST_BAR_S):
             times = self._from_elapsed(elapsed)
             return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
         by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
         return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True)
 
     def _from_whole_run(self) -> StepTimes:
-        """Return the time of the whole run by its steps; by its rate, of few digits, where no line says how many."""
-        steps = steps_of_run(self.scan)
-        by_steps = self.column("run_s") / steps if steps else np.full(len(self.stride), np.nan)
-        step_s = _first_known(by_steps, _inverse_of(self.column("run_rate")))
-        return StepTimes(step_s, "the time of the whole run, evaluation and saving included")
+        """Return the time of each session by the steps that it did."""
+        step_s = self.column("run_s") / self.column("run_steps")
+        return StepTimes(step_s, "the time of the whole session, evaluation and saving included")
 
     def _from_wall(self) -> StepTimes:
         """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
