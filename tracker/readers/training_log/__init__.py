@@ -42,6 +42,10 @@ by the steps that it did itself: by the times of its lines, its header (`global 
 its losses, since `train_loss` is their sum over the session by all steps. Where nothing says it, as in all_results.json
 alone, there is no step time.
 
+A number is known to half a unit of its last digit: `per_step_time: 12ms` to 4 %. Where a line has several numbers of
+one time, the one that knows it best counts. The rounding of step, throughput and data loading is kept with the run, and
+a change within those of both sides is no finding.
+
 TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
 a log are quoted is read only when the format is named. A log without times says so.
 """

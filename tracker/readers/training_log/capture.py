@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Source, StepRow
+from tracker.profile import LOG_COUNTERS, NO_STEP, ROUNDING_SETTING, Breakdown, Capture, Rows, Source, StepRow
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
@@ -36,6 +37,10 @@ _LISTED: Final = 5
 """So many stalls are listed by their step in a sentence."""
 _FEWEST_OF_QUANTILES: Final = 5
 """With fewer intervals a quantile is the smallest or the largest of them."""
+_LEAST_ROUNDING: Final = 0.0005
+"""No change that is judged is so small."""
+_COARSE: Final = 0.05
+"""A step that is known no better than so is said to be."""
 _LARGEST_BYTES: Final = 2.0**56
 """No device has 64 PiB; a larger number is damage."""
 
@@ -76,6 +81,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         "interval_steps": str(int(np.median(intervals.stride)))
         if intervals.is_numbered and len(intervals.stride)
         else "",
+        ROUNDING_SETTING: _roundings_of(intervals, unit),
     }
     is_utc = scan.states("clock_ms") or not reading.grammar.lines  # MLPerf, TensorBoard
     zone = {"time_zone": TIME_ZONE} if started is not None and not is_utc else {}
@@ -96,6 +102,17 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
+
+
+def _roundings_of(intervals: Intervals, unit: str) -> str:
+    """Return how far numbers of the steps may be from what the log printed, as ROUNDING_SETTING has it; "" for none."""
+    roundings = {
+        "duration_ns": intervals.rounding,
+        "data_loading_ns": intervals.data_rounding,
+        "samples_per_second": intervals.rate_roundings.get(unit, 0.0),
+    }
+    known = {name: float(f"{rounding:.2g}") for name, rounding in roundings.items() if rounding >= _LEAST_ROUNDING}
+    return json.dumps(known) if known else ""
 
 
 def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, str]:
@@ -331,6 +348,8 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
         yield "no line says how long a step took, and the size of a step is not known: only the throughput was read"
     if intervals.way:
         yield f"the time of a step comes from {intervals.way}"
+    if intervals.rounding >= _COARSE:
+        yield f"the time of a step is known to {100 * intervals.rounding:.1f} % only, as the log rounds it"
     if course is not None and course.stalls:
         times = intervals.step_s[list(course.stalls)]
         listed = ", ".join(str(intervals.last_step[place]) for place in course.stalls[:_LISTED])

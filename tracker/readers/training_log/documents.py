@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.readers.training_log.grammar import TOTAL, Grammar, StepLine
+from tracker.readers.training_log.rounding import ROUNDED, half_unit_of
 from tracker.readers.training_log.scanning import Scan
 from tracker.readers.training_log.trainer_sessions import (
     FEWEST_LINES,
@@ -128,11 +129,10 @@ def _scan_trainer(document: Mapping[str, Any]) -> tuple[Scan, str]:
     planned = planned if planned > 0 else reached
     counted = count_part(done, Between(planned, planned))
     scan = _scan_of(
-        {"step": [reached], "step_s": [runtime / done.middle], "samples_s": [rate * counted.part.middle],
+        {"step": [reached], "run_s": [runtime], "run_steps": [done.middle], "samples_s": [rate * counted.part.middle],
          "step_rounding": [done.rounding], "rate_rounding": [rounding_of_rate(rate) + counted.part.rounding]}
     )  # fmt: skip
-    note = "the only time is that of the whole run: start, evaluation and saving are in it"
-    return scan, sentence_on_steps(counted) or note
+    return scan, sentence_on_steps(counted)
 
 
 def _has_evaluation(entries: Sequence[Mapping[str, Any]], place: int) -> float:
@@ -142,10 +142,15 @@ def _has_evaluation(entries: Sequence[Mapping[str, Any]], place: int) -> float:
 
 def _scan_of(columns: Mapping[str, Any]) -> Scan:
     numbers = {name: np.array([float(value) for value in values]) for name, values in columns.items()}
+    half_units = {
+        name: half_unit_of(repr(value).encode() for value in numbers[name].tolist())
+        for name in ROUNDED & numbers.keys()
+    }
     count = len(next(iter(numbers.values())))
     return Scan(
         numbers=numbers,
         positions=np.arange(count, dtype=np.int64),
+        half_units=half_units,
     )
 
 

@@ -38,6 +38,7 @@ GRAMMARS: Final = (
             step_line(
                 # since 5 numbers stand in quotes
                 "'train_runtime': ", "'?", number("run_s"),
+                fields=(LineField("samples_s", "'train_samples_per_second': '?"),),
             ),
             # the table of the example programs
             step_line("train_steps_per_second *= *", number("run_rate")),

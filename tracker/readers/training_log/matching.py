@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
 from tracker.readers.training_log.grammar import WORDS, Grammar, StepLine
+from tracker.readers.training_log.rounding import LOOKED_AT, ROUNDED, half_unit_of, half_units_in
 from tracker.readers.training_log.templates import Template, template_of
 from tracker.readers.training_log.text_lines import line_around, line_start, without_colours
 
@@ -49,6 +50,7 @@ class LineMatcher:
     def __init__(self, grammar: Grammar, line: StepLine) -> None:
         self.grammar, self.line = grammar, line
         self.words: dict[str, list[str]] = {}
+        self.half_units: dict[str, float] = {}
         groups = sorted(line.head.groupindex.items(), key=lambda item: item[1])
         self._names = [name for name, _ in groups]
         self._template: Template | None = None
@@ -189,6 +191,8 @@ class LineMatcher:
 
     def _numbers(self, name: str, column: tuple[bytes | None, ...]) -> F64:
         """Return the numbers of some texts of a quantity; of a word whether it is there: 1, or nan."""
+        if name in ROUNDED:
+            self._learn_half_unit(name, half_unit_of(column[:LOOKED_AT]))
         if name == "elapsed_clock":
             return np.array([seconds_of(text) for text in column], dtype=np.float64)
         if name in WORDS:
@@ -204,6 +208,9 @@ class LineMatcher:
         numbers[~np.isfinite(numbers)] = np.nan
         return numbers
 
+    def _learn_half_unit(self, name: str, half_unit: float) -> None:
+        self.half_units[name] = min(half_unit, self.half_units.get(name, np.inf))
+
     def _parsed(self, content: bytes) -> tuple[list[int], dict[str, F64]]:
         """Return what the grammar's own function says of the lines that the pattern finds."""
         parse = self.grammar.parse
@@ -216,6 +223,9 @@ class LineMatcher:
                 continue  # another number of the same line
             start, end = line_around(content, match.start())
             row = parse(content[start:end].decode("utf-8", "replace"))
+            if row is not None and len(rows) < LOOKED_AT:
+                for name, half_unit in half_units_in(content[start:end].decode("utf-8", "replace"), row).items():
+                    self._learn_half_unit(name, half_unit)
             if row is not None:
                 starts.append(start)
                 rows.append(row)

@@ -45,7 +45,8 @@ class Scan(Struct):
     `ranks`: that the prefixes of the lines name, -1 for none; empty where no line has one.
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
     take the clock. `first_clock`: of the first step line, or the last one in front of it; `last_clock`: of the last.
-    `clock_digits`: of their part of a second.
+    `clock_digits`: of their part of a second. `half_units`: of a quantity half a unit of the last digit it is printed
+    with.
     `head`: the text in front of the first step line, as far as it is read. `before_restarts`: the text in front of
     each step line whose number goes back.
     `timers`: how long parts of a step took. `skipped_lines`: how many lines were too long. `is_cut`: whether the last
@@ -63,6 +64,7 @@ class Scan(Struct):
     first_clock: float = float("nan")
     last_clock: float = float("nan")
     clock_digits: int = 0
+    half_units: dict[str, float] = field(default_factory=dict)
     head: bytes = b""
     before_restarts: list[bytes] = field(default_factory=list)
     tail: bytes = b""
@@ -259,6 +261,7 @@ class _ScanCollector(LineCounts):
             first_clock=self.first_clock,
             last_clock=self.last_clock,
             clock_digits=self.clock_digits,
+            half_units=self.matcher.half_units,
             head=b"".join(self.head)[:HEAD_BYTES],
             before_restarts=self.before_restarts,
             tail=self.before,

@@ -278,7 +278,7 @@ def count_session_steps(session: SessionCollector) -> SessionSteps | None:
 
 def count_part(done: Between, planned: Between) -> SessionSteps:
     """Return the steps of a session that did a part of those that were planned, or all."""
-    if done == planned:
+    if done.low == planned.low and done.high == planned.high:
         return SessionSteps(done, planned, _WHOLE)
     return SessionSteps(
         done, planned, Between(done.low / planned.high, done.high / planned.low, done.middle / planned.middle)
