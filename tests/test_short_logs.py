@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tracker.compare import diff
 from tracker.intake import ingest
+from tracker.regressions.inbox import findings
 from tracker.store import Store, queries
 
 LINE = "iter {}: reader_cost: 0.001 s batch_cost: {:.3f} s ips: 800.0 images/s"
@@ -22,3 +24,31 @@ def test_the_mean_step_of_a_log_needs_five_intervals_behind_the_first(
     ingest(memory_store, [path], version="v1", workload="toy")
     found = queries.run_level(memory_store, [1]).rows("name", "per_step")
     assert {name: ns for name, ns in found if "step" in name} == dict.fromkeys(series, 100e6)
+
+
+def mindformers(time_ms: int) -> list[str]:
+    return [
+        f"{{ step:[{step}/ 310], loss: 11.8, per_step_time: {time_ms}ms, lr: 1.0e-05, overflow cond: False }}"
+        for step in range(10, 310, 10)
+    ]
+
+
+def ingest_version(store: Store, folder: Path, version: str, time_ms: int) -> None:
+    for run in range(3):
+        path = folder / f"{version}_run{run}.log"
+        # the runs differ in their losses alone
+        path.write_text("\n".join(mindformers(time_ms)).replace("11.8", f"{version[1:]}.{run}") + "\n")
+        ingest(store, [path], version=version, workload="toy")
+
+
+@pytest.mark.parametrize(("after_ms", "verdict"), [(13, "INCONCLUSIVE"), (14, "REGRESSED"), (12, "INCONCLUSIVE")])
+def test_one_whole_ms_of_twelve_is_within_the_rounding(
+    memory_store: Store, tmp_path: Path, after_ms: int, verdict: str
+):
+    ingest_version(memory_store, tmp_path, "v1", 12)
+    ingest_version(memory_store, tmp_path, "v2", after_ms)
+    found = diff(memory_store, "v1", "v2")
+    assert found.explanation.verdict == verdict
+    is_rounded = "The step is known to 4.2 % only: its source rounds it." in found.explanation.remarks
+    assert is_rounded == (verdict == "INCONCLUSIVE")
+    assert (len(findings(memory_store).findings) > 0) == (verdict == "REGRESSED")

@@ -21,6 +21,7 @@ from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.profile.branches import branch_of
 from tracker.regressions.replacements import main_names
+from tracker.regressions.rounding import find_rounding
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.recording import remedies
@@ -29,12 +30,15 @@ from tracker.results.verdicts import (
     ALIKE_REASON,
     INCOMPARABLE,
     NOT_CONFIRMED,
+    ROUNDING_REASON,
     remark_on_few,
     sentence_on_alike,
     sentence_on_machine,
     sentence_on_one_run,
+    words_of_rounding,
 )
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
+from tracker.store import queries, recordings
 from tracker.units import (
     counted,
     format_bytes,
@@ -299,6 +303,9 @@ def make_headline(
         if why_changed:
             remarks = (why_changed, *remarks)
         remarks = (*_remarks_on_alike(row, judged), *remarks)
+        if row["reason"] == ROUNDING_REASON:
+            # in place of the noise, which is not known
+            remarks = (_remark_on_rounding(baseline, candidate), *remarks[1:])
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),
@@ -318,6 +325,15 @@ def make_headline(
         more += f"{FACTS}{certain}"
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _remark_on_rounding(baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Return how well the step is known where its change is no larger than what the sources rounded."""
+    recorded: list[recordings.Recorded] = []
+    for side in (baseline, candidate):
+        said = side.query_with(queries.recordings)
+        recorded += queries.recorded_of(said.rows(*said.arrays), side.run_ids).values()
+    return f"The step is {words_of_rounding(find_rounding(STEP_KEY, recorded))}: its source rounds it."
 
 
 def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:

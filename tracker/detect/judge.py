@@ -15,6 +15,7 @@ from tracker.detect.nights import (
     variance_of_nights,
     vary_alone,
 )
+from tracker.detect.rounding import within_rounding
 from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import (
     NEAR,
@@ -107,6 +108,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = on_equal_machine(own, window, series, (base, beside), counted, limits)
     own = decided_by_operators(own, series, limits)
     own = judge_alike(own, series, before / whole, bool(window.shift.any()), limits)
+    own = within_rounding(own, window, series)
     return with_likely_suspects(own, series, limits)
 
 

@@ -55,7 +55,8 @@ class Window(Struct, frozen=True):
     `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
     (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
     itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known. `versions`
-    (runs,): of all runs; None: not known, or all of one night.
+    (runs,): of all runs; None: not known, or all of one night. `roundings` (series, runs): how far a number may be from
+    what its source printed, as a part of it; None: nothing was rounded.
     """
 
     logs: F64
@@ -66,6 +67,7 @@ class Window(Struct, frozen=True):
     by_calls_shift: F64 | None = None
     past: I64 | None = None
     versions: I64 | None = None
+    roundings: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """Return the logs, without the common-mode shift in the series that it `moves` (series,)."""

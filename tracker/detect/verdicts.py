@@ -67,6 +67,8 @@ class Reason(IntEnum):
     """The runs before had inputs of another size."""
     ALIKE = 15
     """All operators moved by one factor, and are too few to tell the machine from the code: `detect.alike`."""
+    ROUNDING = 17
+    """The change lies within what the sources of both sides rounded."""
 
 
 class JudgedSeries(Struct, frozen=True):

@@ -111,7 +111,7 @@ def _roundings_of(intervals: Intervals, unit: str) -> str:
         "data_loading_ns": intervals.data_rounding,
         "samples_per_second": intervals.rate_roundings.get(unit, 0.0),
     }
-    known = {name: float(f"{rounding:.2g}") for name, rounding in roundings.items() if rounding >= _LEAST_ROUNDING}
+    known = {name: float(f"{rounding:.3g}") for name, rounding in roundings.items() if rounding >= _LEAST_ROUNDING}
     return json.dumps(known) if known else ""
 
 

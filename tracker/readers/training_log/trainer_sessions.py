@@ -326,6 +326,9 @@ def _planned_if_whole(session: SessionCollector, planned: Between) -> Between | 
     # the last batches of an epoch may be left out, which moves the end by less than a step
     first_end = end - np.minimum(rounding, end / candidates)
     low, high = candidates * spacing.low / end - 1e-6, candidates * spacing.high / first_end + 1e-6
+    if _begins_at_start(session, spacing):
+        # all lines together are no more than all steps
+        high = np.minimum(high, candidates / (len(session.epochs) - _has_first_line(session)) + 1e-6)
     is_silent = high - low > _SILENT
     fits = (np.floor(high) >= np.ceil(low)) & (high >= 1)
     is_sharp = not is_silent.any() and high[-1] - low[0] < 0.5
@@ -352,9 +355,7 @@ def _with_whole_batches(candidates: F64, summary: Summary | None) -> float | Non
 
 def _spacing_of(session: SessionCollector) -> Between | None:
     """Return how many epochs lie between two lines with losses; None of fewer than three, or where it changes."""
-    epochs, rounding = np.array(session.epochs), session.epoch_rounding
-    if len(epochs) > 2 and epochs[1] - epochs[0] < 0.75 * (epochs[2] - epochs[1]) - 2 * rounding:
-        epochs = epochs[1:]  # the first step has a line of its own
+    epochs, rounding = np.array(session.epochs)[_has_first_line(session) :], session.epoch_rounding
     if len(epochs) < FEWEST_LINES:
         return None
     last, gaps = float(epochs[-1]), len(epochs) - 1
@@ -366,6 +367,17 @@ def _spacing_of(session: SessionCollector) -> Between | None:
         # from the start of the run on: the first gap is that in front of the first line
         return Between((last - rounding) / len(epochs), min(last + rounding, session.end_epoch) / len(epochs))
     return Between(apart - 2 * rounding / gaps, apart + 2 * rounding / gaps)
+
+
+def _has_first_line(session: SessionCollector) -> bool:
+    """Whether the first step has a line of its own, and the others count from the start all the same."""
+    gaps = np.diff(session.epochs[:3])
+    return len(gaps) > 1 and bool(gaps[0] < 0.75 * gaps[1] - 2 * session.epoch_rounding)
+
+
+def _begins_at_start(session: SessionCollector, spacing: Between) -> bool:
+    """Whether the lines of a session begin with the first steps of the run."""
+    return session.epochs[0] <= 1.5 * spacing.middle + session.epoch_rounding
 
 
 def _part_of_run(session: SessionCollector) -> Between | None:
@@ -381,7 +393,7 @@ def _part_of_run(session: SessionCollector) -> Between | None:
     apart = spacing.middle
     lines_of_run = end / apart
     lines_of_log = (end - session.epochs[0]) / apart + 1
-    begins_at_start = session.epochs[0] <= 1.5 * apart + session.epoch_rounding
+    begins_at_start = _begins_at_start(session, spacing)
     if not has_losses:
         return _WHOLE if begins_at_start else _part_of(lines_of_log, 0.5, lines_of_run)
     if by_mean >= (_LIKE_SUMMARY if begins_at_start else _AS_LOGGED):
