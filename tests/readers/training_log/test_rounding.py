@@ -60,12 +60,6 @@ def test_time_is_known_to_half_its_last_digit(tmp_path: Path, name: str):
     assert rounding(read(tmp_path, lines), "duration_ns") == pytest.approx(expected, rel=0.02)
 
 
-def test_coarse_time_is_said_to_be(tmp_path: Path):
-    coarse, fine = (read(tmp_path, LINES[f"whole ms, {time} of them"][0]) for time in (8, 1752))
-    sentence = "the time of a step is known to 6.2 % only, as the log rounds it"
-    assert (sentence in coarse.warnings, len(fine.warnings)) == (True, len(coarse.warnings) - 1)
-
-
 def test_throughput_and_data_loading_are_rounded_too(tmp_path: Path):
     lines = [f"iter {step}: reader_cost: 0.01 s batch_cost: 0.1000 s ips: 5.0 images/s" for step in STEPS]
     profile = read(tmp_path, lines)

@@ -39,8 +39,6 @@ _FEWEST_OF_QUANTILES: Final = 5
 """With fewer intervals a quantile is the smallest or the largest of them."""
 _LEAST_ROUNDING: Final = 0.0005
 """No change that is judged is so small."""
-_COARSE: Final = 0.05
-"""A step that is known no better than so is said to be."""
 _LARGEST_BYTES: Final = 2.0**56
 """No device has 64 PiB; a larger number is damage."""
 
@@ -348,8 +346,6 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
         yield "no line says how long a step took, and the size of a step is not known: only the throughput was read"
     if intervals.way:
         yield f"the time of a step comes from {intervals.way}"
-    if intervals.rounding >= _COARSE:
-        yield f"the time of a step is known to {100 * intervals.rounding:.1f} % only, as the log rounds it"
     if course is not None and course.stalls:
         times = intervals.step_s[list(course.stalls)]
         listed = ", ".join(str(intervals.last_step[place]) for place in course.stalls[:_LISTED])
