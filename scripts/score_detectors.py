@@ -35,6 +35,7 @@ from tracker.detect import (  # noqa: E402
     sides,
 )
 from tracker.detect import track as detect_track  # noqa: E402
+from tracker.detect.known_hosts import code_hosts  # noqa: E402
 from tracker.detect.power import detectable_with  # noqa: E402
 from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
@@ -108,12 +109,13 @@ POINTS = {
     "drift": lambda: setattr(lifecycle, "DRIFTS", 0),
     "nights": forget_nights,
     "neighbours": lambda: setattr(lifecycle, "neighbour_correlation", lambda values: np.zeros(len(values))),
+    "hosts": lambda: setattr(lifecycle, "on_equal_hosts", lambda window, *_: window),
     "suspects": name_all_suspects,
 }
 """Point of the judgement -> what leaves it out. In order: the choice of the statistic, the prior of the tested series,
 a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
-gradual slowdowns, drift that stays, the night effect, neighbouring runs that resemble each other, and suspects that
-chance explains.
+gradual slowdowns, drift that stays, the night effect, neighbouring runs that resemble each other, hosts that differ,
+and suspects that chance explains.
 """
 OPERATOR_KINDS = ("op", "op_name")
 """Kinds of the series of operators: by shapes, and of all shapes together."""
@@ -127,7 +129,7 @@ LARGE = 0.0012
 
 class Runs(Struct):
     """Numbers and calls (series, runs) and times by calls (2, series, runs) of runs, the keys of the series, and the
-    version of each run.
+    version of each run; `hosts`: the number of the host of each, None: not known.
     """
 
     keys: list
@@ -135,11 +137,15 @@ class Runs(Struct):
     calls: np.ndarray
     by_calls: np.ndarray
     versions: np.ndarray
+    hosts: np.ndarray | None = None
 
     def track(self, versions: np.ndarray) -> Track:
         """Return the runs as versions of a track, numbered from 1."""
         traits = series_of(self.keys, device_timed=False)
-        return Track(self.values, versions, traits, calls=self.calls, by_calls=self.by_calls, keys=self.keys)
+        hosts = None if self.hosts is None else code_hosts([frozenset({str(host)}) for host in self.hosts])
+        return Track(
+            self.values, versions, traits, calls=self.calls, by_calls=self.by_calls, keys=self.keys, hosts=hosts
+        )
 
     def part(self, columns: slice | np.ndarray) -> Runs:
         """Return some of the runs."""
@@ -151,10 +157,10 @@ class Runs(Struct):
         return np.array([key[0] in kinds and key[2] == name for key in self.keys])
 
 
-def make_runs(keys: list, values: np.ndarray) -> Runs:
+def make_runs(keys: list, values: np.ndarray, hosts: np.ndarray | None = None) -> Runs:
     """Return runs of made numbers (series, runs), without calls, all of one day."""
     calls, *by_calls = np.full((3, *values.shape), np.nan)
-    return Runs(keys, values, calls, np.array(by_calls), np.zeros(values.shape[1]))
+    return Runs(keys, values, calls, np.array(by_calls), np.zeros(values.shape[1]), hosts)
 
 
 def read(folder: Path, file: Path) -> dict[str, Runs]:
@@ -407,11 +413,12 @@ def made_like(
     effect: float = 0.0,
     noise: float = 1.0,
     factors: np.ndarray | None = None,
+    hosts: np.ndarray | None = None,
 ) -> Runs:
     """Return made runs of the operators of `runs`, with the mean and `noise` times the deviation of each.
 
     `versions` (runs,): from 0; `correlation`: of neighbouring runs; `effect`: of nights, by the variance of runs.
-    `factors` (operators, runs): of the times, None for 1.
+    `factors` (operators, runs): of the times, None for 1. `hosts` (runs,): on which each ran, from 0, None: not known.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(runs.values)
@@ -429,7 +436,7 @@ def made_like(
     sums = [values[[key[2] == name for key in keys]].sum(axis=0) for name in names]
     every = [*keys, *(("op_name", keys[0][1], name, "", "", "") for name in names)]
     every.append(("run", "duration_ns", "step", "", "", ""))
-    return make_runs(every, np.vstack([values, *sums, 1.05 * values.sum(axis=0)]))
+    return make_runs(every, np.vstack([values, *sums, 1.05 * values.sum(axis=0)]), hosts)
 
 
 def made_nights(runs: Runs, seeds: range) -> None:
@@ -450,6 +457,33 @@ def made_nights(runs: Runs, seeds: range) -> None:
                               if made.keys[one.series][0] in OPERATOR_KINDS})  # fmt: skip
             counts.append(f"{size} a version {false} in {version_count * len(seeds)}")
         print(f"made, {words}: false operators {', '.join(counts)}", flush=True)
+
+
+def made_hosts(runs: Runs, seeds: range) -> None:
+    """Print the false findings of one code on two hosts by turns, and on one that was replaced for good, beside those
+    of the same noise on one host: each operator differs between the hosts by a factor of its own.
+    """
+    stories = {"two hosts by version (+10 %, operators 6 %)": (1.1, 0.06), "a host replaced (-15 %, 5 %)": (0.85, 0.05)}
+    for words, (usual, spread) in stories.items():
+        counts = []
+        for size, version_count in ((1, 56), (2, 28), (3, 19), (4, 14)):
+            false = {True: 0, False: 0}
+            for seed in seeds:
+                versions = np.arange(version_count * size) // size
+                by_turns, replaced = versions % 2, (versions >= version_count // 2).astype(np.int64)
+                hosts = by_turns if usual > 1 else replaced
+                draw = np.random.default_rng([seed, 7])
+                factor = usual * np.exp(spread * draw.normal(size=len(runs.keys)))
+                for is_moved in (True, False):
+                    factors = np.where(hosts == 1, factor[:, None], 1.0) if is_moved else None
+                    own_hosts = hosts if is_moved else None
+                    made = made_like(runs, np.random.default_rng(seed), versions, factors=factors, hosts=own_hosts)
+                    found = found_in(made, versions + 1)
+                    false[is_moved] += len({(one.first_version, made.keys[one.series][2]) for one in found})
+            counts.append(
+                f"{size} a version {false[True]} ({false[False]} on one host) in {version_count * len(seeds)}"
+            )
+        print(f"made, {words}: false findings {', '.join(counts)}", flush=True)
 
 
 def made_changes(runs: Runs, seeds: range) -> None:
@@ -597,6 +631,7 @@ def main() -> None:
     if "new" in args.only:
         # seeds that no limit was chosen on
         made_nights(runs.part(runs.versions == 1), range(100, 104))
+        made_hosts(runs.part(runs.versions == 1), range(100, 106))
         made_changes(runs.part(runs.versions == 1), range(100, 108))
     if "calibrate" in args.only:
         by_runs(runs)

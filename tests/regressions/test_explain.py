@@ -61,8 +61,10 @@ def test_hosts_that_share_no_run_are_named(store):
         host = "node-a" if number < 2 else "node-b"
         runs(store, f"v{number + 1}", start=3 * number, shared=1.0 if number < 2 else 1.12, host=host)
     judge(store)
-    (note,) = (note for note in explain(store, number_of(store, "step")).notes if "host" in note)
-    assert note.startswith("The runs after are of host node-b, those before of node-a")
+    found = explain(store, number_of(store, "step"))
+    assert (found.finding["change"], found.finding["verdict"]) == ("host", "REGRESSED")
+    (note,) = (note for note in found.notes if "host" in note)
+    assert note.startswith("The host changed with it (node-a to node-b in all runs)")
 
 
 def test_level_of_two_runs_says_whose_noise_counts(store):

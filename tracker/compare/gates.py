@@ -213,7 +213,7 @@ class _Gating(Struct, frozen=True):
             return ("unsure" if is_unsure else "passed"), why
         if why:
             return "passed", why
-        if result.cause == "alike":
+        if result.cause in ("alike", "host"):
             return "unsure", ""
         is_failing = result.code == EXIT_FINDINGS
         if is_failing and (is_peak or _is_cause(key, result.cause)):

@@ -28,13 +28,16 @@ from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
 from tracker.results.verdicts import (
     ALIKE_REASON,
+    HOST_REASON,
     INCOMPARABLE,
     NOT_CONFIRMED,
     ROUNDING_REASON,
     remark_on_few,
     sentence_on_alike,
+    sentence_on_equal_hosts,
     sentence_on_machine,
     sentence_on_one_run,
+    sentence_on_other_hosts,
     words_of_rounding,
 )
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
@@ -302,10 +305,10 @@ def make_headline(
         why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
         if why_changed:
             remarks = (why_changed, *remarks)
-        remarks = (*_remarks_on_alike(row, judged), *remarks)
         if row["reason"] == ROUNDING_REASON:
             # in place of the noise, which is not known
             remarks = (_remark_on_rounding(baseline, candidate), *remarks[1:])
+        remarks = (*_remarks_on_alike(row, judged), *_remarks_on_hosts(row, judged), *remarks)
     remarks = (
         *remarks,
         *_remarks_on_gate(judged, verdict, facts),
@@ -325,6 +328,15 @@ def make_headline(
         more += f"{FACTS}{certain}"
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
+    """Return what other hosts make of a change of the step, whose verdict is `row`."""
+    hosts = ("", "") if judged.verdicts is None else judged.verdicts.hosts
+    sentence = sentence_on_equal_hosts(row, hosts)
+    if row["reason"] == HOST_REASON:
+        sentence = sentence_on_other_hosts(hosts)
+    return (sentence,) if sentence else ()
 
 
 def _remark_on_rounding(baseline: LoadedSide, candidate: LoadedSide) -> str:
@@ -415,7 +427,7 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
     """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
-    if result is None or (verdict == "REGRESSED" and result.cause != "alike"):
+    if result is None or (verdict == "REGRESSED" and result.cause not in ("alike", "host")):
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
@@ -432,6 +444,8 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
     if result.cause == "alike":
         return ("Measure the version before it again. A gate (--fail-on) ends with 4.",)
+    if result.cause == "host":
+        return ("A gate (--fail-on) ends with 4.",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)
     return ()

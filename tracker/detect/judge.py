@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.alike import judge_alike
+from tracker.detect.hosts import choose_comparable, judge_other_hosts
 from tracker.detect.nights import (
     ALPHA_ALONE,
     LEAST_SERIES,
@@ -61,6 +62,8 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     beside = np.zeros(base.shape, dtype=bool) if beside is None else beside
     if ratio is not None:
         series = replace(series, ratio=np.full(len(base), np.log1p(ratio)))
+    of_hosts = choose_comparable(window, series, base, level, beside, new, most=limits.window)
+    base, beside = of_hosts.base, of_hosts.beside
     medians = window.centred(series.shares_shift)
     statistic, centred = judged_statistic(window, medians, series, base, new)
     by_calls = statistic != Statistic.PRINTED
@@ -68,7 +71,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     recorded_base, base = base, counted_base(window, centred, series, base & ~odd, new, limits)
     beside = beside & ~lone_outliers(centred, beside, series.ratio)
     # an odd run of the version hides no change of the others, and doubles none
-    counted = new & ~find_odd_runs(np.where(new, window.logs, np.nan))
+    counted = of_hosts.new & ~find_odd_runs(np.where(new, window.logs, np.nan))
     printed, sides = sides_of(medians, base, counted), with_noise_of(sides_of(centred, base, counted), centred, beside)
     beyond = separated(centred, series, sides, recorded_base, base, counted)
     beyond = without_jumps(beyond, window, centred, series, sides, counted)
@@ -83,12 +86,14 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
         sides, window, centred, series, base=base, level=level & ~odd, new=counted, share=before / whole, alpha=alpha,
         limits=limits,
     )  # fmt: skip
+    sides = replace(sides, nights=sides.nights + of_hosts.variance)
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
     nothing = np.zeros(len(q), dtype=np.int64)
+    measured = window.logs if window.measured is None else window.measured
     own = JudgedSeries(
-        verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(window.logs, base, counted).change,
+        verdict=nothing, reason=nothing, change=sides.change, raw_change=sides_of(measured, base, counted).change,
         p=p, q=q, contribution=(after - before) / whole, se=se, freedom=freedom, base_mean=sides.base_mean,
         base_runs=sides.base_runs, new_runs=sides.new_runs, base=base, new=counted,
         beyond=beyond, logs=centred, statistic=statistic, suspect=nothing,
@@ -108,6 +113,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = on_equal_machine(own, window, series, (base, beside), counted, limits)
     own = decided_by_operators(own, series, limits)
     own = judge_alike(own, series, before / whole, bool(window.shift.any()), limits)
+    own = judge_other_hosts(own, series, of_hosts.is_other, limits)
     own = within_rounding(own, window, series)
     return with_likely_suspects(own, series, limits)
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
+from tracker.detect.known_hosts import HostLevels
 from tracker.detect.statistics import LEAST_VARIANCE, median
 from tracker.detect.thresholds import Thresholds
 from tracker.profile.arrays import median as strict_median
@@ -55,8 +56,9 @@ class Window(Struct, frozen=True):
     `step` (runs,): duration of the step (ns), nan where unknown. `by_calls` (2, series, runs), `by_calls_shift`
     (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
     itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known. `versions`
-    (runs,): of all runs; None: not known, or all of one night. `roundings` (series, runs): how far a number may be from
-    what its source printed, as a part of it; None: nothing was rounded.
+    (runs,): of all runs; None: not known, or all of one night. `hosts`: what was taken out of `logs` and `shift` since
+    the hosts of the runs differ by it, None: nothing; `measured`: the logs with it, None: these are. `roundings`
+    (series, runs): how far a number may be from what its source printed, as a part of it; None: nothing was rounded.
     """
 
     logs: F64
@@ -67,6 +69,8 @@ class Window(Struct, frozen=True):
     by_calls_shift: F64 | None = None
     past: I64 | None = None
     versions: I64 | None = None
+    hosts: HostLevels | None = None
+    measured: F64 | None = None
     roundings: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
@@ -93,6 +97,16 @@ class Sides(Struct, frozen=True):
     def change(self) -> F64:
         """Difference of the means: a log, nan where a side has no run."""
         return self.new_mean - self.base_mean
+
+
+def newest(chosen: Flags, count: int) -> Flags:
+    """Return the last `count` of the chosen columns of each row.
+
+    >>> newest(np.array([[True, False, True, True]]), 2).tolist()
+    [[False, False, True, True]]
+    """
+    from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
+    return chosen & (from_end <= count)
 
 
 def sides_of(logs: F64, base: Flags, new: Flags) -> Sides:

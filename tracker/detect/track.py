@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.judge import judge_version
+from tracker.detect.known_hosts import Hosts
 from tracker.detect.series import KindCode, SeriesTraits
-from tracker.detect.sides import LEAST_EXACT, Window, shared_factor
+from tracker.detect.sides import LEAST_EXACT, Window, newest, shared_factor
 from tracker.detect.thresholds import Thresholds
 from tracker.detect.verdicts import JudgedSeries
 from tracker.schema.series import SeriesKey
@@ -31,15 +32,15 @@ class Track:
     the place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `alike` (series,
     runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
     does what is `incomplete` (series, runs), since it rests on records that were lost, and what is of `other_work`
-    (series, runs), since the inputs had another size. `roundings`: as of a `Window`.
-    `ids`, `keys`: of the series, where they are of a database.
+    (series, runs), since the inputs had another size. `ids`, `keys`: of the series, where they are of a database.
+    `hosts`: of the runs, None: not known. `roundings`: as of a `Window`.
     """
 
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
         ids: I64 | None = None, keys: Sequence[SeriesKey] = (), by_calls: F64 | None = None,
-        other_work: Flags | None = None, roundings: F64 | None = None,
+        other_work: Flags | None = None, hosts: Hosts | None = None, roundings: F64 | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -55,6 +56,7 @@ class Track:
         self.values = np.where(self.alike, values, np.nan)
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
+        self.hosts = hosts
         self.logs = self._logs(self.values)
         # None spares captures of devices, which have no such times, the choice between statistics
         self.by_calls: F64 | None = None
@@ -144,16 +146,6 @@ class Track:
         return replace(window, by_calls=by_calls, by_calls_shift=shifts)
 
 
-def newest(chosen: Flags, count: int) -> Flags:
-    """Return the last `count` of the chosen columns of each row.
-
-    >>> newest(np.array([[True, False, True, True]]), 2).tolist()
-    [[False, False, True, True]]
-    """
-    from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
-    return chosen & (from_end <= count)
-
-
 class VersionRuns(Struct, frozen=True):
     """The runs that a version is judged with.
 
@@ -184,6 +176,12 @@ class VersionRuns(Struct, frozen=True):
     def centred(self) -> F64:
         """The numbers without the common-mode shift, where it is taken out."""
         return self.window.centred(self.series.shares_shift)
+
+    @property
+    def compares(self) -> Flags:
+        """(series, runs): which numbers can be compared with the new ones, as far as the hosts of the runs go."""
+        hosts = self.window.hosts
+        return np.ones(self.window.logs.shape, dtype=bool) if hosts is None else hosts.compares
 
     def level(self, of: I64) -> Flags:
         """Return (series, runs): the runs in the look-back that belong to a level of each series.

@@ -35,7 +35,7 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 class Reason(IntEnum):
     """What kept a series from being a change: the first condition that does not hold; NONE for a change, but for
-    EQUAL_MACHINE, OPERATORS and ALIKE.
+    EQUAL_MACHINE, OPERATORS, ALIKE and HOST.
     """
 
     NONE = 0
@@ -67,6 +67,8 @@ class Reason(IntEnum):
     """The runs before had inputs of another size."""
     ALIKE = 15
     """All operators moved by one factor, and are too few to tell the machine from the code: `detect.alike`."""
+    HOST = 16
+    """Too few of the runs before are of the same host: `detect.hosts`."""
     ROUNDING = 17
     """The change lies within what the sources of both sides rounded."""
 

@@ -12,17 +12,18 @@ from msgspec.structs import replace
 from tracker.advice.versions import on_findings
 from tracker.columns import F64, I64, Columns, Flags
 from tracker.detect import JudgedSeries, Reason, Thresholds, Window, judge_version
+from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.judge import exact_share, is_certain
 from tracker.detect.late import lie_beyond
 from tracker.detect.power import detectable_change
-from tracker.detect.sides import Statistic
+from tracker.detect.sides import Statistic, newest
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
-from tracker.detect.track import LEAST_BESIDE, Track, newest
+from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host
 from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
-from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE
+from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
     geometric_mean,
@@ -33,6 +34,7 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
+from tracker.results.verdicts import sentence_on_other_hosts
 from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
 from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
@@ -82,10 +84,13 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         kind = finding["step_kind"]
         data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known, step_kind=kind)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
-        hosts = other_hosts((connection, sides[1]), (connection, sides[0])) if finding["unit"] == "ns" else ""
+        hosts = other_hosts((connection, sides[1]), (connection, sides[0]))
     row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
     base, new = (np.isin(data.run_ids, side) for side in sides)
     deciding_window = window = _deciding_window(data, place, track.thresholds)
+    if data.hosts is not None:
+        levels = np.broadcast_to(np.where(base, 0, UNDECIDED), data.values.shape)
+        deciding_window = window = on_equal_hosts(window, data.series, data.hosts, levels, new)
     statistic = None
     if finding["change"] == LATE:
         window, statistic = _with_late_statistic(window, data, base | new, data.versions == place, track.thresholds)
@@ -100,7 +105,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     odd_notes = (_outlier_words(track, data, row, column, judged.new[row], "its version") for column in odd)
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
-        "" if host else hosts,
+        "" if host or finding["unit"] != "ns" else sentence_on_other_hosts(hosts),
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {

@@ -13,8 +13,9 @@ from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
 from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
+from tracker.detect.sides import newest
 from tracker.detect.thresholds import like, words_of_limits
-from tracker.detect.track import Track, newest
+from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import changes
 from tracker.regressions.inbox import words_of_partial

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 from sqlalchemy import Connection
@@ -15,6 +16,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import SLOW
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
+from tracker.store.tracks import read_hosts
 from tracker.units import counted, some_of
 
 OfRuns = tuple[Connection, Sequence[int]]
@@ -43,19 +45,38 @@ def slow_host(candidate: OfRuns, baseline: OfRuns) -> str:
     return f"host {name} was slow (own time x{ratio:.2f} that of the others) in {runs}"
 
 
-def other_hosts(candidate: OfRuns, baseline: OfRuns) -> str:
-    """Name the hosts of both sides where no host ran both, a sentence; "" where one did, or none is known."""
-    sides = []
-    for connection, run_ids in (candidate, baseline):
-        rows = connection.execute(statement("captures"), {"run_ids": list(run_ids)}).all()
-        sides.append({row.host for row in rows if row.host})
-    after, before = sides
+def other_hosts(candidate: OfRuns, baseline: OfRuns) -> tuple[str, str]:
+    """Return the hosts of the baseline and of the candidate, in words, where no host ran both; else "" twice, and where
+    none is known.
+    """
+    sides = [[*read_hosts(connection, run_ids).values()] for connection, run_ids in (baseline, candidate)]
+    return words_of_other_hosts(*sides)
+
+
+def words_of_other_hosts(baseline: Sequence[frozenset[str]], candidate: Sequence[frozenset[str]]) -> tuple[str, str]:
+    """Return the same of the hosts of each run of both sides."""
+    before, after = (frozenset[str]().union(*side) for side in (baseline, candidate))
     if not after or not before or after & before:
-        return ""
-    names = [some_of(sorted(hosts)) for hosts in (after, before)]
-    return (
-        f"The runs after are of host {names[0]}, those before of {names[1]}: the hosts alone may make the difference."
-    )
+        return "", ""
+    return some_of(sorted(before)), some_of(sorted(after))
+
+
+def share_hosts(connection: Connection, run_ids: Sequence[int], findings: Sequence[Any]) -> list[bool]:
+    """Return of each finding whether its runs share a host with these, or no host is known of one side: of what was
+    found on another host their numbers say nothing. `findings`: rows with `candidate_runs`, numbers in words.
+    """
+    candidates = [[*map(int, finding["candidate_runs"].split())] for finding in findings]
+    hosts_of = read_hosts(connection, sorted({*run_ids, *chain.from_iterable(candidates)}))
+
+    def hosts(runs: Sequence[int]) -> set[str]:
+        return set[str]().union(*(hosts_of[run_id] for run_id in runs))
+
+    newest = hosts(run_ids)
+    shared = []
+    for runs in candidates:
+        own = hosts(runs)
+        shared.append(not newest or not own or bool(newest & own))
+    return shared
 
 
 def note_of(host: str) -> str:

@@ -6,6 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import compress
 from typing import Any, Final
 
 import numpy as np
@@ -15,9 +16,9 @@ from tracker.columns import Columns
 from tracker.detect.series import NO_OPERATORS
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
-from tracker.regressions.hosts import note_of
+from tracker.regressions.hosts import note_of, share_hosts
 from tracker.regressions.judgement import SIGNS, verdict_word
-from tracker.regressions.lifecycle import ALIKE, MACHINE
+from tracker.regressions.lifecycle import MAYBE_CODE
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.track import (
@@ -225,7 +226,10 @@ def _versions_of(runs: str, labels: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) -> None:
-    """Add the number of the newest version to what is open: `current_value`, `current_ratio` against its baseline."""
+    """Add the number of the newest version to what is open: `current_value`, `current_ratio` against its baseline.
+
+    Nothing to what was found on other hosts, of which the newest number says nothing.
+    """
     of_track: dict[TrackKey, list[Row]] = {}
     for row in rows:
         row |= {"current_value": None, "current_ratio": None}
@@ -239,6 +243,8 @@ def add_current(store: Store, rows: Sequence[Row], tracks: Sequence[TrackRuns]) 
         with store.connect() as connection:
             values = stored_tracks.read_values_of_series(connection, [run.run_id for run in track.newest], series)
             other = find_other_version(connection, track, track.order[-1])
+            is_comparable = share_hosts(connection, [run.run_id for run in track.newest], own)
+        own = list(compress(own, is_comparable))
         newest = dict(zip(series, over_runs(values).tolist(), strict=True))
         if other is not None:
             # the numbers of inputs of another size say nothing of what is open
@@ -522,15 +528,15 @@ def direction_of(own: Sequence[Row]) -> str:
 
 def severity_of(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
     """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, and that may not be
-    the machine; a warning where it did at all, or one finding makes it 1 % slower; what got worse in a version that is
-    faster on the whole is for information.
+    the machine or another host; a warning where it did at all, or one finding makes it 1 % slower; what got worse in a
+    version that is faster on the whole is for information.
     """
     if direction == "improvement" or all(row["state"] == "renamed" for row in own):
         return "info"
     worse = [row for row in own if row["direction"] == "regression"]
     steps = [row for row in worse if row["kind"] == "run" and row["name"] in STEP]
     whole = bool(steps)
-    may_be_machine = all(row["change"] in (MACHINE, ALIKE) for row in worse)
+    may_be_machine = all(row["change"] in MAYBE_CODE for row in worse)
     is_repeated = any(len(row["candidate_runs"].split()) > 1 for row in steps)
     if is_repeated and not may_be_machine and before and after and after / before - 1 >= _CRITICAL:
         return "critical"

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect import DEFAULTS, JudgedSeries, KindCode, Reason, Thresholds, Verdict, judge_version
+from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.judge import LEAST_JUMPS
 from tracker.detect.late import (
     LEAST_AFTER,
@@ -39,6 +40,12 @@ MACHINE: Final = "machine"
 """How a finding came about that is the machine's: the step moved with all operators, and stays so."""
 ALIKE: Final = "alike"
 """How a finding of the step came about that stands for all operators, which moved by one factor and are few."""
+HOST: Final = "host"
+"""How a finding of the step came about that may be another host: too few runs before are of the same one."""
+MAYBE_CODE: Final = (MACHINE, ALIKE, HOST)
+"""How findings came about that may not be of the code."""
+
+_HOW_BY_REASON: Final = {int(Reason.ALIKE): ALIKE, int(Reason.HOST): HOST}
 
 _DIGITS: Final = 3
 """Of the share of the step that new and gone operators make up."""
@@ -47,12 +54,13 @@ _DIGITS: Final = 3
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late, machine or alike; `first_version`: that it is
-    dated to; `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`:
-    their level; `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share of the step,
-    signed; `faster`: of an improvement, whether its version was faster on the whole; `state`: open, recovered, taken
-    back, accepted, vanished or withdrawn; `ended_version`: that in which it was over, `ended_by_version`: that whose
-    runs decided it, both 0 while open; `stored`: its row in the database, None: it has none.
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late, machine, alike or host; `first_version`: that
+    it is dated to; `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen;
+    `reference_level`: their level; `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share
+    of the step, signed; `faster`: of an improvement, whether its version was faster on the whole; `state`: open,
+    recovered, taken back, accepted, vanished or withdrawn; `ended_version`: that in which it was over,
+    `ended_by_version`: that whose runs decided it, both 0 while open; `stored`: its row in the database, None: it has
+    none.
     """
 
     series: int
@@ -105,9 +113,9 @@ class TrackState(Struct):
 
     @property
     def opened(self) -> Flags:
-        """(series,): which have an open finding."""
+        """(series,): which have an open finding. One that may be another host says nothing of later runs of it."""
         found = np.zeros(self.series, dtype=bool)
-        found[[one.series for one in self.open]] = True
+        found[[one.series for one in self.open if one.how != HOST]] = True
         return found
 
     @property
@@ -235,10 +243,13 @@ def judge_next(track: Track, state: TrackState, version: int, limits: Thresholds
     versions = track.versions[columns]
     none = np.full(state.series, UNDECIDED)
     rows = [state.levels.get(own, none) for own in versions.tolist()]
+    levels, is_new = np.stack(rows, axis=1), versions == version
     looked_back = np.isin(columns, older[-limits.look_back :])
+    if track.hosts is not None:
+        window = on_equal_hosts(window, track.series, track.hosts.take(columns), levels, is_new)
     now = VersionRuns(
-        version, window, track.series, track.run_ids[columns], versions, versions == version, looked_back,
-        np.stack(rows, axis=1), state.current, state.divided(versions), limits,
+        version, window, track.series, track.run_ids[columns], versions, is_new, looked_back,
+        levels, state.current, state.divided(versions), limits,
     )  # fmt: skip
     opened = state.opened
     judged = now.judge(now.current, now.new, opened)
@@ -335,9 +346,10 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
         decided.append(change_of(now, row, how, now.version, judged))
     changes = {change.series: change for change in decided}
     for row, change in changes.items():
-        level[row] = change.first_version
+        # what may be another host is a level of that host
+        level[row] = change.first_version if change.how != HOST else now.current[row]
     # a fall while a regression is open only moves the level
-    falling = {one.series for one in state.open if one.sign > 0}
+    falling = {one.series for one in state.open if one.sign > 0 and one.how != HOST}
     found = [state.begin(own) for own in changes.values() if own.sign > 0 or own.series not in falling]
     found += compare_returned(state, now, judged, returned, level)
     begin_certain_levels(state, now, versions, count, level, waits)
@@ -352,7 +364,7 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     state.settled[now.version] = np.where(is_open, 0, now.version)
     state.waits[now.version] = waits
     # whether the version of an improvement was faster on the whole: its step, or the net of its operators
-    by_code = [one for one in found if one.how not in (MACHINE, ALIKE)]
+    by_code = [one for one in found if one.how not in MAYBE_CODE]
     step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in by_code)
     net = sum(one.contribution for one in found if now.series.leaf[one.series])
     for one in found:
@@ -379,8 +391,8 @@ def change_of(now: VersionRuns, row: int, how: str, first: int, judged: JudgedSe
     sign, size = int(judged.sign[row]), 0.0 if how == "presence" else abs(float(judged.change[row]))
     if how == MACHINE:
         sign = 1 if judged.change[row] > 0 else -1
-    elif how == "level" and judged.reason[row] == Reason.ALIKE:
-        how = ALIKE
+    elif how == "level" and int(judged.reason[row]) in _HOW_BY_REASON:
+        how = _HOW_BY_REASON[int(judged.reason[row])]
     return Finding(
         row, sign, how, first_version=first, decided_version=now.version, reference=now.reference(row, judged),
         reference_level=level, size=size, contribution=float(judged.contribution[row]), q=float(judged.q[row]),
@@ -421,16 +433,20 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             continue
         else:
             base = np.isin(now.run_ids, one.reference) & there[row]
-            reference = centred[row, base].mean() if base.any() else np.nan
+            logs = centred[row]
+            if one.how == HOST and now.window.measured is not None:
+                # whether it is back is seen as it was measured, whatever the hosts differ by
+                logs = now.window.measured[row]
+            reference = logs[base].mean() if base.any() else np.nan
             least = float(np.nan_to_num(judged.se[row])) * 2
             limit = max(now.series.ratio[row], one.size / 4, min(one.size / 2, least))
-            away = one.sign * (centred[row, new & there[row]].mean() - reference)
+            away = one.sign * (logs[new & there[row]].mean() - reference)
             if keeps_operators(state, now, one) and base.any():
                 # a faster machine hides no slower step
                 moved = now.window.shift[new].mean() - now.window.shift[base].mean()
                 away = max(away, away - one.sign * moved)
             back = away < limit
-            was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
+            was_back = waited and one.sign * (logs[before].mean() - reference) < limit
             if single and back and not was_back and takes_operators_back(state, now, one):
                 # that they are gone is exact: the version before still had them
                 was_back, waited = True, False
@@ -582,7 +598,8 @@ def decide_suspects(
         is_alike = together.reason[row] == Reason.ALIKE and sign[row] * together.change[row] > 0
         follows = bool(enough[row]) and together.sign[row] == 0 and bool(is_alike)
         state.settle(pending.before(row), row, int(now.current[row]), now.version)
-        state.settle(own, row, own[0] if confirmed or follows else int(now.current[row]), now.version)
+        begins = (confirmed or follows) and together.reason[row] != Reason.HOST
+        state.settle(own, row, own[0] if begins else int(now.current[row]), now.version)
         if follows:
             level[row] = own[0]
         elif confirmed:
@@ -630,7 +647,10 @@ def decide_drifts(
             state.settle(own, row, int(now.current[row]), now.version)
             continue
         state.settle(own, row, own[0], now.version)
-        level[row] = own[0]
+        if whole.reason[row] == Reason.HOST:
+            state.settle(own, row, int(now.current[row]), now.version)
+        else:
+            level[row] = own[0]
         if not is_machine:
             yield change_of(now, row, "level", own[0], whole)
         elif row == step:
@@ -789,7 +809,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
     if new.sum() < limits.least_gradual:
         last = np.flatnonzero(now.new | now.looked_back)[-limits.least_gradual :]
         new = np.isin(np.arange(len(new)), last)
-    level = now.level(now.current)
+    level = now.level(now.current) & now.compares
     whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
     can_creep = now.series.leaf.copy()
     can_creep[now.series.steps[:1]] = True
@@ -817,7 +837,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     """
     limits, series = now.limits, now.series
     most_p = limits.late_of(is_single=now.is_single)
-    counts = (now.level(now.current) | now.new) & now.window.recorded
+    counts = (now.level(now.current) | now.new) & now.window.recorded & now.compares
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)
     enough = (counts & ~np.isnan(now.window.logs)).sum(axis=1) >= LEAST_BEFORE + LEAST_AFTER
@@ -837,7 +857,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     splits = best_splits(logs, starts, np.maximum(usual, own))
     with np.errstate(invalid="ignore"):
         likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= most_p)
-    open_signs = {(one.series, one.sign) for one in state.open}
+    open_signs = {(one.series, one.sign) for one in state.open if one.how != HOST}
     for at in np.flatnonzero(likely).tolist():
         row, sign = int(rows[at]), 1 if splits.change[at] > 0 else -1
         if sign < 0 and (row, 1) in open_signs:

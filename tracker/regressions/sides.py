@@ -27,13 +27,16 @@ from tracker.detect import (
     judge_version,
     traits_of,
 )
+from tracker.detect.hosts import on_equal_hosts
+from tracker.detect.known_hosts import code_hosts
+from tracker.detect.sides import newest
 from tracker.detect.thresholds import track_limits
-from tracker.detect.track import Track, newest
+from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.bases import Bases, read_bases
-from tracker.regressions.hosts import gates_with_host
+from tracker.regressions.hosts import gates_with_host, other_hosts, share_hosts, words_of_other_hosts
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.lifecycle import ALIKE, MACHINE
+from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, UNDECIDED
 from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
 from tracker.regressions.track import (
@@ -78,15 +81,16 @@ without the common-mode shift.
 def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     limits: Thresholds, *, signs: Sequence[int] = (), mean_signs: Sequence[int] = (), net: float = 0.0,
     peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_alike: bool = False,
-    is_decided: bool = False, is_incomplete: bool = False, is_other_work: bool = False,
+    is_host: bool = False, is_decided: bool = False, is_incomplete: bool = False, is_other_work: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
 
     `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
     by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the
     step may be slower; `is_machine`: all operators became slower together, and stay so; `is_alike`: all of a few did by
-    one factor, which may be the machine; `is_decided`: the step has a verdict; `is_incomplete`: it has none, since
-    records were lost; `is_other_work`: it has none, since the inputs have another size.
+    one factor, which may be the machine; `is_host`: it is slower, or runs on another host; `is_decided`: the step has
+    a verdict; `is_incomplete`: it has none, since records were lost; `is_other_work`: it has none, since the inputs
+    have another size.
     """
     rules = (
         (any(sign > 0 for sign in signs), "step", EXIT_FINDINGS),
@@ -96,6 +100,7 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
         (is_suspect, "suspect", EXIT_TOO_LITTLE_DATA),
         (is_machine, "machine", EXIT_TOO_LITTLE_DATA),
         (is_alike, "alike", EXIT_TOO_LITTLE_DATA),
+        (is_host, "host", EXIT_TOO_LITTLE_DATA),
         (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
         (is_other_work, "other work", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
@@ -156,6 +161,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `shift`: how much slower all operators together are than in the runs that the step was judged against, a ratio;
     None where too few of them are in all runs.
     `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
+    `hosts`: those of the runs before and after in words, where no host ran both, else "".
     `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
     `still`: what was found before the candidate and is open in it, in words.
     `excused`: series that users marked as expected, or as a false positive.
@@ -170,6 +176,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     shift: float | None
     gates: Mapping[str, GateResult]
     host: str = ""
+    hosts: tuple[str, str] = ("", "")
     base_runs: tuple[int, ...] | None = None
     still: Mapping[SeriesKey, str] = field(default_factory=dict)
     excused: frozenset[SeriesKey] = frozenset()
@@ -322,6 +329,7 @@ def _stored_verdicts(
         shift=float(np.expm1(row.shared_factor)) if row.shared_factor else None,
         gates=gates,
         host=host,
+        hosts=other_hosts((connection, candidate), (connection, [*map(int, row.base_runs.split())])),
         base_runs=tuple(map(int, row.base_runs.split())),
         still=_words_of_older(connection, track, older_and_worse, candidate),
         excused=frozenset(_key_of(finding) for finding in findings if finding.excused),
@@ -482,13 +490,13 @@ def _stored_gates(
     new = [finding for finding in every if _is_new_in(track, row, finding)]
     gates = {}
     for word, gated in zip(FAIL_ON, (new, every), strict=True):
-        of_code = [one for one in gated if one.change not in (MACHINE, ALIKE)]
+        of_code = [one for one in gated if one.change not in MAYBE_CODE]
         signs = [(one.kind, one.name, SIGNS[one.direction]) for one in of_code]
         slower_by = {one.change for one in gated if SIGNS[one.direction] > 0}
         net = _net_of(gated)
         gates[word] = _gate(
             track.thresholds, verdicts, signs, net=net, peak=peak,
-            is_machine=MACHINE in slower_by, is_alike=ALIKE in slower_by,
+            is_machine=MACHINE in slower_by, is_alike=ALIKE in slower_by, is_host=HOST in slower_by,
         )  # fmt: skip
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     if track.main is not None and len(runs) >= track.thresholds.least_new:
@@ -568,6 +576,7 @@ def judge_sides(
     rows = next((run.limits for run in runs if run.limits), ())
     limits = track_limits(rows)
     counts = (len(baseline), len(candidate))
+    before_side, after_side = slice(counts[0]), slice(counts[0], None)
     kinds = _find_kinds(runs, len(baseline))
     by_turns = _ran_by_turns(runs[: len(baseline)], runs[len(baseline) :])
     parts = [_judge_kind(kind, runs, counts, rows, by_turns=by_turns) for kind in ("", *kinds.shared)]
@@ -585,14 +594,17 @@ def judge_sides(
                 for kind in ("", *kinds.shared)
             ]
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
-    older_signs = [(one.kind, one.name, SIGNS[one.direction]) for one in marks.older if one.change != ALIKE]
-    older_net = _net_of(marks.older)
-    is_alike = found.is_alike or any(one.change == ALIKE and SIGNS[one.direction] > 0 for one in marks.older)
-    signs = [*found.signs, *older_signs]
-    gates = {
-        FAIL_ON[0]: _gate(limits, found.verdicts, found.signs, net=found.net, peak=found.peak, is_alike=found.is_alike),
-        FAIL_ON[1]: _gate(limits, found.verdicts, signs, net=found.net + older_net, peak=found.peak, is_alike=is_alike),
-    }
+    older_of_code = [one for one in marks.older if one.change not in (ALIKE, HOST)]
+    older_slower_by = {one.change for one in marks.older if SIGNS[one.direction] > 0}
+    signs = [*found.signs, *((one.kind, one.name, SIGNS[one.direction]) for one in older_of_code)]
+    net = {FAIL_ON[0]: found.net, FAIL_ON[1]: found.net + _net_of(marks.older)}
+    slower_by = {FAIL_ON[0]: found.slower_by, FAIL_ON[1]: found.slower_by | older_slower_by}
+    gates = {}
+    for word, own_signs in zip(FAIL_ON, (found.signs, signs), strict=True):
+        gates[word] = _gate(
+            limits, found.verdicts, own_signs, net=net[word], peak=found.peak,
+            is_alike=ALIKE in slower_by[word], is_host=HOST in slower_by[word],
+        )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
     shifts = {part.step_kind: _shift_of(part.window, part.judged, part.track) for part in parts}
@@ -603,6 +615,7 @@ def judge_sides(
         shift=shifts[""],
         gates=gates,
         host=host,
+        hosts=words_of_other_hosts(*([run.hosts for run in runs[side]] for side in (before_side, after_side))),
         still=marks.still,
         excused=found.excused,
         history=marks.history,
@@ -613,8 +626,8 @@ def judge_sides(
 
 class _Found(Struct, frozen=True):
     """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
-    of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `is_alike`: a step is slower
-    because all of its few operators are, by one factor.
+    of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `slower_by`: ALIKE where a
+    step is slower because all of its few operators are, by one factor, and HOST where it may be another host.
     """
 
     verdicts: VerdictsBySeries
@@ -622,7 +635,7 @@ class _Found(Struct, frozen=True):
     signs: Sequence[tuple[str, str, int]]
     net: float
     peak: float
-    is_alike: bool
+    slower_by: set[str]
 
 
 def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
@@ -630,7 +643,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
     verdicts: VerdictsBySeries = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
-    nets, peak, is_alike = [0.0] if is_by_kind else [], 0.0, False
+    nets, peak, slower_by = [0.0] if is_by_kind else [], 0.0, set[str]()
     for part in parts:
         keys, traits, judged = part.track.keys, part.track.series, part.judged
         own = _list_verdicts(part.track, judged, keys, limits)
@@ -646,11 +659,15 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
         verdicts |= own
         changed = np.isin(judged.verdict, CHANGES) & ~excused
         nets.append(float(judged.contribution[traits.leaf & changed].sum()))
-        alike_steps = (judged.reason == Reason.ALIKE) & ~excused
-        is_alike |= bool((alike_steps & (judged.sign > 0)).any())
-        moved = np.flatnonzero((judged.sign != 0) & ~excused & ~alike_steps).tolist()
+        of_code = (judged.sign != 0) & ~excused
+        for reason, how in ((Reason.ALIKE, ALIKE), (Reason.HOST, HOST)):
+            may_be_else = of_code & (judged.reason == reason)
+            if (may_be_else & (judged.sign > 0)).any():
+                slower_by.add(how)
+            of_code &= ~may_be_else
+        moved = np.flatnonzero(of_code).tolist()
         every_sign += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
-    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, is_alike)
+    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, slower_by)
 
 
 class _Kinds(Struct, frozen=True):
@@ -678,10 +695,10 @@ def _ran_by_turns(baseline: Sequence[ChosenRun], candidate: Sequence[ChosenRun])
 
     No night lies between such sides. False where the host or the start of a run is not known.
     """
-    hosts = {run.host for run in (*baseline, *candidate)}
+    hosts = {run.hosts for run in (*baseline, *candidate)}
     before = [run.started_at_ns for run in baseline if run.started_at_ns is not None]
     after = [run.started_at_ns for run in candidate if run.started_at_ns is not None]
-    if len(hosts) != 1 or "" in hosts or len(before) < len(baseline) or len(after) < len(candidate):
+    if len(hosts) != 1 or frozenset() in hosts or len(before) < len(baseline) or len(after) < len(candidate):
         return False
     is_by_turns = min(after) < max(before) and min(before) < max(after)
     return is_by_turns and max(*before, *after) - min(*before, *after) <= _SESSION_NS
@@ -734,6 +751,8 @@ def _judge_runs(
         window = replace(window, past=np.array(past, dtype=np.int64))
     if by_turns:
         window = replace(window, versions=None)
+    levels = np.broadcast_to(np.where(base, 0, UNDECIDED), values.shape)
+    window = on_equal_hosts(window, traits, code_hosts([run.hosts for run in every]), levels, new)
     judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
     return track, judged, window
 
@@ -789,7 +808,7 @@ def _list_verdicts(
 
 def _gate(
     limits: Thresholds, verdicts: VerdictsBySeries, signs: Sequence[tuple[str, str, int]], *, net: float, peak: float,
-    is_machine: bool = False, is_alike: bool = False,
+    is_machine: bool = False, is_alike: bool = False, is_host: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's, and may not
     be.
@@ -817,6 +836,7 @@ def _gate(
         is_suspect=any(verdict["verdict"] == "SUSPECT" and verdict["change"] > 0 for verdict in suspects),
         is_machine=is_machine,
         is_alike=is_alike,
+        is_host=is_host,
         is_decided=is_decided,
         is_incomplete=not is_decided and "INCOMPLETE" in reasons,
         is_other_work=not is_decided and OTHER_WORK_REASON in reasons,
@@ -879,11 +899,13 @@ def _words_of_older(
     values = stored_tracks.read_values_of_series(connection, run_ids, series)
     value_now = dict(zip(series, over_runs(values).tolist(), strict=True))
     unknown = _list_other_work(connection, track, findings, run_ids)
+    is_comparable = share_hosts(connection, run_ids, [finding._mapping for finding in findings])
+    unknown |= {_key_of(finding) for finding, has_host in zip(findings, is_comparable, strict=True) if not has_host}
     words: dict[SeriesKey, str] = {}
     for finding in findings:
         since = f"I-{finding.incident_id}, open since {finding.version}"
         if _key_of(finding) in unknown:
-            # its number is that of inputs of another size
+            # its number is that of inputs of another size, or of another host
             words[_key_of(finding)] = f"still open ({since})"
             continue
         before = [label[run] for run in map(int, finding.baseline_runs.split()) if run in label]

@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 
 from tracker.columns import F64
 from tracker.detect import SeriesTraits, Thresholds, traits_of
+from tracker.detect.known_hosts import Hosts, code_hosts
 from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
@@ -45,7 +46,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 19
+RULE_VERSION: Final = 20
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -348,18 +349,26 @@ def waiting_runs(
 
 
 class ReadBefore(Struct):
-    """What was read of a track before: its series, samples by run, and traits by whether it is timed on the device, and
-    by kinds of steps.
+    """What was read of a track before: its series, samples by run, traits by whether it is timed on the device, and
+    by kinds of steps; and hosts by run.
     """
 
     series: SeriesTable | None = None
     arrays: dict[int, SampleArray] = msgspec.field(default_factory=dict)
     traits: dict[tuple[bool, str | None], SeriesTraits] = msgspec.field(default_factory=dict)
+    hosts: dict[int, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def series_of(self, connection: Connection, track_key: TrackKey) -> SeriesTable:
         """Return the series of the track by ascending ids."""
         self.series = self.series or stored_tracks.read_series(connection, track_key)
         return self.series
+
+    def hosts_of(self, connection: Connection, run_ids: Sequence[int]) -> Hosts:
+        """Return the hosts of these runs."""
+        missing = [run_id for run_id in run_ids if run_id not in self.hosts]
+        if missing:
+            self.hosts |= stored_tracks.read_hosts(connection, missing)
+        return code_hosts([self.hosts[run_id] for run_id in run_ids])
 
 
 def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[TrackRuns, ReadBefore]:
@@ -434,6 +443,7 @@ def read_track(
         values, versions, traits, calls=calls,
         run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
         ids=series.ids, keys=series.keys, by_calls=by_calls, other_work=None if other is None else other.cells,
+        hosts=known.hosts_of(connection, [run.run_id for run in runs]),
         roundings=tabulate_roundings(series.keys, [*stated.values()]),
     )  # fmt: skip
 

@@ -37,10 +37,11 @@ REASONS: Final[Mapping[str, str]] = {
     "INCOMPLETE": "incomplete: it rests on records that were lost or cannot be",
     "OTHER_WORK": "other work: the inputs have another size",
     "ALIKE": "all operators moved by one factor",
+    "HOST": "too few of the runs before are of the same host, which alone may make the difference",
     "ROUNDING": "known no better than the source rounds it",
 }
-"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE of
-the step as well.
+"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE and
+HOST of the step as well.
 """
 
 VERDICTS: Final[Mapping[str, str]] = {
@@ -62,6 +63,10 @@ ALIKE_REASON: Final = "ALIKE"
 """The code in REASONS of a step that stands for all operators, and of these."""
 ALIKE_CAUSE: Final = "all operators alike"
 """What is called the cause of such a step."""
+HOST_REASON: Final = "HOST"
+"""The code in REASONS of what changed where no host ran both sides."""
+OTHER_HOST_CAUSE: Final = "another host"
+"""What may be the cause of such a step."""
 LEAST_FOR_DRIFT: Final = 20
 """Operators from which the median of all is the machine's: the limit `least_leaves` of the judge."""
 
@@ -86,6 +91,8 @@ GLOSSES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """What verdicts mean that are no change."""
 
+_OF_HOSTS: Final = 0.005
+"""Change of a step that hosts must make to be named."""
 _NEARLY: Final = "the change is smaller than the limit, but the runs differ too much to call it unchanged"
 
 EXCUSED: Final = "expected, or a false positive, as users marked it"
@@ -178,6 +185,51 @@ def remark_on_few(*, is_worse: bool) -> str:
     """Return why a step that stands for all of a few operators may be the machine's."""
     what = "REGRESSED or a slower machine" if is_worse else "IMPROVED or a faster machine"
     return f"{what}: fewer than {LEAST_FOR_DRIFT} operators cannot tell."
+
+
+def word_of_step(verdict: str | None, reason: str | None) -> str:
+    """Return the verdict of a step, and that it may be another host where that is so. `reason`: its code, or in words.
+
+    >>> word_of_step("REGRESSED", "HOST"), word_of_step("REGRESSED", "NONE"), word_of_step(None, None)
+    ('REGRESSED or another host', 'REGRESSED', '')
+    """
+    is_open = verdict in ("REGRESSED", "IMPROVED") and reason in (HOST_REASON, REASONS[HOST_REASON])
+    return f"{verdict} or {OTHER_HOST_CAUSE}" if is_open else verdict or ""
+
+
+def sentence_on_other_hosts(hosts: tuple[str, str]) -> str:
+    """Return what to do where no host ran both sides; "" where one did. `hosts`: before and after.
+
+    >>> sentence_on_other_hosts(("node-a", "node-b"))
+    'The host changed with it (node-a to node-b in all runs): a run of one side on the host of the other decides.'
+    """
+    before, after = hosts
+    if not before:
+        return ""
+    changed = f"The host changed with it ({before} to {after} in all runs)"
+    return f"{changed}: a run of one side on the host of the other decides."
+
+
+def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) -> str:
+    """Return how a step changed on equal hosts, where what they differ by was taken out; "" where it was not.
+
+    `verdict`: of the step, with its change as measured, and the judged one; `hosts`: before and after, where no host
+    ran both.
+
+    >>> sentence_on_equal_hosts({"reason": "RATIO", "change": 0.139, "judged_change": 0.001}, ("node-a", "node-b"))
+    'On equal hosts it is +0.1 % (measured +13.9 %): by other runs, node-b is 13.8 % slower than node-a.'
+    """
+    judged, measured = verdict["judged_change"], verdict["change"]
+    is_of_hosts = verdict["reason"] not in (HOST_REASON, "EQUAL_MACHINE")
+    if not is_of_hosts or not abs(measured - judged) >= _OF_HOSTS:
+        return ""
+    sentence = f"On equal hosts it is {format_diff(judged)} (measured {format_diff(measured)})"
+    before, after = hosts
+    if not before:
+        return f"{sentence}: the runs before are of several hosts, which differ."
+    of_hosts = (1.0 + measured) / (1.0 + judged) - 1.0
+    size, word = format_diff(abs(of_hosts)).lstrip("+"), "slower" if of_hosts > 0 else "faster"
+    return f"{sentence}: by other runs, {after} is {size} {word} than {before}."
 
 
 def sentence_on_one_run(verdict: Mapping[str, Any] | None) -> str:

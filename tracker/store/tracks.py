@@ -187,6 +187,15 @@ def read_values_of_series(connection: Connection, run_ids: Sequence[int], series
     return read_values(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
 
 
+def read_hosts(connection: Connection, run_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+    """Run -> the hosts that it ran on; empty where none is known."""
+    rows = connection.execute(statement("run_hosts"), {"run_ids": [*run_ids]}).all()
+    names: dict[int, set[str]] = {run_id: set() for run_id in run_ids}
+    for run_id, host in rows:
+        names[run_id].add(host)
+    return {run_id: frozenset(own) for run_id, own in names.items()}
+
+
 def limits_of_track(connection: Connection, track_key: TrackKey) -> tuple[Threshold, ...]:
     """Return the limits that hold in a track, those of its whole workload among them, in a fixed order."""
     rows = connection.execute(statement("track_thresholds"), track_key.parameters).all()
@@ -230,7 +239,7 @@ def _limit_key(workload_id: int, limit: Threshold) -> dict[str, Any]:
 class ChosenRun(Struct, frozen=True, eq=False):
     """What a run says of its series: `keys`; `values`, `calls`: per step, nan where the run does not have it;
     `by_calls` (2, series): as in `SampleArray`. `limits`: that users set in its track; `recorded`: what its captures
-    say of how it was recorded; `host`: "" where it is unknown, or there are several; `started_at_ns`: None: unknown.
+    say of how it was recorded; `hosts`: empty where none is known; `started_at_ns`: None: unknown.
     """
 
     keys: Sequence[SeriesKey]
@@ -239,7 +248,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
     by_calls: F64
     limits: tuple[Threshold, ...]
     recorded: Recorded
-    host: str = ""
+    hosts: frozenset[str] = frozenset()
     started_at_ns: int | None = None
 
     @property
@@ -255,7 +264,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
         rows = [row for row, key in enumerate(self.keys) if key.step_kind == step_kind]
         keys = [self.keys[row] for row in rows]
         own = (self.values[rows], self.calls[rows], self.by_calls[:, rows])
-        return ChosenRun(keys, *own, self.limits, self.recorded, self.host, self.started_at_ns)
+        return ChosenRun(keys, *own, self.limits, self.recorded, self.hosts, self.started_at_ns)
 
 
 def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRun]:
@@ -283,12 +292,13 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
         for at, run_id in enumerate(own):
             values, calls, by_calls = (table[..., at] for table in tables)
             numbers[run_id] = (series.keys, values, calls, by_calls)
+    hosts = read_hosts(connection, [row.run_id for row in rows])
     found = {
         row.run_id: ChosenRun(
             *numbers[row.run_id],
             limits[TrackKey(row.workload_id, row.configuration_id, row.device_id)],
             content_of(row.content),
-            row.host or "",
+            hosts[row.run_id],
             row.started_at_ns,
         )
         for row in rows

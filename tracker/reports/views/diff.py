@@ -38,7 +38,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.reports.views.slow_steps import mean_table, slow_steps_table
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
-from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES
+from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, word_of_step
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
 
@@ -89,7 +89,7 @@ def document(diff: Diff, look: Look) -> Document:
     return Document(
         title=", ".join([*words, _steps(before, after)]),
         headline=found.headline,
-        verdict=_verdict_beside(found.headline, found.verdict),
+        verdict=_verdict_beside(found.headline, found.verdict, total_row(diff)),
         tone=tone if found.remarks == () or found.verdict else "",
         remarks=tuple(remarks),
         blocks=tuple(_blocks(diff, look)),
@@ -98,12 +98,20 @@ def document(diff: Diff, look: Look) -> Document:
     )
 
 
-def _verdict_beside(headline: str, verdict: str | None) -> str:
+def _verdict_beside(headline: str, verdict: str | None, total: Row) -> str:
     """Return the verdict of the step as it stands beside a headline: none that is no change where the headline also
-    names other operators, for they changed.
+    names other operators, for they changed. `total`: the row that has it.
     """
     is_of_step = verdict in CHANGED or FACTS not in headline
-    return verdict or "" if is_of_step else ""
+    return word_of_step(verdict, total.get("reason")) if is_of_step else ""
+
+
+def total_row(diff: Diff) -> Row:
+    """Return the row of the step, or of what stands for it; empty where there is none."""
+    of_step = {row["metric"]: row for row in records(diff.tables["overall"])}
+    metric = diff.explanation.total_metric
+    names = [metric, "duration_ns"] if metric == "step_ns" else [metric]
+    return next((of_step[name] for name in names if name in of_step), {})
 
 
 def _steps(before: Side, after: Side) -> str:
@@ -224,9 +232,10 @@ def _step(diff: Diff) -> Table:
             "tone": cells.tone(row, part.delta_ns) if row else "",
         })  # fmt: skip
     names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
-    total = of_step.get(found.total_metric, of_step.get("duration_ns" if is_step else found.total_metric, {}))
+    total = total_row(diff)
+    of_total = diff.verdict_of_parts or total.get("verdict")
     whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
-    rows.append(whole | {"tone": "strong", "total": diff.verdict_of_parts or total.get("verdict"), "verdict": None})
+    rows.append(whole | {"tone": "strong", "total": word_of_step(of_total, total.get("reason")), "verdict": None})
     for name in _BESIDE:
         row = of_step.get(name, {})
         ends = (row.get("baseline_value"), row.get("candidate_value"))

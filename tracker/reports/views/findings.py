@@ -27,7 +27,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
-from tracker.results.verdicts import ALIKE_CAUSE, remark_on_few
+from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 MACHINE: Final = "machine"
+HOST: Final = "host"
 """How a finding came about that is the machine's, not the version's."""
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
@@ -215,7 +216,8 @@ def verdict_of(row: Mapping[str, Any]) -> str:
     """Return the verdict of a finding in a word."""
     if row["change"] == MACHINE:
         return "DRIFT"
-    return CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
+    word = CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
+    return f"{word} or {OTHER_HOST_CAUSE}" if row["change"] == HOST else word
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -318,6 +320,9 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
         return verdict_of(own[0])
     if own and all(row["state"] == "renamed" for row in own):
         return "renamed"
+    of_host = [row for row in own if row["change"] == HOST]
+    if of_host:
+        return verdict_of(of_host[0])
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}
     word = words.pop() if len(words) == 1 and incident["severity"] == "info" else ""
     return word or VERDICTS[incident["direction"]]

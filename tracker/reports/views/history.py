@@ -33,7 +33,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.reports.view import View
 from tracker.results import History
-from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED, OTHER_WORK, OTHER_WORK_REASON
+from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED, OTHER_WORK, OTHER_WORK_REASON, word_of_step
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
 
 if TYPE_CHECKING:
@@ -270,7 +270,8 @@ def _change(point: Row, name: str) -> str:
 def _word(point: Row) -> str:
     if point["reason"] == OTHER_WORK_REASON:
         return OTHER_WORK
-    return cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+    word = cells.verdict_or_why(point["verdict"], point["vs_previous"], point["change"])
+    return word_of_step(word, point["reason"])
 
 
 def _verdict(point: Row) -> str:

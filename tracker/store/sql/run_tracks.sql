@@ -2,8 +2,7 @@
 -- Parameters: run_ids (list)
 -- Columns: run_id; workload_id, configuration_id, device_id: its track; sample_rules: that its samples were made by,
 --   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; started_at_ns: its first capture (UTC,
---   NULL: unknown); host: of all its captures, '' where they have several or it is unknown; content: what its captures
---   say of how it was recorded (JSON), NULL where nothing says it
+--   NULL: unknown); content: what its captures say of how it was recorded (JSON), NULL where nothing says it
 SELECT
     r.id AS run_id,
     r.workload_id,
@@ -12,7 +11,6 @@ SELECT
     r.sample_rules,
     MAX(c.pruned_at_ns) AS pruned_at_ns,
     MIN(c.started_at_ns) AS started_at_ns,
-    CASE WHEN MIN(c.host) = MAX(c.host) THEN MIN(c.host) ELSE '' END AS host,
     k.content
 FROM run AS r
 INNER JOIN capture AS c ON r.id = c.run_id

@@ -29,8 +29,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "net": "change of the step by the operators that were found in it, as a fraction of it",
     "peak": "rise of its peak memory; 0.1: 10 %",
     "levels": "packed: the version with which the level of each series began",
-    "how": "how it was found: level, presence (it came or went), gradual, late (many runs together), machine, or alike "
-    "(all of a few operators by one factor)",
+    "how": "how it was found: level, presence (it came or went), gradual, late (many runs together), machine, alike "
+    "(all of a few operators by one factor), or host (no host ran both sides)",
     "decided_version_id": "the version whose runs decided it",
     "reference_level_id": "the version with which the level before it began; 0: the first level",
     "reference_runs": "numbers of the runs that it was judged against",
