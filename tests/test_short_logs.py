@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tracker import reports
 from tracker.compare import diff
 from tracker.intake import ingest
 from tracker.regressions.inbox import findings
@@ -52,3 +53,16 @@ def test_one_whole_ms_of_twelve_is_within_the_rounding(
     is_rounded = "The step is known to 4.2 % only: its source rounds it." in found.explanation.remarks
     assert is_rounded == (verdict == "INCONCLUSIVE")
     assert (len(findings(memory_store).findings) > 0) == (verdict == "REGRESSED")
+
+
+def test_incident_of_a_throughput_does_not_call_the_step_a_finding(memory_store: Store, tmp_path: Path):
+    """A step of .1 s, of one digit, with 800, then 700 images/s."""
+    for version, rate in (("v1", 800), ("v2", 700)):
+        for run in range(3):
+            path = tmp_path / f"{version}_{run}.log"
+            lines = [f"iter {step}: batch_cost: 0.1 s ips: {rate + run}.0 images/s" for step in range(10, 300, 10)]
+            path.write_text("\n".join([*lines, ""]))
+            ingest(memory_store, [path], version=version, workload="toy")
+    found = findings(memory_store)
+    text = " ".join(reports.render(found, "text", width=200).split())
+    assert "throughput images/s, without a profiler (-12.5 %); the step itself is no finding (0.0 %)" in text
