@@ -39,6 +39,9 @@ _FEWEST_OF_QUANTILES: Final = 5
 """With fewer intervals a quantile is the smallest or the largest of them."""
 _LEAST_ROUNDING: Final = 0.0005
 """No change that is judged is so small."""
+_GAP: Final = 3.0
+"""Times the usual number of steps of an interval, from which lines are missing in it."""
+_FEWEST_STRIDES: Final = 3
 _LARGEST_BYTES: Final = 2.0**56
 """No device has 64 PiB; a larger number is damage."""
 
@@ -177,6 +180,10 @@ def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
     )
     # a row stands for the steps that its intervals average over, not for the intervals
     strides = np.maximum(pick(intervals.stride, at), 1)
+    if intervals.is_numbered and len(at) >= _FEWEST_STRIDES:
+        # lines are missing: the interval is no more than another one, and what it held beside its steps is not known
+        usual = max(int(np.median(strides)), 1)
+        strides = np.where(strides > _GAP * usual, usual, strides)
     counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
     numbers = intervals.last_step[lasts]
     rows = []

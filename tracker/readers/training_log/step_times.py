@@ -163,15 +163,17 @@ class TimeSource:
             stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
         spent[spent < 0] = np.nan
         error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
-        times = share_coarse_times(spent, stride, error_s, self.grammar.joins, self.is_interrupted)
-        return times._replace(rounding=self._rounding_of_clock(times, scale * self.scan.half_units.get(name, 0.0)))
+        times = share_coarse_times(spent, stride, error_s, self.grammar.joins, self._shares_with_none)
+        if times.rounding is None:
+            half_units = {name: scale * self.scan.half_units.get(name, np.inf)}
+            times = times._replace(rounding=rounding_of(half_units, name, times.step_s * self.stride))
+        return times
 
-    def _rounding_of_clock(self, times: StepTimes, half_unit_s: float) -> F64:
-        """Return how far differences of a clock may be off: those of neighbours that share a mean by half of what they
-        were joined for at most.
-        """
-        rounding = rounding_of({"": half_unit_s}, "", times.step_s * self.stride)
-        return np.minimum(rounding, self.grammar.joins / 2) if times.is_smoothed else rounding
+    @property
+    def _shares_with_none(self) -> Flags:
+        """Which intervals share their time with no neighbour: what they hold is not that of other steps."""
+        usual = float(np.median(self.stride)) if len(self.stride) else 1.0
+        return np.asarray(self.is_interrupted | (self.stride > _GAP * usual))
 
     def _resolution_of(self, elapsed: F64) -> float:
         """Return half a unit of the last digit in which a log writes a time since the start."""
@@ -272,8 +274,10 @@ class TimeSource:
         spent = np.diff(clock_s, prepend=np.nan)
         spent[self.is_start | (spent < 0)] = np.nan
         error_s = np.full(len(spent), 10.0**-scan.clock_digits)
-        times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self.is_interrupted)
-        times = times._replace(rounding=self._rounding_of_clock(times, 0.5 * 10.0**-scan.clock_digits))
+        times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self._shares_with_none)
+        if times.rounding is None:
+            half_units = {"clock": 0.5 * 10.0**-scan.clock_digits}
+            times = times._replace(rounding=rounding_of(half_units, "clock", times.step_s * self.stride))
         way = "the times of the lines"
         if times.is_smoothed:
             way += f", {_SHARED}"
@@ -292,27 +296,32 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
     is_known = ~np.isnan(spent) & (stride > 0)
     step_s = np.full(len(spent), np.nan)
     step_s[is_known] = spent[is_known] / stride[is_known]
+    rounding = np.full(len(spent), np.nan)
+    rounding[is_known] = error_s[is_known] / 2 / np.maximum(spent[is_known], 1e-12)
     is_coarse = error_s[is_known] > joins * np.maximum(spent[is_known], 1e-12)
     if not is_coarse.any():
         return StepTimes(step_s)
     ends_group = ~is_known if is_alone is None else ~is_known | is_alone
     shares = False
     start, group_s, group_steps = 0, 0.0, 0
-    last_mean = np.nan
+    last_mean = last_rounding = np.nan
     for place in range(len(spent) + 1):
         if place < len(spent) and not ends_group[place]:
             group_s, group_steps = group_s + float(spent[place]), group_steps + int(stride[place])
             if error_s[place] > joins * group_s:
                 continue
-            last_mean = group_s / group_steps
-            step_s[start : place + 1] = last_mean
+            last_mean, last_rounding = group_s / group_steps, error_s[place] / 2 / group_s
+            step_s[start : place + 1], rounding[start : place + 1] = last_mean, last_rounding
             shares |= place > start
         elif place > start:
-            # too short for a group of its own: as the one before
-            step_s[start:place] = last_mean
+            # too short for a group of its own: as the one before, where there is one
+            if np.isnan(last_mean) and group_s > 0:
+                last_mean, last_rounding = group_s / group_steps, error_s[place - 1] / 2 / group_s
+            step_s[start:place], rounding[start:place] = last_mean, last_rounding
+            shares |= place > start + 1
         start, group_s, group_steps = place + 1, 0.0, 0
     way = f"differences of times since the start, {_SHARED}" if shares else ""
-    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares)
+    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares, rounding)
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:
