@@ -39,8 +39,6 @@ _COARSE: Final = 0.005
 """A time that is known better needs no other number of its line."""
 _FINER: Final = 0.25
 """A number that takes the place of the time of a line is known so much better, at least."""
-_FEWEST_OF_WORK: Final = 2
-"""Of one line what a step does is known no better than its time."""
 _FEW_ROUNDINGS: Final = 1.5
 """Two numbers of one time are no farther apart than both were rounded."""
 _DIGITS_LOOKED_AT: Final = 1000
@@ -93,7 +91,7 @@ class TimeSource:
         if stated.rounding is None or median_rounding(stated.rounding) < _COARSE:
             return stated
         step_s = stated.step_s
-        for other, rounding in self._times_of_rates(step_s, stated.rounding):
+        for other, rounding in self._times_of_rates():
             with np.errstate(invalid="ignore"):
                 away = np.abs(other.step_s / step_s - 1)
                 # a rate of something else, or over other steps, is none of this time
@@ -143,25 +141,13 @@ class TimeSource:
         is_known[1:] &= ~self.is_start[1:]
         return np.where(is_known, steps_between / np.where(is_known, spent_between, 1.0), np.nan)
 
-    def _times_of_rates(self, step_s: F64, rounding: F64) -> Iterator[tuple[StepTimes, F64]]:
-        """Yield the times of a step behind the rates of the lines, with their roundings: by the size of a step where it
-        is stated, else by what all lines together say of it.
-
-        `step_s`, `rounding`: the times that the lines state, known less well.
-        """
+    def _times_of_rates(self) -> Iterator[tuple[StepTimes, F64]]:
+        """Yield the times of a step behind the rates of the lines, as far as the size of a step is known."""
         if self.scan.states("rate"):
             yield StepTimes(_inverse_of(self.column("rate"))), self.rounding_of("rate")
         by_batch = self._from_batch()
         if by_batch.rounding is not None:
             yield by_batch, by_batch.rounding
-        for quantity in ("samples_s", "tokens_s", "tflops", "throughput"):
-            if not self.scan.states(quantity):
-                continue
-            rates, of_rates = self.column(quantity), self.rounding_of(quantity)
-            done = find_work(step_s, rounding, rates, of_rates, is_whole=quantity == "samples_s")
-            if done is not None:
-                way = "the throughput, by what a step of all lines does"
-                yield StepTimes(done.middle * _inverse_of(rates), way), of_rates + done.rounding
 
     def _from_elapsed(self, name: str, scale: float = 1.0) -> StepTimes:
         """Return differences of a time since the start; nan at a start, and where the time begins again.
@@ -296,35 +282,6 @@ class TimeSource:
         if times.is_smoothed:
             way += f", {_SHARED}"
         return times._replace(way=way)
-
-
-class Work(NamedTuple):
-    """What a step does, in the words of a throughput, and how far that may be off, as a part of it."""
-
-    middle: float
-    rounding: float
-
-
-def find_work(step_s: F64, rounding: F64, rates: F64, of_rates: F64, *, is_whole: bool) -> Work | None:
-    """Return what a step of each line does, by rounded times and throughputs of the same steps; None where it is not
-    the same in all lines. `is_whole`: samples, of which a step has a whole number.
-
-    >>> times, roundings = np.array([0.012, 0.013]), np.array([0.5 / 12, 0.5 / 13])
-    >>> find_work(times, roundings, np.array([32 / 0.0124, 32 / 0.0126]), np.zeros(2), is_whole=True)
-    Work(middle=32.0, rounding=0.0)
-    """
-    with np.errstate(invalid="ignore"):
-        least = step_s * (1 - rounding) * rates * (1 - of_rates)
-        most = step_s * (1 + rounding) * rates * (1 + of_rates)
-    known = ~np.isnan(least) & ~np.isnan(most) & (most > 0)
-    if known.sum() < _FEWEST_OF_WORK:
-        return None
-    low, high = float(least[known].max()) * (1 - 1e-9), float(most[known].min()) * (1 + 1e-9)
-    if low > high:
-        return None
-    if is_whole and np.floor(high) == np.ceil(low) > 0:
-        return Work(float(np.floor(high)), 0.0)
-    return Work((low + high) / 2, (high - low) / (high + low))
 
 
 _SHARED: Final = "so rounded that neighbouring intervals share a mean"
