@@ -314,8 +314,8 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
             step_s[start : place + 1], rounding[start : place + 1] = last_mean, last_rounding
             shares |= place > start
         elif place > start:
-            # too short for a group of its own: as the one before, where there is one
-            if np.isnan(last_mean) and group_s > 0:
+            # too short for a group of its own: as the one before, where there is one; the end of a log may go on
+            if np.isnan(last_mean) and group_s > 0 and place < len(spent):
                 last_mean, last_rounding = group_s / group_steps, error_s[place - 1] / 2 / group_s
             step_s[start:place], rounding[start:place] = last_mean, last_rounding
             shares |= place > start + 1
