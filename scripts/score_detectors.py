@@ -110,12 +110,13 @@ POINTS = {
     "nights": forget_nights,
     "neighbours": lambda: setattr(lifecycle, "neighbour_correlation", lambda values: np.zeros(len(values))),
     "hosts": lambda: setattr(lifecycle, "on_equal_hosts", lambda window, *_: window),
+    "alone": lambda: setattr(series.SeriesTraits, "is_alone", property(lambda _: False)),
     "suspects": name_all_suspects,
 }
 """Point of the judgement -> what leaves it out. In order: the choice of the statistic, the prior of the tested series,
 a step with certain causes, one bad run, pairs that may cross, drift of kernels, levels of two runs, the late test,
 gradual slowdowns, drift that stays, the night effect, neighbouring runs that resemble each other, hosts that differ,
-and suspects that chance explains.
+series alone, and suspects that chance explains.
 """
 OPERATOR_KINDS = ("op", "op_name")
 """Kinds of the series of operators: by shapes, and of all shapes together."""
@@ -486,6 +487,74 @@ def made_hosts(runs: Runs, seeds: range) -> None:
         print(f"made, {words}: false findings {', '.join(counts)}", flush=True)
 
 
+def make_series(draw: np.random.Generator, *, is_rough: bool) -> tuple[np.ndarray, list[int]]:
+    """Return the runs of a step with lasting changes and ones that are taken back, and the places of all changes.
+
+    Neighbours resemble each other by up to .5, and some runs are outliers; `is_rough`: three quarters of the series
+    have heavy tails, or jump between two levels, or wander as well.
+    """
+    count, deviation = int(draw.integers(40, 120)), draw.choice([0.005, 0.01, 0.02, 0.04])
+    correlation, kind = draw.choice([0, 0.3, 0.5]), draw.integers(4) if is_rough else 0
+    noise = draw.standard_t(3, size=count) / 1.7 if kind == 1 else draw.normal(size=count)
+    if kind == 2:
+        is_high = draw.random(count) < draw.uniform(0.1, 0.5)
+        noise = 0.4 * noise + np.where(is_high, draw.uniform(1.5, 3), 0.0)
+    for run in range(1, count):
+        noise[run] = correlation * noise[run - 1] + np.sqrt(1 - correlation**2) * noise[run]
+    if kind == 3:
+        walk_of_level = 0.25 * np.cumsum(draw.normal(size=count))
+        noise += walk_of_level - walk_of_level.mean()
+    level, places, at = np.zeros(count), [], int(draw.integers(10, 20))
+    while at < count - 8:
+        story, size = draw.random(), draw.uniform(max(0.05, 3 * deviation), max(0.2, 8 * deviation))
+        if story < 0.6:
+            level[at:] += draw.choice([-1, 1]) * size
+            places.append(at)
+        elif story < 0.75:
+            end = at + int(draw.integers(8, 15))
+            level[at:end] += size
+            places += [at, end]
+            at = end
+        at += int(draw.integers(12, 30))
+    is_outlier = draw.random(count) < 0.02
+    level += np.where(is_outlier, draw.choice([-1, 1], count) * draw.uniform(4, 10, count) * deviation, 0.0)
+    return 1e8 * np.exp(level + deviation * noise), [place for place in places if place < count - 5]
+
+
+def made_series(seeds: range) -> None:
+    """Print how many changes of series alone are told, a run a version; to within three runs, and their ends, too."""
+    keys = [("run", "duration_ns", "step", "", "", "")]
+    for words, is_rough in (("even noise", False), ("heavy tails, jumps and drifts", True)):
+        right = wrong = missed = 0
+        for seed in seeds:
+            values, places = make_series(np.random.default_rng(seed), is_rough=is_rough)
+            told = set()
+            for one in found_in(make_runs(keys, values[None, :]), np.arange(len(values)) + 1):
+                told.add(one.first_version - 1)
+                if one.state in ("recovered", "taken back"):
+                    told.add(one.ended_version - 1)
+            left = set(places)
+            for run in sorted(told):
+                near = min(left, key=lambda place: abs(place - run), default=NEVER)
+                if abs(near - run) <= 3:
+                    left.discard(near)
+                    right += 1
+                else:
+                    wrong += 1
+            missed += len(left)
+        score = 2 * right / (2 * right + wrong + missed)
+        print(f"made series alone, {words}: F1 {score:.3f}, {right} right, {wrong} false, {missed} missed", flush=True)
+    false = 0
+    for seed in seeds:
+        draw, count = np.random.default_rng([seed, 1]), 80
+        noise = draw.normal(size=count)
+        for run in range(1, count):
+            noise[run] = 0.4 * noise[run - 1] + np.sqrt(1 - 0.4**2) * noise[run]
+        runs = make_runs(keys, 1e8 * np.exp(0.02 * noise)[None, :])
+        false += len(found_in(runs, np.arange(count) + 1))
+    print(f"made series alone that do not change: {false} false in {80 * len(seeds)} versions", flush=True)
+
+
 def made_changes(runs: Runs, seeds: range) -> None:
     """Print what is found of operators that get slower in the last third, three runs a version, beside nights."""
     for noise in (1.0, 2.0):
@@ -632,6 +701,7 @@ def main() -> None:
         # seeds that no limit was chosen on
         made_nights(runs.part(runs.versions == 1), range(100, 104))
         made_hosts(runs.part(runs.versions == 1), range(100, 106))
+        made_series(range(7000, 7120))
         made_changes(runs.part(runs.versions == 1), range(100, 108))
     if "calibrate" in args.only:
         by_runs(runs)

@@ -18,6 +18,9 @@ def no_user_settings(monkeypatch, tmp_path):
     return tmp_path
 
 
+HOUR = 3600 * 10**9
+
+
 def settings_file(folder, text):
     path = folder / "tracker.toml"
     path.write_text(text)
@@ -172,11 +175,25 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
     assert settings.alerts.repeat_ns == 7 * 86400 * 10**9
 
 
+@pytest.mark.parametrize(("value", "hours"), [("0", 0), ("90m", 1.5), ("1d", 24)])
+def test_settle_of_alerts_is_a_time_or_nothing(tmp_path, value, hours):
+    settings = config.load(environ=settings_file(tmp_path, f"[alerts]\nsettle = '{value}'"))
+    assert settings.alerts.settle_ns == hours * HOUR
+
+
+def test_alerts_settle_for_half_a_day(tmp_path):
+    assert config.load(environ=settings_file(tmp_path, "")).alerts.settle_ns == 12 * HOUR
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[watch]\nevery = 'often'", "key watch.every: is 'often', expected a time such as 30s, 5m, 6h, 7d or 2w"),
         ("[alerts]\nwait = '0m'", "key alerts.wait: is '0m', expected a time"),
+        ("[alerts]\nwait = '0'", "key alerts.wait: is '0', expected a time"),
+        ("[alerts]\nsettle = 'soon'", "key alerts.settle: is 'soon', expected 0 or a time such as 30s"),
+        ("[alerts]\nsettle = '999999w'", "key alerts.settle: is '999999w', expected at most 5200w"),
+        ("[alerts]\nsettle = 12", "key alerts.settle: expected a text, got a whole number; write a time in quotes"),
         ("[watch]\nevery = '999999999w'", "key watch.every: is '999999999w', expected at most 5200w"),
         (
             "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/q'\nexpect_every = '36401d'",

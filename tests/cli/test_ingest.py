@@ -327,6 +327,16 @@ def new_run(run_id, version, workload):
     )  # fmt: skip
 
 
+def test_version_with_fewer_runs_than_usual_is_slower_so_far(memory_store):
+    """3 runs each of v1 to v4, and 2 of v5, of 60 ms in place of 40."""
+    for version in range(4):
+        made.runs(memory_store, f"v{version + 1}", start=3 * version)
+    run_ids = made.runs(memory_store, "v5", {"op07": 21}, start=12, count=2)
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    text = meaning(memory_store, [new_run(run_id, "v5", "gpt") for run_id in run_ids])
+    assert text.startswith("v5 (2 of the usual 3 runs so far) is 50.0 % slower than the level of v2, v3, v4.")
+
+
 def test_workloads_of_one_ingest_have_a_line_each_worst_first(memory_store):
     """40 to 80 ms, 40 to 60, 60 to 40, a first version, and two as before: the worst leads, and is proposed."""
     steps = {"as_it_was": (1, 1), "new": (None, 1), "better": (21, 1), "bad": (1, 21), "also": (1, 1), "worst": (1, 41)}

@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from tests.notify.made import text_of_database
+from tests.notify.made import slower, text_of_database
 from tests.notify.server import Answer, serving
+from tests.regressions.made import runs
 from tracker.store import notifications, open_store
 
 TOKEN = "S3cretToken"
@@ -201,3 +202,20 @@ def test_the_payload_of_the_webhook_is_what_the_message_says(told, server):
     document = server.got[0][1]["tracker"]
     assert json.loads(json.dumps(document)) == document
     assert {"schema", "event", "key", "incidents", "commands"} <= document.keys()
+
+
+def test_lists_name_what_waits_for_runs(told, db):
+    """gpt has 3 runs of each version, and so far 2 of v5, in which op07 takes 1.5 times as long."""
+    with open_store(str(db)) as store:
+        for version in range(4):
+            runs(store, f"v{version + 1}", start=3 * version)
+        slower(store, "v5", start=12, count=2)
+    sentence = r"I-2 \(gpt v5, NVIDIA H100\) waits for 1 more run of v5, at most until \S+ \d\d:\d\d UTC\."
+    assert re.search(rf"\n1 message would be sent\.\n{sentence}", told("notify", "--dry-run").out)
+    assert re.search(rf"0 messages pending, 0 given up\.\n{sentence}", told("notify", "--list").out)
+    assert re.search(rf"Alerts that wait for runs\n +{sentence}", told("status").out)
+    assert told("notify").out.startswith("1 message made; 1 sent")
+    with open_store(str(db)) as store:
+        slower(store, "v5", start=14, count=1)
+    assert "gpt v5" not in told("notify", "--list").out
+    assert told("notify").out.startswith("1 message made; 1 sent")

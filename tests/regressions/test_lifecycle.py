@@ -295,10 +295,40 @@ def test_bad_input_has_a_verdict_or_none(rows, found, verdict):
     assert bad_track(*rows) == (found, verdict)
 
 
-def test_series_alone_is_judged():
-    rows = [100, 101, 99, 100, 101, 99, 100, 120, 121, 119, 122]
-    track = Track(np.array([rows], dtype=float), np.arange(1, 12), series_of([STEP], device_timed=False))
-    assert [one[1:5] for one in found_in(track)] == [(1, "level", 8, 10)]
+QUIET_RUNS = [100, 101, 99, 100, 101, 99, 100]
+"""One run a version of a step that nothing stands beside."""
+
+
+def of_step_alone(*runs, count=1):
+    """Findings of a step alone, as of a training log; `count`: runs of each version."""
+    values = np.array([runs], dtype=float)
+    track = Track(values, np.arange(len(runs)) // count + 1, series_of([STEP], device_timed=False))
+    return [one[1:] for one in found_in(track)]
+
+
+def test_series_alone_needs_five_single_runs():
+    slow = [120, 121, 119, 122, 120, 121]
+    assert of_step_alone(*QUIET_RUNS, *slow[:4]) == []
+    assert of_step_alone(*QUIET_RUNS, *slow[:5]) == [(1, "late", 8, 12, "open", 0)]
+    assert of_step_alone(*QUIET_RUNS, *slow, 100, 101) == [(1, "late", 8, 12, "recovered", 14)]
+
+
+@pytest.mark.filterwarnings("error")
+def test_series_without_a_step_is_found_late():
+    series = series_of([("communication", "duration_ns", "all_reduce", "", "", "")], device_timed=False)
+    runs = [*QUIET_RUNS, 120, 121, 119, 122, 120]
+    found = found_in(Track(np.array([runs], dtype=float), np.arange(len(runs)) + 1, series))
+    assert [one[1:5] for one in found] == [(1, "late", 8, 12)]
+
+
+def test_series_alone_that_wanders_is_no_finding():
+    # the same runs, each as far from its neighbours as the slow ones were from the others
+    assert of_step_alone(*QUIET_RUNS, 112, 120, 127, 118, 109, 101, 94, 102, 111) == []
+
+
+def test_versions_of_several_runs_decide_a_series_alone():
+    slow = [120, 121, 119]
+    assert of_step_alone(*QUIET_RUNS[:6], *slow, *slow, count=3) == [(1, "level", 3, 3, "open", 0)]
 
 
 def test_a_version_costs_the_same_after_many_others():

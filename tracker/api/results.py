@@ -420,7 +420,11 @@ def status(*, store: Store | None = None) -> results.Status:
     with reading(store) as opened:
         settings = config.load(opened.engine.url.render_as_string(hide_password=False) if store else None)
         return watch.status(
-            opened, now_ns=time.time_ns(), spools=spools.spools_of(settings), shut=spools.shut_spools_of(settings)
+            opened,
+            now_ns=time.time_ns(),
+            spools=spools.spools_of(settings),
+            shut=spools.shut_spools_of(settings),
+            alerts=settings.alerts,
         )
 
 

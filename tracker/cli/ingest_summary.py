@@ -5,6 +5,7 @@ Runs of one workload and device have a sentence. Those of several have a line ea
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -157,12 +158,17 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
     """
     from tracker.regressions.rounding import find_rounding
     from tracker.regressions.track import find_other_version, lost_records, recorded_runs
+    from tracker.regressions.usual_runs import list_awaited_runs
     from tracker.reports.cells import deciding_runs
-    from tracker.results.verdicts import GLOSSES, words_of_rounding
+    from tracker.results.verdicts import GLOSSES, SO_FAR, words_of_rounding
     from tracker.schema.series import STEP_KEY
 
     label, runs = track.labels[version], len(track.runs_of(version))
-    words = ", ".join(filter(None, (counted(runs, "run"), where)))
+    awaited = list_awaited_runs(
+        track.runs, look_back=track.thresholds.look_back, settle_ns=store.runs_settle_ns, now_ns=time.time_ns()
+    ).get(version)
+    of_runs = f"{runs} of the usual {awaited.usual} runs {SO_FAR}" if awaited else counted(runs, "run")
+    words = ", ".join(filter(None, (of_runs, where)))
     row = track.judged.get(version)
     against = {int(number) for number in (row.base_runs if row else "").split()}
     level = level_words([run.version for run in track.runs if run.run_id in against])

@@ -18,6 +18,7 @@ from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.config import Channel, Settings
+    from tracker.results.waiting import WaitingAlert
 
 
 _MESSAGES: Final = (
@@ -123,27 +124,38 @@ def _round(settings: Settings) -> None:
 
 
 def _preview(settings: Settings) -> None:
-    from tracker.notify.enqueueing import preview
+    from tracker.notify.enqueueing import list_waiting, preview
     from tracker.reports.message import write
 
     _channels(settings)
-    with opened(settings, read_only=True) as store:
+    with opened(settings, read_only=True) as store, store.reading():
         found = preview(store, settings.alerts, now_ns=time.time_ns())
+        waiting = list_waiting(store, settings.alerts, now_ns=time.time_ns())
     for channel, message in found:
         written = write(message)
         emit(f"to {channel}: {written.title}\n\n{written.body}\n\n", as_it_is=True)
     emit(f"{counted(len(found), 'message')} would be sent.")
+    _emit_waiting(waiting)
+
+
+def _emit_waiting(waiting: Sequence[WaitingAlert]) -> None:
+    """Print which incidents wait for further runs of their version."""
+    for one in waiting:
+        emit(printable(one.sentence))
 
 
 def _list(settings: Settings) -> None:
+    from tracker.notify.enqueueing import list_waiting
     from tracker.store import notifications
 
-    with opened(settings, read_only=True) as store:
-        waiting = notifications.listed(store)
+    with opened(settings, read_only=True) as store, store.reading():
+        messages = notifications.listed(store)
         silences = notifications.silences_table(store, time.time_ns())
-    dead = int((waiting["state"] == "dead").sum())
-    last = f"{counted(len(waiting) - dead, 'message')} pending, {dead} given up."
-    emit_list(waiting, _MESSAGES, "text", name="messages", last_line=last)
+        waiting = list_waiting(store, settings.alerts, now_ns=time.time_ns())
+    dead = int((messages["state"] == "dead").sum())
+    last = f"{counted(len(messages) - dead, 'message')} pending, {dead} given up."
+    emit_list(messages, _MESSAGES, "text", name="messages", last_line=last)
+    _emit_waiting(waiting)
     if len(silences):
         last = f"{counted(len(silences), 'silence')}; tracker unmute silence:N ends one."
         emit("")

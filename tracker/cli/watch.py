@@ -141,5 +141,5 @@ def status(format: JsonFormat = "text", color: Color = "auto", db: Database = No
     settings = config.load(db)
     with opened(settings, read_only=True) as store:
         places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
-        found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
+        found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut, alerts=settings.alerts)
     emit(str(reports.render(found, format, **screen(color))), as_it_is=format == "json", is_rendered=True)

@@ -28,6 +28,7 @@ from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
 from tracker.results.verdicts import (
     ALIKE_REASON,
+    CHANGED,
     HOST_REASON,
     INCOMPARABLE,
     NOT_CONFIRMED,
@@ -326,6 +327,10 @@ def make_headline(
         more = _describe_mean_step(judged, verdict, total.slow_steps, runs_of_sides, a)
     if certain:
         more += f"{FACTS}{certain}"
+    if judged.awaited is not None and verdict in (*_CHANGED, "SUSPECT"):
+        more = f", {judged.awaited.words}{more}"
+    elif judged.awaited is not None and any(word in CHANGED for word, _ in judged.judgement.counts):
+        remarks = (f"{judged.awaited.words.capitalize()}.", *remarks)
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
+    from tracker.results.waiting import AwaitedRuns
 
 _OVERALL: Final = "overall"
 _NUMBER_OF_COLUMN: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
@@ -87,6 +88,11 @@ class Judged(Struct, frozen=True, eq=False):
     def gates(self) -> Mapping[str, GateResult]:
         """How each word of `--fail-on` ends; empty where nothing was judged."""
         return {} if self.verdicts is None else self.verdicts.gates
+
+    @property
+    def awaited(self) -> AwaitedRuns | None:
+        """The runs of the candidate that may still come and change its verdicts; None: none are awaited."""
+        return None if self.verdicts is None else self.verdicts.awaited
 
     @property
     def bases(self) -> Bases:

@@ -33,6 +33,7 @@ Everything is optional. A complete file:
     keep_versions = 5                # but never of the newest versions of a workload
 
     [alerts]
+    settle = "12h"                   # further runs of a version may come for so long; "0": alerts wait for none
     wait = "2m"                      # what else belongs to an incident may still come
     interval = "6h"                  # between two messages on one incident
     repeat = "7d"                    # until a reminder of what is still open
@@ -79,8 +80,13 @@ from tracker.errors import SourceError
 from tracker.units import MAX_BYTES, age_ns
 
 _TIMES: Final = {
-    "watch": ("every", "settled", "limit", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
+    "watch": ("every", "settled", "limit", "keep"), "prune": ("older_than",),
+    "alerts": ("settle", "wait", "interval", "repeat"),
 }  # fmt: skip
+NOT_AT_ALL: Final = "0"
+"""No time, where an entry may say so."""
+_MAY_BE_NONE: Final = ("alerts.settle",)
+"""Times that may be NOT_AT_ALL."""
 _LONGEST: Final = "5200w"
 """A century: what is added to now stays a moment that a database can hold."""
 
@@ -232,12 +238,18 @@ class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which alerts go where, and how often."""
 
+    settle: str = "12h"
     wait: str = "2m"
     interval: str = "6h"
     repeat: str = "7d"
     channels: tuple[Channel, ...] = ()
     rules: tuple[Rule, ...] = ()
     owners: tuple[Owner, ...] = ()
+
+    @property
+    def settle_ns(self) -> int:
+        """How long after its first run a version with fewer runs than usual waits for others; 0: not at all."""
+        return 0 if self.settle == NOT_AT_ALL else age_ns(self.settle)
 
     @property
     def wait_ns(self) -> int:
@@ -377,7 +389,11 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
     if not all(name.strip() for name in entries.readers.loaders):
         found.append(("readers.loaders", "has '', which every range holds; expected a part of a name"))
     for table, names in _TIMES.items():
-        found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
+        for name in names:
+            key = f"{table}.{name}"
+            wrong = _no_age(tables.get(table, {}).get(name), may_be_none=key in _MAY_BE_NONE)
+            if wrong:
+                found.append((key, wrong))
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):
@@ -406,15 +422,20 @@ def _is_network(text: str) -> bool:
         return False
 
 
-def _no_age(value: str | None) -> str:
-    """What is wrong with a time; empty: nothing."""
+def _no_age(value: str | None, *, may_be_none: bool = False) -> str:
+    """What is wrong with a time; empty: nothing. `may_be_none`: it may be NOT_AT_ALL."""
+    if may_be_none and value == NOT_AT_ALL:
+        return ""
     try:
         if value is None or 0 < age_ns(value) <= age_ns(_LONGEST):
             return ""
         is_long = age_ns(value) > 0
     except ValueError:
         is_long = False
-    return f"is {value!r}, expected {f'at most {_LONGEST}' if is_long else 'a time such as 30s, 5m, 6h, 7d or 2w'}"
+    if is_long:
+        return f"is {value!r}, expected at most {_LONGEST}"
+    or_none = f"{NOT_AT_ALL} or " if may_be_none else ""
+    return f"is {value!r}, expected {or_none}a time such as 30s, 5m, 6h, 7d or 2w"
 
 
 def _numbered(table: str, problems: Iterable[Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:

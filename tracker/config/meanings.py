@@ -58,6 +58,8 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "perfetto": "where the pages open traces; a copy of your own, or empty for no button",
     },
     "[alerts]": {
+        "settle": "after its first run, a version with fewer runs than the versions before it waits for more so long, "
+        "and what is found in it is no alert yet; 0: not at all",
         "wait": "what else belongs to an incident may come for so long",
         "interval": "least time between two messages on one incident",
         "repeat": "time until a reminder of what is still open",

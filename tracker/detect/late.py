@@ -13,6 +13,8 @@ from tracker.detect.statistics import LEAST_VARIANCE, median, t_above
 LEAST_BEFORE: Final = 5
 LEAST_AFTER: Final = 4
 """Runs on either side of a split."""
+LEAST_AFTER_ALONE: Final = 5
+"""Runs after a split of a series alone."""
 LEAST_SERIES: Final = 20
 """Series that must show how much neighbouring runs resemble each other."""
 LARGEST_CORRELATION: Final = 0.9
@@ -81,10 +83,11 @@ def without_levels(values: F64, splits: Splits) -> F64:
     return rest
 
 
-def best_splits(values: F64, starts: Flags, correlation: F64 | float = 0.0) -> Splits:
+def best_splits(values: F64, starts: Flags, correlation: F64 | float = 0.0, least_after: int = LEAST_AFTER) -> Splits:
     """Find where the runs of each series (series, runs) fall into two levels, nan for no run, by the largest t.
 
-    `starts` (runs,): the runs with which a later side may begin. The earlier side has at least 5 runs, the later 4.
+    `starts` (runs,): the runs with which a later side may begin. The earlier side has at least 5 runs, the later
+    `least_after`.
     `correlation`: of neighbouring runs, phi. Means over runs that resemble their neighbours vary by the root of
     (1 + phi) / (1 - phi) more than those of independent ones (a first-order autoregression).
 
@@ -103,7 +106,7 @@ def best_splits(values: F64, starts: Flags, correlation: F64 | float = 0.0) -> S
     sums = [np.cumsum(part, axis=1) for part in (known.astype(np.float64), near, near * near)]
     before = [part[:, places - 1] for part in sums]
     after = [part[:, -1:] - own for part, own in zip(sums, before, strict=True)]
-    is_place = (before[0] >= LEAST_BEFORE) & (after[0] >= LEAST_AFTER)
+    is_place = (before[0] >= LEAST_BEFORE) & (after[0] >= least_after)
     with np.errstate(invalid="ignore", divide="ignore"):
         change = after[1] / after[0] - before[1] / before[0]
         squares = sum(square - total * total / count for count, total, square in (before, after))

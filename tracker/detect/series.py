@@ -73,6 +73,11 @@ class SeriesTraits(Struct, frozen=True):
         return np.asarray(self.kind == KindCode.OPERATOR)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether there are no operators, or one alone, beside which a number of the step can be seen."""
+        return int(self.leaf.sum()) <= 1
+
+    @property
     def of_step(self) -> Flags:
         """The step and its parts: one family, tested by themselves."""
         return np.asarray(self.kind >= KindCode.STEP)

@@ -79,9 +79,11 @@ class Thresholds(Struct, frozen=True):
         """`alpha_gradual`, which is shared by as many looks at the newest runs as there are in versions of one run."""
         return self.alpha_gradual / self.least_gradual if is_single else self.alpha_gradual
 
-    def late_of(self, *, is_single: bool) -> float:
-        """`late`, of a version of one run or of several: these have a test of their own, which leaves less to find."""
-        return self.late if is_single else self.late / 100
+    def late_of(self, *, is_single: bool, is_alone: bool) -> float:
+        """`late`, of a version of one run; a hundredth of it of one of several, which has a test of its own that leaves
+        less to find, and of series alone, beside which nothing shows what noise is.
+        """
+        return self.late if is_single and not is_alone else self.late / 100
 
     def runs_needed(self, base_runs: int, new_runs: int) -> str:
         """Say what a verdict lacks, in words; "" where both sides have enough runs.

@@ -19,11 +19,12 @@ from tracker.config import Alerts
 from tracker.notify import seen
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.delivering import due
-from tracker.notify.life import OPENING, Heard, Want, wanted
+from tracker.notify.life import OPENING, Heard, Want, find_awaited, wanted
 from tracker.notify.routes import SOONEST, Route, alarm_channels, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import OVER, Incident, finding_name, silenced
 from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
+from tracker.results.waiting import WaitingAlert
 from tracker.store import Store, notifications, queries, read_one_state
 from tracker.store.notifications import NewMessage, Record, Undelivered
 
@@ -69,6 +70,32 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
     ]
     messages = [one for of_channel in due([*old, *new], now_ns).values() for one in of_channel]
     return [(one.channel, said) for one in messages if one.content and (said := _readable(one.content))]
+
+
+@read_one_state
+def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAlert]:
+    """The incidents that wait for further runs of a version before any channel is told, in their order. Reads only."""
+    channels = channels_of(alerts)
+    if not channels:
+        return []
+    with store.connect() as connection:
+        records = notifications.records(connection)
+    heard = {channel: Heard(own) for channel, own in _by_channel(records, channels).items()}
+    incidents = seen.read(store, now_ns, unsettled(store, [*heard.values()]), alerts.settle_ns)
+    composer = Composer(store, alerts, incidents)
+    waiting: dict[str, WaitingAlert] = {}
+    for channel, told in heard.items():
+        listener = _Listener(channel, told, composer, now_ns)
+        for incident in incidents:
+            found = find_awaited(incident, told) if told.is_started or incident.is_new else None
+            if found is None or _routed(incident, Want(found[0], frozenset()), listener) is None:
+                continue
+            row, (event, awaited) = incident.findings[0].row, found
+            waiting[incident.key] = WaitingAlert(
+                incident.number, row["workload"], row["version"], row["device"], event,
+                awaited.version, awaited.runs, awaited.usual, awaited.until_ns,
+            )  # fmt: skip
+    return [waiting[incident.key] for incident in incidents if incident.key in waiting]
 
 
 def _readable(content: str) -> Message | None:
@@ -120,7 +147,7 @@ def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
         records = notifications.records(connection)
     plan = _Plan(_fingerprint(records))
     heard = [Heard(own) for own in _by_channel(records, channels_of(alerts)).values()]
-    incidents = seen.read(store, now_ns, unsettled(store, heard))
+    incidents = seen.read(store, now_ns, unsettled(store, heard), alerts.settle_ns)
     composer = Composer(store, alerts, incidents)
     plan.skipped = _unwanted(records, composer.incidents, now_ns)
     taken = dict(plan.skipped)
@@ -191,8 +218,9 @@ def _unwanted(
             continue
         if record.attempts and any(one.is_over for one in findings):
             continue  # it may have arrived; that it is over will be told after it
-        silent = frozenset(event for one in findings if one.is_silent for event in one.events)
-        found.append((record.id, record.covers - silent))
+        # what runs may still bring back is told when they did
+        later = [one for one in findings if one.is_silent or (one.is_over and not one.is_surely_over)]
+        found.append((record.id, record.covers - frozenset(event for one in later for event in one.events)))
     return found
 
 

@@ -2,7 +2,8 @@
 
 Opened once; what is found later, once and no more often than `interval`; a reminder while somebody should act, at
 growing distances; recovered once, to those who were told. What nobody wants to hear now (muted, silenced, acknowledged)
-is no news later either, unless it is still there when the mute ends.
+is no news later either, unless it is still there when the mute ends. What further runs of its version may take back
+waits for them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 
 from tracker.config import Alerts
 from tracker.notify.seen import Incident, Seen
+from tracker.results.waiting import AwaitedRuns
 from tracker.store.notifications import TOLD, Record
 
 OPENING: Final = frozenset({"opened", "added"})
@@ -96,9 +98,10 @@ class Want:
 def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Want | None:
     """What is due of an incident to a channel that was told `heard`; None: nothing."""
     live = [finding for finding in incident.findings if finding.is_live]
-    fresh = [finding for finding in live if finding.began not in heard.settled]
     known = {finding.group for finding in incident.findings if finding.began in heard.told}
-    news = [finding for finding in fresh if finding.is_top and finding.group not in known]
+    fresh, news = _find_news(incident, heard, known)
+    if news and all(finding.awaits for finding in news):
+        fresh, news = [], []
     covers = frozenset(finding.began for finding in fresh)
     if news and not known:
         return Want("opened", covers)
@@ -114,6 +117,26 @@ def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Wan
     return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
 
 
+def find_awaited(incident: Incident, heard: Heard) -> tuple[str, AwaitedRuns] | None:
+    """What is not told of an incident yet, opened or recovered, and the runs that it waits for; None: nothing waits."""
+    known = {finding.group for finding in incident.findings if finding.began in heard.told}
+    _, news = _find_news(incident, heard, known)
+    begins = [finding.awaits for finding in news]
+    if begins and begins[0] is not None and all(begins):
+        return "opened", begins[0]
+    for finding in incident.findings:
+        is_told = finding.began in heard.told and finding.ended not in heard.settled
+        if finding.is_top and finding.is_over and finding.end_awaits is not None and is_told:
+            return "recovered", finding.end_awaits
+    return None
+
+
+def _find_news(incident: Incident, heard: Heard, known: Collection[tuple[str, str]]) -> tuple[list[Seen], list[Seen]]:
+    """What somebody should act on and no message covers; and what of it is worth one, for its group is not `known`."""
+    fresh = [finding for finding in incident.findings if finding.is_live and finding.began not in heard.settled]
+    return fresh, [finding for finding in fresh if finding.is_top and finding.group not in known]
+
+
 def _over(incident: Incident, heard: Heard) -> Want | None:
     """The end of what was told: three quarters of it, and the step if that was told, are over.
 
@@ -121,19 +144,19 @@ def _over(incident: Incident, heard: Heard) -> Want | None:
     """
     if incident.direction != "regression":
         return None
-    over = [one for one in incident.findings if one.is_over and one.ended]
+    over = [one for one in incident.findings if one.is_surely_over and one.ended]
     # what says the same as others ends with them, so that nothing is left to look at
     ended = frozenset(one.ended for one in over if one.ended) - heard.settled
     if not ended or not any(one.began in heard.told for one in over):
         return None
     tops = [one for one in incident.findings if one.is_top and one.state not in {"expected", "invalid"}]
     if all(one.ended not in ended for one in over if one.is_top):
-        return Want(None, ended) if all(one.is_over for one in tops) else None
+        return Want(None, ended) if all(one.is_surely_over for one in tops) else None
     return _end(incident, heard, ended, tops)
 
 
 def _end(incident: Incident, heard: Heard, ended: frozenset[str], tops: list[Seen]) -> Want | None:
-    gone = [one for one in tops if one.is_over and one.ended]
+    gone = [one for one in tops if one.is_surely_over and one.ended]
     if not any(one.began in heard.told for one in gone):
         return None
     if any(one.is_whole and one not in gone for one in tops) or _weight(gone, tops) < _MOST:

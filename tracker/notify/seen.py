@@ -10,6 +10,7 @@ from msgspec import Struct
 from tracker.config.owners import matches
 from tracker.notify.routes import fits_device
 from tracker.regressions.inbox import STEP, found_rows
+from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, notifications, queries
 from tracker.store.notifications import Silence
 
@@ -26,7 +27,8 @@ class Seen(Struct, frozen=True):
     """A finding. Its events have names that stay when it is found again.
 
     `group`: what says the same of one operator. `is_top`: no other finding of the incident covers it. `is_silent`:
-    somebody muted it. `began`, `ended`: events; None: it is not over.
+    somebody muted it. `began`, `ended`: events; None: it is not over. `awaits`, `end_awaits`: runs that may still come
+    and take these back; None: none.
     """
 
     row: Mapping[str, Any]
@@ -35,6 +37,8 @@ class Seen(Struct, frozen=True):
     is_silent: bool
     began: str
     ended: str | None
+    awaits: AwaitedRuns | None = None
+    end_awaits: AwaitedRuns | None = None
 
     @property
     def state(self) -> str:
@@ -55,6 +59,11 @@ class Seen(Struct, frozen=True):
     def is_over(self) -> bool:
         """Whether it ended by itself, not by a word of a user."""
         return self.state in OVER
+
+    @property
+    def is_surely_over(self) -> bool:
+        """Whether it ended by itself, and no runs are awaited that may take that back."""
+        return self.is_over and self.end_awaits is None
 
     @property
     def is_whole(self) -> bool:
@@ -95,13 +104,13 @@ class Incident(Struct, frozen=True):
         return str(self.findings[0].row["direction"])
 
 
-def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) -> list[Incident]:
+def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None, settle_ns: int = 0) -> list[Incident]:
     """All incidents, or those of these findings, in the order of their tracks and versions; those of a branch are told
-    to its pull request alone.
+    to its pull request alone. `settle_ns`: how long a version waits for the usual number of runs.
     """
     if finding_ids == [] or not len(queries.tracks(store)):
         return []
-    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False)
+    rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False, settle_ns=settle_ns)
     # another name alone is no news
     rows = [row for row in rows if row["incident_id"] is not None and row["state"] != "renamed"]
     silences = notifications.silences(store, now_ns)
@@ -118,6 +127,8 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
             is_silent=row["state"] == "muted" or silenced(silences, **where),
             began=f"{name}.began",
             ended=f"{name}.{row['state']}" if is_over else None,
+            awaits=row["awaited"],
+            end_awaits=row["end_awaited"],
         )
         found.setdefault(key, []).append(finding)
     return [

@@ -372,7 +372,8 @@ def _status(store: Store, settings: Settings) -> Answer:
     from tracker.config import spools
 
     places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
-    return Answer((watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut),))
+    found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut, alerts=settings.alerts)
+    return Answer((found,))
 
 
 @read_one_state

@@ -304,7 +304,7 @@ def tests_of(
         if is_of_one_run:
             add("q", q, None, None, "false discovery rate (q), by which one run does not decide", "")
         elif is_late:
-            most_p = limits.late_of(is_single=is_single)
+            most_p = limits.late_of(is_single=is_single, is_alone=data.series.is_alone)
             add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
         else:
             alpha = limits.alpha_gradual_of(is_single=is_single) if is_gradual else limits.alpha

@@ -29,9 +29,11 @@ from tracker.regressions.track import (
     settings_note,
     waiting_runs,
 )
+from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
+from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import KIND, OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS, SeriesKey
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
@@ -152,19 +154,20 @@ def _urgency(incident: Row) -> tuple[Any, ...]:
 
 
 @read_one_state
-def found_rows(
+def found_rows(  # noqa: PLR0913 -- what is read, and by which time
     store: Store, options: FindingsOptions | None = None, *, finding_ids: Sequence[int] | None = None,
     tracks: Sequence[TrackRuns] | None = None, now_ns: int | None = None, wanted: Callable[[Row], bool] | None = None,
-    branches: bool = True, with_invalid: bool = False,
+    branches: bool = True, with_invalid: bool = False, settle_ns: int | None = None,
 ) -> list[Row]:  # fmt: skip
     """Return all findings of the tracks that `options` name, whatever their state, then suspects of newest versions.
 
     Keys: columns of FINDINGS_COLUMNS["findings"], of sql/findings.sql, `is_newest`: its version is the newest one,
-    and `found_again`: the last version of a branch that has it. `finding_ids`: only these, without suspects; to come
+    `found_again`: the last version of a branch that has it, and `awaited`, `end_awaited`: the runs that the version may
+    still get that decided it, or that it was over, AwaitedRuns. `finding_ids`: only these, without suspects; to come
     out the same, whole incidents. `tracks`: those that the options name, where they were read before. `wanted`: which
     are shown, so that it is looked up what replaced what in their incidents; None: those that the options leave, and of
     `finding_ids` all. `branches`: of branches, too, where no workload is named. `with_invalid`: false positives can be
-    a part of what replaced what.
+    a part of what replaced what. `settle_ns`: how long runs are awaited, None: as the store says.
     """
     options = options or FindingsOptions()
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
@@ -179,6 +182,8 @@ def found_rows(
     track_of = {track.key: track for track in tracks}
     labels_of = {track.key: track.label_of_run for track in tracks}
     words = queries.finding_words(store)
+    settle_ns = store.runs_settle_ns if settle_ns is None else settle_ns
+    awaited_of = {track.key: _awaited_runs(track, settle_ns, now_ns) for track in tracks}
     rows = []
     for row in found:
         track = track_of.get(track_key_of(row))
@@ -199,12 +204,17 @@ def found_rows(
             "found_again": track.labels.get(row["decided_version_id"]) if track.main is not None else None,
             "level_runs": level_runs,
             "verdict": verdict_word(SIGNS[row["direction"]], row["change"]),
+            "awaited": awaited_of[track.key].get(row["decided_version_id"]),
+            "end_awaited": awaited_of[track.key].get(row["ended_by_version_id"]),
             "ratio": after / before - 1 if before and after else None,
         })  # fmt: skip
         rows.append(row)
     if finding_ids is None:
-        rows += [row for track in tracks for row in suspects(store, track)]
+        for track in tracks:
+            awaited = awaited_of[track.key].get(track.order[-1])
+            rows += [row | {"awaited": awaited, "end_awaited": None} for row in suspects(store, track)]
     for row in rows:
+        row["so_far"] = _so_far(row)
         delta = (row["candidate_value"] or 0.0) - (row["baseline_value"] or 0.0)
         row |= {"unit": unit_of_metric(row["metric"]), "delta": delta, "share_of_change": None}
         causes.mark_cause(row)
@@ -217,6 +227,16 @@ def found_rows(
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
+
+
+def _awaited_runs(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, AwaitedRuns]:
+    return list_awaited_runs(track.runs, look_back=track.thresholds.look_back, settle_ns=settle_ns, now_ns=now_ns)
+
+
+def _so_far(row: Row) -> str:
+    """Return which runs may still change what is said of a finding, in words; "" where it stands."""
+    awaited = row["awaited"] if row["ended_version"] is None else row["end_awaited"]
+    return awaited.describe(row["version"]) if awaited else ""
 
 
 def _versions_of(runs: str, labels: Mapping[int, str]) -> tuple[str, ...]:
@@ -282,6 +302,8 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     row["step_kind"] = step_kind
     row["step_change"] = after / before - 1 if before and after else None
     row |= _lacking(track, judgement, len(newest))
+    awaited = _awaited_runs(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
+    row["so_far"] = awaited.words if awaited else ""
     for word in FAIL_ON:
         gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
         row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
@@ -483,7 +505,7 @@ def incident_of(own: Sequence[Row]) -> Row:
         "baseline_step_ns": before, "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
-        "step_kind": first["incident_kind"],
+        "step_kind": first["incident_kind"], "so_far": next((row["so_far"] for row in tops if row["so_far"]), ""),
     }  # fmt: skip
 
 

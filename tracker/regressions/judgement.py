@@ -27,6 +27,7 @@ from tracker.detect.track import Track, VersionRuns
 from tracker.regressions.lifecycle import (
     DRIFTS,
     HOST,
+    LATE,
     MACHINE,
     UNDECIDED,
     Finding,
@@ -359,8 +360,8 @@ def decided_word(state: TrackState, at: int, row: int) -> str | None:
     if level == at and sign and (is_found or is_fall):
         return verdict_word(sign, how)
     for one in own:
-        if one.how == HOST and one.first_version <= at <= one.decided_version and sign == one.sign:
-            return verdict_word(sign, HOST)
+        if one.how in (HOST, LATE) and one.first_version <= at <= one.decided_version and sign == one.sign:
+            return verdict_word(sign, one.how)
         if one.ended_version <= at <= one.ended_by_version and one.state in ("recovered", "taken back"):
             return verdict_word(-one.sign, one.how)
         if one.first_version == level < at <= one.decided_version and sign in (0, one.sign):

@@ -15,6 +15,7 @@ from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.judge import LEAST_JUMPS
 from tracker.detect.late import (
     LEAST_AFTER,
+    LEAST_AFTER_ALONE,
     LEAST_BEFORE,
     best_splits,
     lie_beyond,
@@ -314,6 +315,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     versions, count, _ = state.pending()
     level[forgotten & (count == 0)] = now.version
     ended = list(end_findings(state, now, judged, waits))
+    if any(one.how == LATE for one in ended):
+        # the runs that it set apart are those in between now, and not those before it
+        now = replace(now, divided=state.divided(now.versions))
     returned: dict[int, list[Finding]] = {}
     for one in ended:
         if one.state in ("recovered", "taken back"):
@@ -563,18 +567,20 @@ def decide_suspects(
     waiting = free & (pending.count > 0) & (np.abs(sign) != DRIFTS)
     if not waiting.any():
         return
-    needed = 1 + now.limits.confirm
+    needed, by_split = 1 + now.limits.confirm, is_decided_by_split(now)
     with np.errstate(invalid="ignore"):
         still = waiting & (alike > 0) & (sign * judged.change >= now.series.ratio)
     together = judged
     if now.is_single:
-        enough = still & (alike + 1 >= needed)
+        enough = still & (alike + 1 >= np.where(by_split, LEAST_AFTER_ALONE, needed))
         for at in versions[-now.limits.confirm :]:
             # a version that says nothing confirms nothing
             enough &= state.waits[at] != 0
         waits[still & ~enough] = sign[still & ~enough]
         again = waiting & ~still
         waits[again] = judged.suspect[again]
+        # of these the best split of the runs of the level decides, among which they are from now on
+        enough &= ~by_split
         if enough.any():
             since = now.since(versions[-now.limits.confirm])
             together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
@@ -606,6 +612,16 @@ def decide_suspects(
             yield change_of(now, row, "level", own[0], together)
         elif judged.verdict[row] == Verdict.REGRESSED or (judged.sign[row] != 0 and not now.is_single):
             yield change_of(now, row, "level", now.version, judged)
+
+
+def is_decided_by_split(now: VersionRuns) -> Flags:
+    """Return which series (series,) of a version of one run the best split of many runs decides, and not the test of
+    three: those that stand alone, whose noise nothing beside them shows.
+
+    Where the hosts of both sides differ, nobody knows by how much, no split is looked for.
+    """
+    compares = (now.compares | ~now.looked_back).all(axis=1)
+    return np.asarray(compares & (now.series.is_alone and now.is_single))
 
 
 def decide_drifts(
@@ -801,8 +817,8 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: Flags) -> It
     """
     limits = now.limits
     past = np.flatnonzero(now.looked_back)
-    if not len(past):
-        return
+    if not len(past) or (now.series.is_alone and now.is_single):
+        return  # the best split of many runs is all that such a series has
     new = now.since(int(now.versions[past[-1]]))
     if now.is_single and new.sum() > 2:
         return  # more runs of this version are to come
@@ -836,11 +852,16 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     finding divides its level, and begins no other one.
     """
     limits, series = now.limits, now.series
-    most_p = limits.late_of(is_single=now.is_single)
-    counts = (now.level(now.current) | now.new) & now.window.recorded & now.compares
+    most_p = limits.late_of(is_single=now.is_single, is_alone=now.series.is_alone)
+    least_after = LEAST_AFTER_ALONE if now.series.is_alone else LEAST_AFTER
+    none = np.full(state.series, UNDECIDED)
+    # what waited until now is in its level by now
+    levels = np.stack([state.levels.get(version, none) for version in now.versions.tolist()], axis=1)
+    of_level = replace(now, levels=levels).level(now.current)
+    counts = (of_level | now.new) & now.window.recorded & now.compares
     columns = np.flatnonzero(counts.any(axis=0))
     can_move = series.is_time | (series.kind == KindCode.RATE)
-    enough = (counts & ~np.isnan(now.window.logs)).sum(axis=1) >= LEAST_BEFORE + LEAST_AFTER
+    enough = (counts & ~np.isnan(now.window.logs)).sum(axis=1) >= LEAST_BEFORE + least_after
     rows = np.flatnonzero(settled & can_move & enough)
     if not len(rows) or now.versions[columns[0]] == now.version:
         return
@@ -850,11 +871,11 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     # most series did not move by half of what counts: the outliers of these need not be drawn in
     usual = float(np.median(neighbour_correlation(logs[rows]))) if len(rows) >= limits.least_leaves else 0.0
     with np.errstate(invalid="ignore"):
-        rows = rows[np.abs(best_splits(logs[rows], starts).change) >= ratio[rows] / 2]
+        rows = rows[np.abs(best_splits(logs[rows], starts, least_after=least_after).change) >= ratio[rows] / 2]
     logs = without_outliers(logs[rows])
     # a change that lasts makes neighbours alike: what is left beside it shows how much they are by themselves
-    own = neighbour_correlation(without_levels(logs, best_splits(logs, starts)))
-    splits = best_splits(logs, starts, np.maximum(usual, own))
+    own = neighbour_correlation(without_levels(logs, best_splits(logs, starts, least_after=least_after)))
+    splits = best_splits(logs, starts, np.maximum(usual, own), least_after)
     with np.errstate(invalid="ignore"):
         likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= most_p)
     open_signs = {(one.series, one.sign) for one in state.open if one.how != HOST}
@@ -868,8 +889,11 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
             continue
         before = before[-limits.window :]
         numbers = [np.exp(np.nanmean(now.window.logs[row, side])) for side in (before, after)]
-        steps = [np.exp(np.nanmean(np.log(now.window.step[side]))) for side in (before, after)]
-        contribution = float((numbers[1] - numbers[0]) / np.fmax(*steps))
+        steps = [now.window.step[side] for side in (before, after)]
+        has_step = all((~np.isnan(step)).any() for step in steps)
+        # where no step is known, the series is all there is
+        wholes = [np.exp(np.nanmean(np.log(step))) for step in steps] if has_step else numbers
+        contribution = float((numbers[1] - numbers[0]) / np.fmax(*wholes))
         if series.is_time[row] and not abs(contribution) >= series.floor[row]:
             continue
         first = int(now.versions[columns[splits.place[at]]])

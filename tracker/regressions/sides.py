@@ -7,6 +7,7 @@ named answer for themselves. What the history of the candidate says of it stands
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -47,9 +48,11 @@ from tracker.regressions.track import (
     runs_of_track,
     unjudged_track,
 )
+from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult
+from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
@@ -168,6 +171,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `history`: of a candidate that is a version; `marks`: of users on findings that came between the sides.
     `bases`: the runs that a verdict rests on, of series for which these are not all runs of the baseline.
     `shift_of_kind`: `shift` by kinds of steps; `step_kind`: of a stored verdict the kind that stands for the version.
+    `awaited`: of a candidate that is a version, the runs that may still come; None: none are awaited.
     """
 
     by_series: VerdictsBySeries
@@ -185,6 +189,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     bases: Bases = field(default_factory=dict)
     shift_of_kind: Mapping[str, float | None] = field(default_factory=dict)
     step_kind: str = ""
+    awaited: AwaitedRuns | None = None
 
     def of_kind(self, step_kind: str) -> SideVerdicts:
         """Return the verdicts of one kind of steps as those of a run that has no other ones."""
@@ -252,20 +257,28 @@ def verdicts_of_sides(
     if candidate_store is not None and candidate_store is not store:
         return judge_sides(store, baseline, candidate, candidate_store)
     stored: SideVerdicts | None = None
+    awaited: AwaitedRuns | None = None
     with store.connect() as connection:
         track, row = _judged_version(connection, candidate)
         if track is None or row is None:
             marks = Marks()
         else:
+            awaited = _list_awaited(store, track).get(row.version_id)
             if _is_level(row, baseline):
                 stored = _stored_verdicts(connection, track, row, bases)
             if stored is not None and bases is not None:
-                return stored
+                return replace(stored, awaited=awaited)
             if stored is not None and not _list_beyond(stored, baseline):
-                return _between(stored, None, baseline)
+                return replace(_between(stored, None, baseline), awaited=awaited)
             marks = _marks_on_sides(connection, track, row, baseline)
     exact = judge_sides(store, baseline, candidate, store, marks)
-    return exact if stored is None else _between(stored, exact, baseline)
+    return replace(exact if stored is None else _between(stored, exact, baseline), awaited=awaited)
+
+
+def _list_awaited(store: Store, track: TrackRuns) -> dict[int, AwaitedRuns]:
+    return list_awaited_runs(
+        track.runs, look_back=track.thresholds.look_back, settle_ns=store.runs_settle_ns, now_ns=time.time_ns()
+    )
 
 
 def _list_beyond(stored: SideVerdicts, baseline: Sequence[int]) -> list[SeriesKey]:

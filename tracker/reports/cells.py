@@ -331,6 +331,17 @@ def waiting_words(line: Mapping[str, Any]) -> str:
     return f"step {format_diff(change)}: {words}"
 
 
+def so_far_words(line: Mapping[str, Any]) -> str:
+    """Say how many of the usual runs of a version came, where more may come and change what was found in it.
+
+    >>> line = {"so_far": "so far: 2 of the usual 3 runs", "step_verdict": "REGRESSED"}
+    >>> so_far_words(line), so_far_words(line | {"step_verdict": "UNCHANGED"})
+    ('so far: 2 of the usual 3 runs', '')
+    """
+    is_found = line["step_verdict"] in CHANGED or line.get("new") or line.get("suspects")
+    return str(line["so_far"] or "") if is_found else ""
+
+
 def verdict_word(row: Mapping[str, Any]) -> str:
     """Return the verdict of a row; what came or went and is too small to matter has none.
 

@@ -102,4 +102,6 @@ from .thresholds import TriedThresholds as TriedThresholds
 from .verdicts import VERDICT_COLUMNS as VERDICT_COLUMNS
 from .verdicts import Judgement as Judgement
 from .waiting import WAITING_COLUMNS as WAITING_COLUMNS
+from .waiting import AwaitedRuns as AwaitedRuns
+from .waiting import WaitingAlert as WaitingAlert
 from .waiting import WaitingRun as WaitingRun

@@ -22,7 +22,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "step_verdict", "may_be_host", "step_change", "accepted", "lacks_runs", "lacks_base_runs",
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
-        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind",
+        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind", "so_far",
     ),
     "points": ("line", "version", "step_ns", "runs", "verdict"),
     "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),
@@ -54,7 +54,8 @@ class Board(Result, frozen=True, eq=False):
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
       newest version, may_be_host: whether another host may be all of it; step_change: the change that it rests on;
       accepted: whether a user expects that change;
-      lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it.
+      lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it; so_far: how many
+      of the usual runs came, in words, as long as more may come, else "".
       previous_change: to the version before, a ratio; good_change: to the level before the oldest open regression of
       the step, whose newest version is good_version, NA without one; pinned_change: to the pinned version.
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as

@@ -41,7 +41,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
         "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
-        "beside_ns", "shared_factor", "causes", "step_kind",
+        "beside_ns", "shared_factor", "causes", "step_kind", "so_far",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -49,7 +49,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
         "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "current_value",
-        "current_ratio", "baseline_runs", "candidate_runs", "until_ns", "until_version", "ended_version",
+        "current_ratio", "baseline_runs", "candidate_runs", "until_ns", "until_version", "ended_version", "so_far",
     ),
     "environment": ("incident_id", "key", "before", "after"),
     "lines": (
@@ -57,7 +57,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
         "gate_new_cause", "gate_any", "gate_any_cause", "slow_host", "lacks_runs",
-        "lacks_base_runs", "step_kind",
+        "lacks_base_runs", "step_kind", "so_far",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -138,7 +138,8 @@ class Findings(Result, frozen=True, eq=False):
       (what else these changed by) + `earlier_ns` (by how much more operators would have changed against the runs of
       the step: each is compared with runs of its own level) + `beside_ns` (communication, copies, idle time).
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
-      words, the largest first
+      words, the largest first. `so_far`: of it, of findings and of lines: how many runs came of those that the version
+      usually has which decided, as long as more may come, in words; "": nothing is awaited
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
       (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
       - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
@@ -275,7 +276,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the
     step itself is a finding. `advice`: what could undo it, a sentence each. Of what is over: `recovered_in`: the
     version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared
-    with. `step_kind`: of which steps the step is.
+    with. `step_kind`: of which steps the step is. `so_far`: how many of the usual runs came that decided a part of it,
+    where more may come and change that; empty: it stands.
     """
 
     incident_id: int
@@ -311,6 +313,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     advice: tuple[str, ...] = ()
     level: tuple[str, ...] = ()
     step_kind: str = ""
+    so_far: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):

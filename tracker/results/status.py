@@ -9,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from tracker.results.screens import Result, Rows
+from tracker.results.waiting import WaitingAlert
 from tracker.units import counted
 
 __all__ = ["Status"]
@@ -142,7 +143,8 @@ class Status(Result, frozen=True):
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
-    that were named, of this machine; `shut`: folders of those that this user cannot take from.
+    that were named, of this machine; `shut`: folders of those that this user cannot take from. `waiting_alerts`:
+    incidents that wait for the usual number of runs of a version.
     """
 
     word: ClassVar[str] = "status"
@@ -158,6 +160,7 @@ class Status(Result, frozen=True):
     muted: int = 0
     spooled: tuple[SpooledStatus, ...] = ()
     shut: tuple[ShutStatus, ...] = ()
+    waiting_alerts: tuple[WaitingAlert, ...] = ()
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return what it says of the whole, then its lists, that of what is expected the last."""

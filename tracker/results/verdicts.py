@@ -84,12 +84,22 @@ CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 WORST_FIRST: Final = ("REGRESSED", "SUSPECT", "IMPROVED")
 """Verdicts of a step by which it stands for others: of several kinds of steps that with the first of these."""
 
+SO_FAR: Final = "so far"
+"""What stands beside a finding of fewer runs than the version usually has."""
+NIGHT_EFFECT: Final = "night effect"
+PHI: Final = "phi"
+TERMS: Final = (SO_FAR, NIGHT_EFFECT, PHI)
+"""Words that stand beside verdicts, and need an explanation as they do."""
+
 GLOSSES: Final[Mapping[str, str]] = {
     "INCONCLUSIVE": "too noisy", "TOO_FEW_RUNS": "too few runs", "BELOW_LIMIT": "too small to matter",
     "DRIFT": "moved as all operators did", "NOT_CONFIRMED": "later runs are as before",
     "UNCHANGED": "as the level before",
+    SO_FAR: "further runs of the version may come and change it",
+    NIGHT_EFFECT: "runs of one night resemble each other more than those of several nights",
+    PHI: "how much neighbouring runs resemble each other",
 }  # fmt: skip
-"""What verdicts mean that are no change."""
+"""What verdicts mean that are no change, and terms that stand beside verdicts; docs/reading.md has more."""
 
 _OF_HOSTS: Final = 0.005
 """Change of a step that hosts must make to be named."""

@@ -1,4 +1,6 @@
-"""A run that has fewer ranks than it should have: how many came, and that it is not judged."""
+"""What is not whole yet: a run with fewer ranks than it should have, which is not judged, and a version with fewer runs
+than usual, whose verdicts may still change and whose alerts wait.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from tracker.units import format_ns
+from tracker.results.verdicts import SO_FAR
+from tracker.units import counted, format_moment, format_ns
 
-__all__ = ["WAITING_COLUMNS", "WaitingRun"]
+__all__ = ["WAITING_COLUMNS", "AwaitedRuns", "WaitingAlert", "WaitingRun"]
 
 
 class WaitingRun(Struct, frozen=True):
@@ -48,3 +51,59 @@ class WaitingRun(Struct, frozen=True):
 
 
 WAITING_COLUMNS: Final = WaitingRun.__struct_fields__
+
+
+class AwaitedRuns(Struct, frozen=True):
+    """What a version lacks that has fewer runs than usual, of which more may still come.
+
+    `runs`: that came, of the `usual` number of the versions before it. `until_ns`: no more are waited for then.
+    """
+
+    version: str
+    runs: int
+    usual: int
+    until_ns: int
+
+    @property
+    def words(self) -> str:
+        """How many runs came."""
+        return f"{SO_FAR}: {self.runs} of the usual {self.usual} runs"
+
+    def describe(self, version: str) -> str:
+        """Return how many runs came, and of which version where that is another one than `version`.
+
+        >>> awaited = AwaitedRuns("v05", 2, 3, 0)
+        >>> awaited.describe("v05"), awaited.describe("v04")
+        ('so far: 2 of the usual 3 runs', 'so far: 2 of the usual 3 runs of v05')
+        """
+        return self.words if version == self.version else f"{self.words} of {self.version}"
+
+
+class WaitingAlert(Struct, frozen=True):
+    """An incident of which channels will be told once a version has its usual number of runs.
+
+    `event`: opened or recovered; `awaited_version`: the one that has `runs` of the `usual` number; `until_ns`: how long
+    the alert waits at most.
+    """
+
+    incident_id: int
+    workload: str
+    version: str
+    device: str
+    event: str
+    awaited_version: str
+    runs: int
+    usual: int
+    until_ns: int
+
+    @property
+    def sentence(self) -> str:
+        """What it waits for.
+
+        >>> WaitingAlert(3, "gpt", "v05", "cpu", "opened", "v05", 2, 3, 50_700 * 10**9).sentence
+        'I-3 (gpt v05, cpu) waits for 1 more run of v05, at most until 1970-01-01 14:05 UTC.'
+        """
+        what = f"I-{self.incident_id}" if self.event == "opened" else f"The recovery of I-{self.incident_id}"
+        runs = f"{counted(self.usual - self.runs, 'more run')} of {self.awaited_version}"
+        where = f"{self.workload} {self.version}, {self.device}"
+        return f"{what} ({where}) waits for {runs}, at most until {format_moment(self.until_ns)} UTC."

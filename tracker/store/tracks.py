@@ -63,7 +63,8 @@ class TrackRun(Struct, frozen=True, gc=False):
     """An active run of a track.
 
     `ranks`: that came; `started_at_ns`: None where it is unknown; `recording_id`: of how it was recorded, None where
-    nothing says it. There are thousands, which the garbage collector need not look at.
+    nothing says it; `arrived_ns`: when its last rank came in, None: before this was kept. There are thousands, which
+    the garbage collector need not look at.
     """
 
     run_id: int
@@ -73,6 +74,7 @@ class TrackRun(Struct, frozen=True, gc=False):
     ranks: int
     started_at_ns: int | None
     recording_id: int | None = None
+    arrived_ns: int | None = None
 
 
 class SeriesTable(Struct, frozen=True):

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from tracker import intake
-from tracker.config import Folder
+from tracker.config import Alerts, Folder
+from tracker.notify.enqueueing import list_waiting
 from tracker.regressions.inbox import found_rows, uncovered
 from tracker.results.status import (
     ExpectedStatus,
@@ -32,8 +33,11 @@ _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
 @read_one_state
-def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequence[tuple[Path, str]] = ()) -> Status:
-    """All of it, what waits in `spools`, and which folders of spools are `shut`.
+def status(
+    store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequence[tuple[Path, str]] = (),
+    alerts: Alerts | None = None,
+) -> Status:  # fmt: skip
+    """All of it, what waits in `spools`, which folders of spools are `shut`, and which `alerts` wait for runs.
 
     Of watchers that are no more, only those of the last day, and the last one that ended well.
     """
@@ -86,6 +90,7 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
             for one in intake.waiting(place)
         ),
         shut=tuple(ShutStatus(str(place), problem) for place, problem in shut),
+        waiting_alerts=tuple(list_waiting(store, alerts, now_ns=now_ns)) if alerts is not None else (),
     )
 
 

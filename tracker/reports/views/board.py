@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracker.errors import FIRST_INGEST
-from tracker.reports.cells import TONES, col, pairs, sparkline, verdict_or_why, waiting_words
+from tracker.reports.cells import TONES, col, pairs, so_far_words, sparkline, verdict_or_why, waiting_words
 from tracker.reports.commands import command
 from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
@@ -114,10 +114,15 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
         Column("last run", _last_run_words, left=True, drop=8, link=_last_run),
     ]
     return table_of(
-        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=waiting_words,
+        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=_below,
         sparks=_spark if look.has_drawings else (),
         cell_tones=lambda line: tuple(_tone(column.header, line) for column in columns),
     )  # fmt: skip
+
+
+def _below(line: Row) -> str:
+    """Say what the newest version of a track waits for: runs that decide, runs that may change what was found."""
+    return "; ".join(filter(None, (waiting_words(line), so_far_words(line))))
 
 
 def _spark(line: Row) -> Trend:

@@ -28,6 +28,7 @@ from tracker.reports.text import shorten
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import findings
 from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding
+from tracker.results.verdicts import TERMS
 from tracker.units import format_moment
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     before, after = text(row["baseline_value"]), text(row["candidate_value"])
     blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
     is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
-    remarks = [f"Cause: {shorten(row['cause'], _CAUSE)}."] if row["cause"] else []
+    so_far = row["so_far"]
+    remarks = [f"{so_far[:1].upper()}{so_far[1:]}."] if so_far else []
+    remarks += [f"Cause: {shorten(row['cause'], _CAUSE)}."] if row["cause"] else []
     calls, each = row["by_calls"], row["by_time_per_call"]
     if calls is not None and each is not None:
         form_of = form("ns", [calls, each])
@@ -87,7 +90,12 @@ def _blocks(found: ExplainedFinding, row: Row, look: Look) -> Iterator[Block]:
     passes = {True: "passes", False: "FAILS"}
     columns = [Column("", lambda test: passes.get(test["passes"], ""), left=True), Column("", _sentence, **SENTENCE)]
     tests = records(found.tables["tests"])
-    yield table_of("Tests", columns, tests, is_first=True, tone=lambda test: "worse" * (test["passes"] is False))
+    so_far = row["so_far"] or ""
+    said = " ".join([so_far, *(test["meaning"] for test in tests)])
+    terms = cells.glosses(term for term in TERMS if f"{term}:" in said)
+    yield table_of(
+        "Tests", columns, tests, is_first=True, note=terms, tone=lambda test: "worse" * (test["passes"] is False)
+    )
     yield _runs(found, row, look)
     events = [describe_event(one) for one in records(found.tables["events"])]
     if (left_out := 0 if look.details else len(events) - 1 - _LINES) > 0:

@@ -12,6 +12,7 @@ from tracker.reports.cells import (
     blank,
     col,
     form,
+    glosses,
     of,
     part_of,
     readable,
@@ -27,7 +28,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
-from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE, remark_on_few
+from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE, SO_FAR, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
@@ -100,9 +101,14 @@ def document(found: Findings, look: Look) -> Document:
             *_more(len(remarks) - _SCREEN_INCIDENTS),
         ),
         blocks=tuple(_blocks(found, look, incidents, rows, suspects)),
-        notes=few(found.notes, look),
+        notes=few((*found.notes, *_terms(incidents)), look),
         next_commands=tuple(following),
     )
+
+
+def _terms(incidents: Sequence[Row]) -> tuple[str, ...]:
+    """Return what the words mean that stand beside incidents and are no verdicts."""
+    return (f"{glosses([SO_FAR])}.",) if any(row["so_far"] for row in incidents) else ()
 
 
 def _more(count: int) -> tuple[str, ...]:
@@ -141,7 +147,8 @@ def _headline(found: Findings, incidents: Sequence[Row], rows: Sequence[Row], su
         own = [row for row in rows if row["incident_id"] == new[0]["incident_id"]]
         others = f", and {counted(len(new) - 1, 'more new incident')}" if len(new) > 1 else ""
         of = f"{new[0]['workload']} " if len(_tracks(found)) > 1 else ""
-        return f"New in {of}{new[0]['version']}: {headline(new[0], own, whole=not _narrowed(found))}{others}"
+        so_far = f", {new[0]['so_far']}" if new[0]["so_far"] else ""
+        return f"New in {of}{new[0]['version']}: {headline(new[0], own, whole=not _narrowed(found))}{so_far}{others}"
     if suspects:
         what = "Nothing new is confirmed" if found.options.only_new else "No new confirmed regression"
         return f"{what}; {counted(len(suspects), 'suspect')}, decided by the next runs"
@@ -283,7 +290,8 @@ def _blocks(
         line = lines.get(where_of(incident), {})
         lead = [explanation(incident, own), *changed]
         waits = waiting_words(line) if line and line["version"] == incident["version"] else ""
-        lead += [f"{waits[:1].upper()}{waits[1:]}."] if waits else []
+        so_far = incident["so_far"]
+        lead += [f"{words[:1].upper()}{words[1:]}." for words in (waits, so_far) if words]
         what = f"{new}{_word(incident, own)} in {incident['version']}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(
@@ -300,7 +308,9 @@ def _blocks(
         of = f" of {where}" if len(tracks) > 1 else ""
         made = rows_of(own, look, limit, suspects=True)
         is_single = all(len(str(row["candidate_runs"]).split()) <= 1 for row in own)
+        so_far = (own[0]["so_far"] or "").removeprefix(f"{SO_FAR}: ")
         why = "in one run so far" if is_single else "the main line may be as slow itself"
+        why = f"in {so_far} so far" if is_single and so_far else why
         yield replace(made, title=f"Suspects{of}: {why}", is_first=place < room or look.limit == 0)
     hidden = {"more incident": len(incidents) - _SCREEN_INCIDENTS, "more track": len(tracks) - room}
     words = [counted(count, noun) for noun, count in hidden.items() if count > 0]

@@ -44,6 +44,7 @@ def document(status: Status, look: Look) -> Document:
         ("On their way", _cut([_queued(one, now) for one in queue], _QUEUE, look)),
         ("Queued by jobs of this machine", spooled),
         ("Messages", _cut([_message(one, now) for one in status.messages], _LISTED, look, "tracker notify --list")),
+        ("Alerts that wait for runs", _cut([one.sentence for one in status.waiting_alerts], _LISTED, look)),
         ("Muted", [*_cut(silences, _LISTED, look), *muted]),
     )
     undelivered = sum(one.state != "dead" for one in status.messages)

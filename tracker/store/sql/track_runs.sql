@@ -3,7 +3,8 @@
 -- Parameters: workload_id, configuration_id, device_id; all_runs (1: yes), ids (a JSON object whose keys are the runs,
 --   read when all_runs = 0)
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; ranks: that came; started_at_ns: NULL where
---   nobody knows; recording_id: of how it was recorded, NULL: nothing says it
+--   nobody knows; recording_id: of how it was recorded, NULL: nothing says it; arrived_ns: when its last rank came in,
+--   NULL: before this was kept
 SELECT
     r.id AS run_id,
     v.id AS version_id,
@@ -14,7 +15,8 @@ SELECT
         WHERE c.run_id = r.id
     ) AS ranks,
     r.started_at_ns,
-    r.recording_id
+    r.recording_id,
+    r.last_rank_at_ns AS arrived_ns
 FROM run AS r
 INNER JOIN version AS v ON r.version_id = v.id
 WHERE
