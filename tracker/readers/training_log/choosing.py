@@ -104,7 +104,8 @@ def notes_on_others(path: Path, choice: ChosenGrammar) -> tuple[str, ...]:
     end = plain_text(_end_of(path)) if len(start) >= SNIFF_BYTES // 2 else b""
     own_lines = [line.head for line in choice.grammar.lines]
     others: dict[str, None] = {}
-    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name != choice.grammar.name]
+    known = {choice.grammar.name, *choice.grammar.beside}
+    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name not in known]
     for text in filter(None, (start, end)):
         outside = searchable(text)
         present = [one for one in others_possible if any(line.occurs_in(outside) for line in one.lines)]

@@ -12,6 +12,8 @@ from tracker.units import NS_PER_S, NS_PER_US
 # 2022-11-30 20:24:58,694   2025/01/02T03:04:05.123456   20250814 05:36:47
 _CLOCK: Final = re.compile(rb"(?<!\d)(\d{4})[-/]?(\d\d)[-/]?(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[,.](\d{1,9}))?(?!\d)")
 _DAYS: Final = re.compile(rb"(?:(\d+) days?, *)?(?:(?:(\d+):)?(\d+):)?(\d+(?:\.\d+)?)")
+# 9h 30m 16s, as ms-swift writes it
+_WITH_UNITS: Final = re.compile(rb"(?:(\d+)d *)?(?:(\d+)h *)?(?:(\d+)m *)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 class TimeOfDay(NamedTuple):
@@ -50,11 +52,12 @@ def last_clock_in(text: bytes) -> TimeOfDay | None:
 def seconds_of(text: bytes | None) -> float:
     """Return a time since a start in seconds; nan for none.
 
-    >>> seconds_of(b"0:00:24.5"), seconds_of(b"3 days, 17:51:32"), seconds_of(b"01:05"), seconds_of(None)
-    (24.5, 323492.0, 65.0, nan)
+    >>> seconds_of(b"0:00:24.5"), seconds_of(b"3 days, 17:51:32"), seconds_of(b"1h 1m 5s"), seconds_of(None)
+    (24.5, 323492.0, 3665.0, nan)
     """
-    match = _DAYS.fullmatch(text.strip()) if text else None
-    if match is None:
+    plain = (text or b"").strip()
+    match = _DAYS.fullmatch(plain) or _WITH_UNITS.fullmatch(plain)
+    if match is None or not plain:
         return float("nan")
     days, hours, minutes = (int(part or 0) for part in match.groups()[:3])
-    return ((days * 24 + hours) * 60 + minutes) * 60 + float(match[4])
+    return ((days * 24 + hours) * 60 + minutes) * 60 + float(match[4] or 0)

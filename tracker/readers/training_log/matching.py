@@ -57,6 +57,9 @@ class LineMatcher:
         self._required_literals = (line.literal, *needed)
         """A step line has each of these texts at least once."""
         self._has_long_literal = len(line.literal) >= _LONG_LITERAL and grammar.parse is None
+        self._parsed_lines = line.head
+        if grammar.epoch_lines is not None:
+            self._parsed_lines = re.compile(b"|".join([line.head.pattern, grammar.epoch_lines.pattern]))
 
     def find(self, content: bytes) -> FoundLines:
         """Return the step lines of a piece of text that ends with a line."""
@@ -211,7 +214,7 @@ class LineMatcher:
         starts: list[int] = []
         rows: list[Mapping[str, float | str]] = []
         end = -1
-        for match in self.line.head.finditer(content):
+        for match in self._parsed_lines.finditer(content):
             if match.start() < end:
                 continue  # another number of the same line
             start, end = line_around(content, match.start())

@@ -85,5 +85,7 @@ GRAMMARS: Final = (
         takes_clock=True,
         facts=_FACTS,
         parse=_parse,
+        time_in_words="of a step",
+        rate_in_words="as the line says it",
     ),
 )  # fmt: skip

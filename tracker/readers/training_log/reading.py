@@ -24,6 +24,7 @@ from tracker.readers.training_log.choosing import (
 )
 from tracker.readers.training_log.context import RunContext, configuration_of, read_context, resumed
 from tracker.readers.training_log.documents import MAX_BYTES, STATE, scan_document
+from tracker.readers.training_log.epoch_bars import times_of_epoch_bars
 from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.intervals import Intervals, intervals_of
@@ -72,13 +73,16 @@ def _open(path: Path, options: ReadOptions) -> SourceText:
 def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
     text = _open(path, options)
     lines = scan(text, choice.grammar, choice.line)
+    if choice.grammar.clock_is_of_epoch:
+        lines.numbers |= times_of_epoch_bars(lines)
+    of_lines = tuple(note for quantity, note in choice.grammar.notes.items() if lines.states(quantity))
     context = read_context([lines.head], choice.grammar, choice.line)
     intervals, context, changes = _intervals(path, lines, choice, context)
     summary = _perf_summary(lines, choice.grammar)
     # all else is in the intervals
     used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
     lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
-    notes = (*changes, *notes_on_others(path, choice))
+    notes = (*of_lines, *changes, *notes_on_others(path, choice))
     if not len(intervals.last_step) and summary.spreads:
         intervals = _of_summary(summary)
         notes += ("only the Perf Summary: its means stand for one step, their number is not stated",)

@@ -87,11 +87,18 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
     at: Places = np.arange(scan.count, dtype=np.int32)
     if ranks:
-        ranks = _ranks_in_order(scan.ranks, ranks)
-        at = at[scan.ranks == ranks[0]]
+        ranks_of_lines = scan.ranks
+        if grammar.epoch_lines is not None or grammar.clock_is_of_epoch:
+            ranks_of_lines = _carry_ranks_on(ranks_of_lines)
+        ranks = _ranks_in_order(ranks_of_lines, ranks)
+        at = at[ranks_of_lines == ranks[0]]
     if grammar.has_bars:
         at = _bars_of_training(scan, at)
-    numbers, epochs, is_numbered = _number_steps(scan, at)
+    if grammar.epoch_lines is not None:
+        at, numbers, epochs = _ends_of_epochs(scan, at)
+        is_numbered = True
+    else:
+        numbers, epochs, is_numbered = _number_steps(scan, at)
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
         numbers = _count_through_unnamed_epochs(numbers, clocks)
@@ -123,6 +130,14 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     )
 
 
+def _carry_ranks_on(ranks_of_lines: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the ranks of lines of which those without one are of the rank before: a launcher writes it in front of a
+    line, and not in front of each bar that is drawn over another one.
+    """
+    places = np.maximum.accumulate(np.where(ranks_of_lines >= 0, np.arange(len(ranks_of_lines)), 0))
+    return np.asarray(ranks_of_lines[places])
+
+
 def _ranks_in_order(ranks_of_lines: NDArray[np.int32], ranks: tuple[int, ...]) -> tuple[int, ...]:
     """Return the ranks, the one that counts first: the first one that does not print far fewer lines than another.
 
@@ -145,6 +160,26 @@ def _bars_of_training(scan: Scan, at: Places) -> Places:
     if total is None:
         total = max(known.tolist(), key=lambda one: float(np.nanmax(elapsed[totals == one], initial=0.0)))
     return np.asarray(at[totals == total])
+
+
+def _ends_of_epochs(scan: Scan, at: Places) -> tuple[Places, F64, F64]:
+    """Return the places of the lines that end an epoch, the numbers of their steps, and their epochs.
+
+    Behind the line that names an epoch stands the bar of the training, often drawn twice at its end, the second time
+    when all is done; bars with another number of steps, and those in front of any epoch, are of evaluations.
+    """
+    epochs, sizes = pick(scan.column("epoch"), at).tolist(), pick(scan.column("epoch_steps"), at).tolist()
+    ends: dict[int, tuple[int, float, float]] = {}
+    epoch, place_of_epoch = np.nan, -1
+    for place, (named, size) in enumerate(zip(epochs, sizes, strict=True)):
+        if not np.isnan(named):
+            epoch, place_of_epoch = named, place
+        elif place_of_epoch >= 0 and ends.get(place_of_epoch, (0, size, epoch))[1] == size:
+            ends[place_of_epoch] = (place, size, epoch)
+    places = np.array([place for place, _, _ in ends.values()], dtype=np.int64)
+    sizes_of_epochs = np.array([size for _, size, _ in ends.values()])
+    numbers_of_epochs = np.array([epoch for _, _, epoch in ends.values()])
+    return at[places], numbers_of_epochs * sizes_of_epochs, numbers_of_epochs
 
 
 def steps_of_run(scan: Scan) -> int | None:

@@ -119,6 +119,9 @@ class TimeSource:
             stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
         spent[spent < 0] = np.nan
         error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
+        if self.scan.states("error_s"):
+            readings = self.column("error_s")
+            error_s = readings + np.concatenate([[0.0], readings[:-1]])
         return share_coarse_times(spent, stride, error_s, self.grammar.joins, self.is_interrupted)
 
     def _resolution_of(self, elapsed: F64) -> float:
