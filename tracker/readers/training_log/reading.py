@@ -17,6 +17,7 @@ from tracker.readers.training_log.choosing import (
     WITH_TIMES,
     ChosenGrammar,
     choose,
+    choose_by_repetition,
     choose_in,
     framework_without_times,
     notes_on_others,
@@ -46,7 +47,7 @@ def read_log(path: Path, options: ReadOptions) -> LogReading:
         return _read_events(path, options)
     if b"\0" in head[:512]:
         raise SourceError(path, "byte 0", "is binary, no log", remedy="give the text that the job printed")
-    choice = choose(path, head) or _choose_anywhere(path, options)
+    choice = choose(path, head) or _choose_anywhere(path, options) or choose_by_repetition(path, head)
     if choice is None:
         raise _without_times(path, head)
     if choice.is_document:
@@ -89,7 +90,7 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     elif not len(intervals.last_step):
         raise _without_times(path, read_head(path, SNIFF_BYTES))
     return LogReading(
-        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary))
+        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary)), choice.guess
     )
 
 

@@ -61,15 +61,15 @@ def template_of(text: bytes, line: StepLine) -> Template | None:
     for start, end, name in spans:
         if start < at or (name not in WORDS and not _NUMBER.fullmatch(text[start:end])):
             return None
-        parts.append(_general(text[at:start]))
+        parts.append(general_pattern(text[at:start]))
         parts.append(b"(" + (re.escape(text[start:end]) if name in WORDS else _ANY_NUMBER) + b")")
         at = end
     # what a field must have behind its number
-    parts.append(_general(text[at : at + 3]) if text[at : at + 3].isalpha() else b"(?![\\d.])")
+    parts.append(general_pattern(text[at : at + 3]) if text[at : at + 3].isalpha() else b"(?![\\d.])")
     return Template(re.compile(b"".join(parts)), tuple(name for _, _, name in spans), tuple(others))
 
 
-def _general(text: bytes) -> bytes:
+def general_pattern(text: bytes) -> bytes:
     """Return a pattern of text in which other numbers may stand."""
     parts = []
     for piece in _PIECES.finditer(text):
