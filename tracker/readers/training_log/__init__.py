@@ -38,9 +38,9 @@ only a throughput stands in the lines, the step time is the batch by the through
 lines.
 
 Of a program that is not in the table, a line that stands ten times or more is read where it has `step` or `iter` with
-a number that rises, and one number with s, ms, s/it or it/s. The headline says what was read (`read as: seconds per step
-from '... 8.01s/it'`), and nothing of it is judged: it is a guess, which `--input-format training_log` confirms. For runs
-that are stored, that is `tracker ingest --again --input-format training_log`.
+a number that rises, and one number with s, ms, s/it or it/s. The headline says what was read (`read as: seconds per
+step from '... 8.01s/it'`), and nothing of it is judged: it is a guess, which `--input-format training_log` confirms.
+For runs that are stored, that is `tracker ingest --again --input-format training_log`.
 
 TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
 a log are quoted is read only when the format is named. A log without times says so.
