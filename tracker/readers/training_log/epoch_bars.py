@@ -15,6 +15,8 @@ from tracker.readers.training_log.scanning import Scan
 
 F64 = NDArray[np.float64]
 
+_LAST_DIGIT: Final = 0.005
+"""Half a unit of the last digit of a rate."""
 _LAST_SECOND: Final = 1.0
 """The clock of a bar is cut to whole seconds."""
 _MOST_OFF: Final = 0.05
@@ -22,22 +24,25 @@ _MOST_OFF: Final = 0.05
 
 
 def times_of_epoch_bars(scan: Scan) -> dict[str, F64]:
-    """Return the time since the start of the first epoch and how far it may be off, as columns of the lines.
+    """Return the columns of the lines that state a time: that since the start of the first epoch, and its error.
 
-    Where the clock says that the rate is no mean since the start of the epoch, but that of the last steps, return the
-    time of a step by the rate.
+    Where the clock says that the rate is no mean since the start of the epoch, but that of the last steps, the time of
+    a step is that by the rate.
     """
-    steps, clock_s = scan.column("step_in_epoch"), scan.column("wall_s")
-    step_s, digit_s = scan.column("step_s"), scan.column("error_s")
-    elapsed_s, error_s = steps * step_s, steps * digit_s
+    steps, clock_s = scan.column("step_in_epoch"), scan.column("elapsed_clock")
+    rates = scan.column("rate")
+    is_rate = rates > 0
+    by_rate = np.where(is_rate, 1 / np.where(is_rate, rates, 1.0), np.nan)
+    step_s = np.where(is_rate, by_rate, scan.column("step_s"))
+    elapsed_s = steps * step_s
+    error_s = steps * _LAST_DIGIT * np.where(is_rate, by_rate**2, 1.0)
+    nothing = np.full(len(steps), np.nan)
+    others = {"elapsed_clock": nothing, "rate": nothing}
     is_off = (elapsed_s < clock_s - error_s) | (elapsed_s > clock_s + _LAST_SECOND + error_s)
     if is_off.mean() > _MOST_OFF:
-        return {"by_rate": np.ones(len(steps)), "error_s": np.full(len(steps), np.nan)}
-    return {
-        "step_s": np.full(len(steps), np.nan),
-        "elapsed_s": _counted_through(elapsed_s, scan.column("epoch"), steps),
-        "error_s": error_s,
-    }
+        return {**others, "step_s": step_s, "by_rate": np.ones(len(steps))}
+    counted_s = _counted_through(elapsed_s, scan.column("epoch"), steps)
+    return {**others, "step_s": nothing, "elapsed_s": counted_s, "error_s": error_s}
 
 
 def _counted_through(elapsed_s: F64, epochs: F64, steps: F64) -> F64:

@@ -143,7 +143,8 @@ class Grammar(Struct, frozen=True):
     `facts`: environment: name of a fact and the pattern of its value in a line.
     `requires`: a text that a file must have beside its step lines, since these alone could be anything.
     `parse`: says what a line states, in place of the groups of a pattern, which then only finds the lines.
-    `time_in_words`, `rate_in_words`: what its time and its throughput are, where `parse` says them.
+    `time_in_words`, `rate_in_words`: what its time and its throughput are, where the names of quantities do not say it.
+    `numbers_stand_alone`: whether each quantity that `parse` says is one number of the line, in whatever unit.
     `epoch_lines`: lines that name an epoch, which `parse` knows too. Each step line is then about a whole epoch, the
     last one behind such a line, and names its steps as `epoch_steps`.
     `clock_is_of_epoch`: whether its lines are bars that begin again with each epoch (`epoch_bars`).
@@ -169,6 +170,7 @@ class Grammar(Struct, frozen=True):
     facts: Mapping[str, str] = field(default_factory=dict)
     requires: re.Pattern[bytes] | None = None
     parse: Callable[[str], Mapping[str, float | str] | None] | None = None
+    numbers_stand_alone: bool = False
     time_in_words: str = ""
     rate_in_words: str = ""
     epoch_lines: re.Pattern[bytes] | None = None

@@ -63,8 +63,10 @@ def table_of_grammars() -> list[tuple[str, str, str, str]]:
         names |= {one.name for line in grammar.lines for one in line.fields}
         times = list(dict.fromkeys(words for name, words in _TIMES if name in names))
         rates = [name_throughput(RATE_UNITS[name], scope) for name, scope in grammar.scopes.items() if name in names]
-        if grammar.parse is not None:
-            times, rates = [grammar.time_in_words], [grammar.rate_in_words]
+        if grammar.time_in_words:
+            times = [grammar.time_in_words]
+        if grammar.rate_in_words:
+            rates = [grammar.rate_in_words]
         left_out = []
         if grammar.has_epoch_starts:
             left_out.append("starts of epochs")

@@ -47,7 +47,7 @@ def read_log(path: Path, options: ReadOptions) -> LogReading:
         return _read_events(path, options)
     if b"\0" in head[:512]:
         raise SourceError(path, "byte 0", "is binary, no log", remedy="give the text that the job printed")
-    choice = choose(path, head) or _choose_anywhere(path, options) or choose_by_repetition(path, head)
+    choice = choose(path, head) or choose_by_repetition(path, head) or _choose_anywhere(path, options)
     if choice is None:
         raise _without_times(path, head)
     if choice.is_document:
