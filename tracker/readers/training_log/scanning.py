@@ -97,16 +97,31 @@ def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
 
 
 class _GrowingColumn:
-    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory."""
+    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory.
+
+    As long as all its numbers are one, such as the batch in most logs, it takes none.
+    """
 
     def __init__(self, kind: type[np.number[Any]], count: int = 0, value: float = np.nan) -> None:
         self.kind = np.dtype(kind)
         self._values: array[float] = array(self.kind.char)
+        self._alike = 0
+        self._value: np.number[Any] = self.kind.type(0)
         self.fill(count, value)
 
     def extend(self, values: Sequence[float] | NDArray[Any]) -> None:
         """Append some numbers."""
-        self._values.frombytes(np.asarray(values, dtype=self.kind).tobytes())
+        column = np.asarray(values, dtype=self.kind)
+        if not len(column):
+            return
+        if not self._values:
+            if not self._alike:
+                self._value = column[0]
+            if _all_are(column, self._value):
+                self._alike += len(column)
+                return
+            self._values.frombytes(np.full(self._alike, self._value, dtype=self.kind).tobytes())
+        self._values.frombytes(column.tobytes())
 
     def fill(self, count: int, value: float) -> None:
         """Append one number several times."""
@@ -114,7 +129,16 @@ class _GrowingColumn:
 
     def values(self) -> NDArray[Any]:
         """Return the numbers, after which none can be appended."""
-        return np.frombuffer(self._values, dtype=self.kind) if self._values else np.zeros(0, dtype=self.kind)
+        if not self._values:
+            return np.broadcast_to(self._value, (self._alike,))
+        return np.frombuffer(self._values, dtype=self.kind)
+
+
+def _all_are(column: NDArray[Any], value: np.number[Any]) -> bool:
+    """Whether a column holds one number throughout, which may be nan."""
+    if np.isnan(value):
+        return bool(np.isnan(column).all())
+    return bool((column == value).all())
 
 
 class _ScanCollector(LineCounts):

@@ -102,13 +102,17 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
         numbers = _count_through_unnamed_epochs(numbers, clocks)
-    numbered = np.flatnonzero(np.abs(numbers) < _LARGEST_STEP)  # nan is none either
-    at, epochs = pick(at, numbered), pick(epochs, numbered)
-    steps: I64 = pick(numbers, numbered).astype(np.int64)
-    once = _places_stated_once(steps)
-    repeated = len(at) - len(once)
-    at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
-    begins = np.diff(steps) < 0
+    is_numbered_line = (numbers < _LARGEST_STEP) & (numbers > -_LARGEST_STEP)  # nan is none either
+    if not is_numbered_line.all():
+        numbered = np.flatnonzero(is_numbered_line)
+        at, epochs, numbers = pick(at, numbered), pick(epochs, numbered), pick(numbers, numbered)
+    steps: I64 = numbers.astype(np.int64)
+    repeated = 0
+    if not (steps[1:] > steps[:-1]).all():
+        once = _places_stated_once(steps)
+        repeated = len(at) - len(once)
+        at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
+    begins = steps[1:] < steps[:-1]
     if len(scan.starts):
         starts_before = np.searchsorted(scan.starts, scan.positions[at])
         begins |= np.diff(starts_before) > 0
@@ -286,7 +290,7 @@ def _late_lines(numbers: I64) -> Flags:
     return late
 
 
-def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int, int, int]:
+def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[Places, int, int, int]:
     """Leave out what a later start did again, and all before a start from the first step.
 
     Returns the places that stay, how many were done again, how often the steps went back, and how many trainings
@@ -294,7 +298,7 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
     """
     count = len(steps)
     if not count or segments[-1] == 0:
-        return np.arange(count, dtype=np.int64), 0, 0, 1
+        return np.arange(count, dtype=np.int32), 0, 0, 1
     bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), count]
     replaced, restarts, trainings = 0, 0, 1
     ranges: list[tuple[int, int]] = [(bounds[0], bounds[1])]
@@ -317,6 +321,15 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
     return places, replaced, restarts, trainings
 
 
+def _even_stride(chosen: ChosenLines) -> int | None:
+    """Return how many steps each line stands for where all stand for as many, those of the first one too; else None."""
+    steps = chosen.steps
+    stride = int(steps[1] - steps[0])
+    if stride < 1 or steps[0] < stride or chosen.segments.any():
+        return None
+    return stride if (steps[1:] - steps[:-1] == stride).all() else None
+
+
 def stride_of_lines(chosen: ChosenLines) -> I64:
     """Return how many steps each line stands for: since the line before, at a start as many as usual, and no more than
     its number.
@@ -324,6 +337,9 @@ def stride_of_lines(chosen: ChosenLines) -> I64:
     steps = chosen.steps
     if not chosen.is_numbered or len(steps) < 2:
         return np.ones(len(steps), dtype=np.int64)
+    even = _even_stride(chosen)
+    if even is not None:
+        return np.broadcast_to(np.int64(even), (len(steps),))
     difference = np.diff(steps, prepend=steps[0])
     is_start = chosen.begins_segment
     inside = difference[:_STRIDES_LOOKED_AT][~is_start[:_STRIDES_LOOKED_AT]]
