@@ -138,6 +138,22 @@ def test_loop_with_a_bar_of_its_own_is_not_lightning(tmp_path: Path):
         readers.claim(log(tmp_path, "".join(bars)))
 
 
+def yolo(epoch: int, clock: str, rate: str) -> str:
+    done = f"{epoch:>10}/100      2.51G      1.249      1.614         45        640: 100%|{'█' * 10}| 118/118"
+    begun = done.replace("100%", "  1%").replace("118/118", "1/118")
+    validation = f"                 Class     Images  Instances: 100%|{'█' * 10}| 4/4 [00:01<00:00,  2.50it/s]"
+    return f"{begun} [00:01<01:12,  1.00it/s]\r{done} [{clock}<00:00,  {rate}]\n{validation}"
+
+
+def test_ultralytics_epoch_is_its_bar_at_the_end(tmp_path: Path):
+    """118 steps at 5.90 a second are 20 s, and from 100 s on the clock counts: 2 minutes of 118 steps."""
+    short = read(log(tmp_path, [yolo(epoch, "00:21", "5.90it/s") for epoch in range(1, 5)]))
+    assert times_ms(short) == {236: 169.5, 354: 169.5, 472: 169.5}
+    assert "the time of a step comes from the rate of a progress bar, which is a mean of several" in short.warnings
+    long = read(log(tmp_path, [yolo(epoch, "01:57", "1.50s/it") for epoch in range(1, 5)]))
+    assert times_ms(long) == {236: 995.8, 354: 995.8, 472: 995.8}
+
+
 def swift(step: int, elapsed: str, **others: object) -> dict[str, object]:
     progress = {"global_step/max_steps": f"{step}/100", "percentage": "5.00%", "elapsed_time": elapsed}
     return {"loss": 1.2, "memory(GiB)": 40.1, **others, **progress}

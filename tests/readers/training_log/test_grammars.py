@@ -259,6 +259,13 @@ def keras(epoch: int, s: float) -> str:
     return f"Epoch {epoch}/12\n500/500 {'━' * 20} {500 * s:.0f}s {mean}/step - loss: 1.2 - val_loss: 1.1"
 
 
+def ultralytics(epoch: int, s: float) -> str:
+    minutes, seconds = divmod(118 * s, 60)
+    time = f"{minutes:.0f}:{seconds:02.0f}" if minutes else f"{seconds:.1f}s"
+    words = f"{f'{epoch}/100':>11}{'2.51G':>11}{1.249:11.4g}{1.614:11.4g}{45:11.4g}{640:11.4g}"
+    return f"{words}: 100% {'━' * 12} 118/118 {1 / s:.1f}it/s {time}"
+
+
 def lightning(step: int, elapsed: float) -> str:
     return (
         f"Epoch 0:  {step / 10:.0f}%|#   | {step}/1000 [00:{int(elapsed):02}<01:12, {step / elapsed:5.2f}it/s, "
@@ -329,6 +336,7 @@ DIALECTS = {
     "timm": Dialect("timm", timm, unit="samples/s", scope="total", rate=160.0),
     "torchvision": Dialect("torchvision", metric_logger, unit="samples/s", scope="per rank", rate=160.0),
     "Keras": Dialect("keras", keras, steps=range(1, 13)),
+    "Ultralytics": Dialect("ultralytics", ultralytics, steps=range(1, 13)),
     "Lightning": Dialect("lightning", lightning, is_cumulative=True),
     "ms-swift": Dialect("ms-swift", swift, steps=range(500, 6500, 500), is_cumulative=True),
     "PaddleNLP": Dialect("paddlenlp", paddlenlp, unit="tokens/s", scope="per rank", rate=10240.0),

@@ -18,6 +18,7 @@ from tracker.readers.training_log import (
     pytorch,
     reinforcement,
     swift,
+    ultralytics,
     vision,
 )
 from tracker.readers.training_log.grammar import RATE_UNITS, Grammar
@@ -33,6 +34,7 @@ GRAMMARS: Final[tuple[Grammar, ...]] = (
     *paddle.GRAMMARS,
     *reinforcement.GRAMMARS,
     *vision.GRAMMARS,
+    *ultralytics.GRAMMARS,
     *jax.GRAMMARS,
     *keras.GRAMMARS,
     *lightning.GRAMMARS,
