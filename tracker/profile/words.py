@@ -83,6 +83,12 @@ RANK_SETTING: Final = "rank_by"
 """The setting of a capture whose source states no rank: how it was found, RANK_BY_NAME or RANK_BY_ORDER."""
 RANK_BY_NAME: Final = "name"
 RANK_BY_ORDER: Final = "order"
+READ_AS_SETTING: Final = "read_as"
+"""The setting of a capture of a log that no grammar fits: READ_AS_GUESS, or READ_AS_NAMED where the user named the
+format, so that it is judged.
+"""
+READ_AS_GUESS: Final = "guess"
+READ_AS_NAMED: Final = "named format"
 RULE_SETTINGS: Final = frozenset(
     {
         OWNER_SETTING,
@@ -94,6 +100,7 @@ RULE_SETTINGS: Final = frozenset(
         MARKERS_SETTING,
         PROCESS_SETTING,
         RANK_SETTING,
+        READ_AS_SETTING,
         ROUNDING_SETTING,
     }
 )

@@ -57,6 +57,7 @@ class LogReading(Struct, frozen=True):
     intervals: Intervals
     notes: tuple[str, ...] = ()
     counters: tuple[_rows.Row, ...] = ()
+    guess: str = ""
 
 
 _LARGEST: Final = (1 << 63) - 1

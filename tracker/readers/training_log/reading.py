@@ -17,6 +17,7 @@ from tracker.readers.training_log.choosing import (
     WITH_TIMES,
     ChosenGrammar,
     choose,
+    choose_by_repetition,
     choose_in,
     framework_without_times,
     notes_on_others,
@@ -24,6 +25,7 @@ from tracker.readers.training_log.choosing import (
 )
 from tracker.readers.training_log.context import RunContext, configuration_of, read_context, resumed
 from tracker.readers.training_log.documents import MAX_BYTES, STATE, is_summary_alone, scan_document
+from tracker.readers.training_log.epoch_bars import times_of_epoch_bars
 from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.intervals import Intervals, intervals_of
@@ -52,7 +54,7 @@ def read_log(path: Path, options: ReadOptions) -> LogReading:
         return _read_events(path, options)
     if b"\0" in head[:512]:
         raise SourceError(path, "byte 0", "is binary, no log", remedy="give the text that the job printed")
-    choice = choose(path, head) or _choose_anywhere(path, options)
+    choice = choose(path, head) or choose_by_repetition(path, head) or _choose_anywhere(path, options)
     if choice is None:
         raise _without_times(path, head)
     if choice.is_document:
@@ -79,6 +81,9 @@ def _open(path: Path, options: ReadOptions) -> SourceText:
 def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
     text = _open(path, options)
     lines = scan(text, choice.grammar, choice.line)
+    if choice.grammar.clock_is_of_epoch:
+        lines.numbers |= times_of_epoch_bars(lines)
+    of_lines = tuple(note for quantity, note in choice.grammar.notes.items() if lines.states(quantity))
     context = read_context([lines.head], choice.grammar, choice.line)
     sessions_note = ""
     if lines.states("run_s") or lines.states("run_rate"):
@@ -88,7 +93,7 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     # all else is in the intervals
     used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
     lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
-    notes = (*changes, *notes_on_others(path, choice))
+    notes = (*of_lines, *changes, *notes_on_others(path, choice))
     if sessions_note:
         notes += (sessions_note,)
     if not len(intervals.last_step) and summary.spreads:
@@ -97,7 +102,7 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     elif not len(intervals.last_step):
         raise _without_times(path, read_head(path, SNIFF_BYTES))
     return LogReading(
-        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary))
+        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary)), choice.guess
     )
 
 

@@ -163,6 +163,9 @@ class TimeSource:
             stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
         spent[spent < 0] = np.nan
         error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
+        if self.scan.states("error_s"):
+            readings = self.column("error_s")
+            error_s = readings + np.concatenate([[0.0], readings[:-1]])
         times = share_coarse_times(spent, stride, error_s, self.grammar.joins, self._shares_with_none)
         if times.rounding is None:
             half_units = {name: scale * self.scan.half_units.get(name, np.inf)}
