@@ -87,7 +87,7 @@ class Between(NamedTuple):
     @property
     def rounding(self) -> float:
         """How far the number may be from the likeliest one, as a part of that."""
-        return max(self.high - self.middle, self.middle - self.low) / self.middle
+        return max(self.high - self.middle, self.middle - self.low) / self.middle if self.middle > 0 else np.inf
 
     def scaled(self, other: Between) -> Between:
         """Return the product of two such numbers."""
@@ -204,13 +204,14 @@ class TrainerCollector:
     def _take_table(self, name: str, text: bytes) -> None:
         """Take a line of the table that the example programs print behind the summary, or in place of it."""
         table = self._session.table
-        table[name] = seconds_of(text) if name == "train_runtime" else float(text.replace(b":", b"") or "nan")
+        is_number = text.count(b".") <= 1 and b":" not in text and text != b"."
+        table[name] = float(text) if is_number else seconds_of(text)
         if name == "train_steps_per_second" and self._session.summary is None:
             self._session.summary = _summary_of(table)
 
     def _take_numbers(self, line: bytes) -> None:
         numbers = {name.decode(): text for name, text in reversed(_FIELD.findall(line))}
-        values = {name: float(text.replace(b",", b"")) for name, text in numbers.items()}
+        values = {name: _finite(float(text.replace(b",", b""))) for name, text in numbers.items()}
         if "train_steps_per_second" in values or "train_loss" in values:
             # a summary behind a summary is of another session
             if self._session.summary is not None and self._session.lines:
@@ -247,6 +248,10 @@ class TrainerCollector:
         for session in self.sessions:
             _leave_out_doubled(session)
         return [session for session in self.sessions if session.is_begun]
+
+
+def _finite(number: float) -> float:
+    return number if np.isfinite(number) else np.nan
 
 
 def _summary_of(values: dict[str, float]) -> Summary:
@@ -336,10 +341,12 @@ def _planned_if_whole(session: SessionCollector, planned: Between) -> Between | 
         error = _OF_SCHEDULE / 2
         return planned.scaled(Between(part * (1 - error), part * (1 + error), part))
     is_whole_epoch = round(end) >= 1 and abs(end - round(end)) <= rounding + _WHOLE_EPOCH
-    candidates = np.arange(np.ceil(planned.low - 1e-6), np.floor(planned.high + 1e-6) + 1)
     spacing = _spacing_of(session)
-    if spacing is None or not 0 < len(candidates) <= _MOST_CANDIDATES:
+    if spacing is None or not planned.high - planned.low < _MOST_CANDIDATES:
         return planned if is_whole_epoch else None
+    candidates = np.arange(max(np.ceil(planned.low - 1e-6), 1.0), np.floor(planned.high + 1e-6) + 1)
+    if not len(candidates):
+        return None
     # the last batches of an epoch may be left out, which moves the end by less than a step
     first_end = end - np.minimum(rounding, end / candidates)
     low, high = candidates * spacing.low / end - 1e-6, candidates * spacing.high / first_end + 1e-6
@@ -365,16 +372,20 @@ def _epochs_of_schedule(session: SessionCollector) -> float | None:
     half = len(session.epochs) // 2
     epochs, rates = np.array(session.epochs[half:]), np.array(session.learning_rates)
     largest = float(rates.max(initial=0.0))
-    if len(epochs) < _FEWEST_OF_SCHEDULE or not largest > rates[-1] > 0:
+    if len(epochs) < _FEWEST_OF_SCHEDULE or not epochs[-1] > epochs[0]:
+        return None
+    if not largest > rates[-1] > 0 or not (rates >= 0).all():
         return None
     left = rates[half:] / largest
     centre = float(epochs.mean())
     for falling in (left, 1 - np.arccos(2 * left - 1) / np.pi):
-        slope, middle = np.polyfit(epochs - centre, falling, 1)
-        away = float(np.abs(middle + slope * (epochs - centre) - falling).max())
+        middle = float(falling.mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = float(((epochs - centre) * (falling - middle)).sum() / ((epochs - centre) ** 2).sum())
+            away = float(np.abs(middle + slope * (epochs - centre) - falling).max())
         # a cosine is nearly straight in its middle, too
         if slope < 0 and away <= _STRAIGHT * float(falling[0] - falling[-1]):
-            return float(centre - middle / slope)
+            return centre - middle / slope
     return None
 
 
@@ -486,10 +497,10 @@ def steps_of_history(
     `steps`, `losses`: of each entry that was logged; `reached`: the last step; `train_loss`: of the session, by all
     steps.
     """
-    if not len(steps) or not (train_loss > 0 and reached > 0 and min(losses) > 0):
-        return None
     strides = np.diff(np.array(steps), prepend=0.0)
-    if (strides <= 0).any():
+    if not len(steps) or not (train_loss > 0 and reached > 0):
+        return None
+    if not (strides > 0).all() or not (np.array(losses) > 0).all():
         return None
     sums = np.cumsum((np.array(losses) * strides)[::-1])
     unlogged = max(reached - steps[-1], 0.0)
@@ -508,6 +519,8 @@ def steps_of_history(
     else:
         error = 0.5 * stride
     high = reached if wanted >= _LIKE_SUMMARY * sums[-1] else done + error
+    if not done >= 1:
+        return None  # a session did a step, or the losses are of something else
     return Between(max(done - error, 1.0), high, done)
 
 
@@ -542,7 +555,7 @@ def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64]
     note = ""
     for session in sessions:
         counted = None if session.summary is None else count_session_steps(session)
-        if session.summary is None or counted is None:
+        if session.summary is None or counted is None or not counted.done.middle >= 1:
             continue
         runtime_s = session.summary.runtime_s
         if not runtime_s > 0:
