@@ -6,6 +6,7 @@ The runs have 1,000 steps in an epoch, a line every 5 steps, and 3.5 s a step.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -86,6 +87,21 @@ def test_rates_of_other_steps_are_named(tmp_path: Path):
         "the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all of them by it"
         in warnings
     )
+
+
+@pytest.mark.parametrize("stopped", [5, 10])
+@pytest.mark.parametrize("schedule", [lambda part: 1 - part, lambda part: (1 + math.cos(math.pi * part)) / 2])
+def test_learning_rate_says_that_a_run_was_stopped_early(
+    tmp_path: Path, schedule: Callable[[float], float], stopped: int
+):
+    """Of 10 epochs of 100 steps with a line every 10 steps, which ended with epoch 5, or with the last one."""
+    text = [
+        f"{{'loss': 1.2, 'learning_rate': {2e-05 * schedule(step / 1000)}, 'epoch': {step / 100}}}"
+        for step in range(10, 100 * stopped + 1, 10)
+    ]
+    capture, _ = read(tmp_path, [*text, summary(350 * stopped, 1.2, epoch=stopped)])
+    assert step_ms(capture) == [pytest.approx(3500, rel=0.01)]
+    assert samples_s(capture) == pytest.approx(32 / 3.5, rel=0.01)
 
 
 UNKNOWN = {

@@ -44,8 +44,9 @@ For runs that are stored, that is `tracker ingest --again --input-format trainin
 
 The Trainer of Hugging Face divides all steps of a run by the time of one session. The number is the time of a session
 by the steps that it did itself: by the times of its lines, its header (`global step N`), the epochs of its lines, or
-its losses, since `train_loss` is their sum over the session by all steps. Where nothing says it, as in all_results.json
-alone, there is no step time.
+its losses, since `train_loss` is their sum over the session by all steps. That a run was stopped early is said by its
+header, or by a learning rate that falls to a later end. Where nothing says it, as in all_results.json alone, there is
+no step time.
 
 A number is known to half a unit of its last digit: `per_step_time: 12ms` to 4 %. Where a line has several numbers of
 one time, the one that knows it best counts. The rounding of step, throughput and data loading is kept with the run, and

@@ -35,7 +35,7 @@ _TOO_LONG: Final = 1.5
 
 
 _MOST_STEPS: Final = 1_000_000_000
-"""No epoch has more steps; above it one of the two times is damage."""
+"""No epoch or session has more steps; above it one of the numbers behind them is damage."""
 
 
 class Intervals(Struct, frozen=True):
@@ -94,7 +94,8 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         chosen = replace(chosen, steps=chosen.steps // sizes.batch)
         stride = np.maximum(1, stride // sizes.batch)
     if scan.states("run_steps"):
-        stride = np.maximum(1, np.round(source.column("run_steps"))).astype(np.int64)
+        done = np.round(np.nan_to_num(source.column("run_steps"), nan=1.0))
+        stride = np.clip(done, 1, _MOST_STEPS).astype(np.int64)
         chosen = chosen if chosen.is_numbered else replace(chosen, steps=np.cumsum(stride))
     elif not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
         stride = _steps_by_time(source, step_s)

@@ -22,9 +22,8 @@ from tracker.readers.training_log.grammar import NUMBER
 F64 = NDArray[np.float64]
 
 _FIELD: Final = re.compile(
-    rb"'(loss|epoch|step|global_step|train_loss|train_runtime|train_steps_per_second|train_samples_per_second)': '?("
-    + NUMBER.encode()
-    + rb")"
+    rb"'(loss|learning_rate|epoch|step|global_step|train_loss|train_runtime|train_steps_per_second"
+    rb"|train_samples_per_second)': '?(" + NUMBER.encode() + rb")"
 )
 _TABLE_FIELD: Final = re.compile(
     rb"^\s*(epoch|train_loss|train_runtime|train_steps_per_second|train_samples_per_second) *= *([\d.:]+)\s*$"
@@ -56,6 +55,12 @@ FEWEST_LINES: Final = 3
 _EXACT: Final = 0.002
 """A number of steps that is known better is given without the word about."""
 
+_OF_SCHEDULE: Final = 0.03
+"""A schedule that ends later than the run by more than this part says that it was stopped early."""
+_FEWEST_OF_SCHEDULE: Final = 5
+_STRAIGHT: Final = 0.005
+"""By how much of its fall a learning rate may leave a straight line."""
+
 UNKNOWN_STEPS: Final = (
     "its rates divide all steps of the run by the time of one session, and nothing says how many steps that did (the "
     "run may have been resumed, or stopped early)"
@@ -82,7 +87,7 @@ class Between(NamedTuple):
     @property
     def rounding(self) -> float:
         """How far the number may be from the likeliest one, as a part of that."""
-        return max(self.high - self.middle, self.middle - self.low) / self.middle
+        return max(self.high - self.middle, self.middle - self.low) / self.middle if self.middle > 0 else np.inf
 
     def scaled(self, other: Between) -> Between:
         """Return the product of two such numbers."""
@@ -125,14 +130,15 @@ class Summary(Struct, frozen=True):
 class SessionCollector(Struct):
     """A collector of what a log says of one session. `header`: numbers of the text in front of its lines.
 
-    `epochs`, `losses`, `runtimes`, `steps`, `places`: of each line with a loss, nan for what it does not say; the place
-    is the number of the line in the log. `digits`: of the epochs, at most.
+    `epochs`, `losses`, `learning_rates`, `runtimes`, `steps`, `places`: of each line with a loss, nan for what it does
+    not say; the place is the number of the line in the log. `digits`: of the epochs, at most.
     """
 
     has_header: bool = False
     header: dict[str, int] = {}
     epochs: list[float] = []
     losses: list[float] = []
+    learning_rates: list[float] = []
     runtimes: list[float] = []
     steps: list[float] = []
     places: list[int] = []
@@ -198,13 +204,14 @@ class TrainerCollector:
     def _take_table(self, name: str, text: bytes) -> None:
         """Take a line of the table that the example programs print behind the summary, or in place of it."""
         table = self._session.table
-        table[name] = seconds_of(text) if name == "train_runtime" else float(text.replace(b":", b"") or "nan")
+        is_number = text.count(b".") <= 1 and b":" not in text and text != b"."
+        table[name] = float(text) if is_number else seconds_of(text)
         if name == "train_steps_per_second" and self._session.summary is None:
             self._session.summary = _summary_of(table)
 
     def _take_numbers(self, line: bytes) -> None:
         numbers = {name.decode(): text for name, text in reversed(_FIELD.findall(line))}
-        values = {name: float(text.replace(b",", b"")) for name, text in numbers.items()}
+        values = {name: _finite(float(text.replace(b",", b""))) for name, text in numbers.items()}
         if "train_steps_per_second" in values or "train_loss" in values:
             # a summary behind a summary is of another session
             if self._session.summary is not None and self._session.lines:
@@ -222,6 +229,7 @@ class TrainerCollector:
         self._keep_digits(numbers)
         session.epochs.append(values["epoch"])
         session.losses.append(values["loss"])
+        session.learning_rates.append(values.get("learning_rate", np.nan))
         session.runtimes.append(values.get("train_runtime", np.nan))
         session.steps.append(values.get("global_step", values.get("step", np.nan)))
         session.places.append(self._place)
@@ -242,6 +250,10 @@ class TrainerCollector:
         return [session for session in self.sessions if session.is_begun]
 
 
+def _finite(number: float) -> float:
+    return number if np.isfinite(number) else np.nan
+
+
 def _summary_of(values: dict[str, float]) -> Summary:
     return Summary(
         values.get("train_runtime", np.nan),
@@ -256,7 +268,8 @@ def _leave_out_doubled(session: SessionCollector) -> None:
     """Leave out every second line where all stand there twice: each node of a job prints them."""
     if len(session.lines) < 2 or session.lines[::2] != session.lines[1::2]:
         return
-    for column in (session.epochs, session.losses, session.runtimes, session.steps, session.places, session.lines):
+    numbers = (session.epochs, session.losses, session.learning_rates, session.runtimes, session.steps)
+    for column in (*numbers, session.places, session.lines):
         del column[1::2]
 
 
@@ -270,8 +283,12 @@ def count_session_steps(session: SessionCollector) -> SessionSteps | None:
         return None
     if not session.has_header:
         part = _part_of_run(session)
+        if part is None or part.low <= 0:
+            return None
+        if reached.middle < (1 - _EARLY) * planned.low:
+            return count_part(reached.scaled(part), planned)
         # the number of steps that is behind the rates, better known than by them
-        return None if part is None or part.low <= 0 else SessionSteps(reached.scaled(part), reached, part)
+        return SessionSteps(reached.scaled(part), reached, part)
     done = reached.less(session.header.get("first_step", 0))
     return count_part(done, planned) if done.low > 0 else None
 
@@ -318,11 +335,18 @@ def _planned_if_whole(session: SessionCollector, planned: Between) -> Between | 
     run that ends within an epoch must be shown to be whole by that; of others it is enough that nothing is against it.
     """
     end, rounding = session.end_epoch, session.epoch_rounding
+    planned_epochs = _epochs_of_schedule(session)
+    if planned_epochs is not None and planned_epochs > (1 + _OF_SCHEDULE) * end:
+        part = end / planned_epochs
+        error = _OF_SCHEDULE / 2
+        return planned.scaled(Between(part * (1 - error), part * (1 + error), part))
     is_whole_epoch = round(end) >= 1 and abs(end - round(end)) <= rounding + _WHOLE_EPOCH
-    candidates = np.arange(np.ceil(planned.low - 1e-6), np.floor(planned.high + 1e-6) + 1)
     spacing = _spacing_of(session)
-    if spacing is None or not 0 < len(candidates) <= _MOST_CANDIDATES:
+    if spacing is None or not planned.high - planned.low < _MOST_CANDIDATES:
         return planned if is_whole_epoch else None
+    candidates = np.arange(max(np.ceil(planned.low - 1e-6), 1.0), np.floor(planned.high + 1e-6) + 1)
+    if not len(candidates):
+        return None
     # the last batches of an epoch may be left out, which moves the end by less than a step
     first_end = end - np.minimum(rounding, end / candidates)
     low, high = candidates * spacing.low / end - 1e-6, candidates * spacing.high / first_end + 1e-6
@@ -339,6 +363,30 @@ def _planned_if_whole(session: SessionCollector, planned: Between) -> Between | 
         return None
     best = _with_whole_batches(chosen, session.summary)
     return Between(float(chosen[0]), float(chosen[-1]), best)
+
+
+def _epochs_of_schedule(session: SessionCollector) -> float | None:
+    """Return the epoch at which the learning rate is 0, the end that was planned, where it falls on a straight line or
+    on half a wave of a cosine; None where it falls otherwise, or not at all.
+    """
+    half = len(session.epochs) // 2
+    epochs, rates = np.array(session.epochs[half:]), np.array(session.learning_rates)
+    largest = float(rates.max(initial=0.0))
+    if len(epochs) < _FEWEST_OF_SCHEDULE or not epochs[-1] > epochs[0]:
+        return None
+    if not largest > rates[-1] > 0 or not (rates >= 0).all():
+        return None
+    left = rates[half:] / largest
+    centre = float(epochs.mean())
+    for falling in (left, 1 - np.arccos(2 * left - 1) / np.pi):
+        middle = float(falling.mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = float(((epochs - centre) * (falling - middle)).sum() / ((epochs - centre) ** 2).sum())
+            away = float(np.abs(middle + slope * (epochs - centre) - falling).max())
+        # a cosine is nearly straight in its middle, too
+        if slope < 0 and away <= _STRAIGHT * float(falling[0] - falling[-1]):
+            return centre - middle / slope
+    return None
 
 
 def _with_whole_batches(candidates: F64, summary: Summary | None) -> float | None:
@@ -449,10 +497,10 @@ def steps_of_history(
     `steps`, `losses`: of each entry that was logged; `reached`: the last step; `train_loss`: of the session, by all
     steps.
     """
-    if not len(steps) or not (train_loss > 0 and reached > 0 and min(losses) > 0):
-        return None
     strides = np.diff(np.array(steps), prepend=0.0)
-    if (strides <= 0).any():
+    if not len(steps) or not (train_loss > 0 and reached > 0):
+        return None
+    if not (strides > 0).all() or not (np.array(losses) > 0).all():
         return None
     sums = np.cumsum((np.array(losses) * strides)[::-1])
     unlogged = max(reached - steps[-1], 0.0)
@@ -471,6 +519,8 @@ def steps_of_history(
     else:
         error = 0.5 * stride
     high = reached if wanted >= _LIKE_SUMMARY * sums[-1] else done + error
+    if not done >= 1:
+        return None  # a session did a step, or the losses are of something else
     return Between(max(done - error, 1.0), high, done)
 
 
@@ -505,7 +555,7 @@ def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64]
     note = ""
     for session in sessions:
         counted = None if session.summary is None else count_session_steps(session)
-        if session.summary is None or counted is None:
+        if session.summary is None or counted is None or not counted.done.middle >= 1:
             continue
         runtime_s = session.summary.runtime_s
         if not runtime_s > 0:
