@@ -156,10 +156,12 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
 
     `where`: the configuration, where it says which track of the workload this is.
     """
-    from tracker.regressions.track import find_other_version, lost_records
+    from tracker.regressions.rounding import find_rounding
+    from tracker.regressions.track import find_other_version, lost_records, recorded_runs
     from tracker.regressions.usual_runs import list_awaited_runs
     from tracker.reports.cells import deciding_runs
-    from tracker.results.verdicts import GLOSSES, SO_FAR
+    from tracker.results.verdicts import GLOSSES, SO_FAR, words_of_rounding
+    from tracker.schema.series import STEP_KEY
 
     label, runs = track.labels[version], len(track.runs_of(version))
     awaited = list_awaited_runs(
@@ -200,6 +202,12 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
         percent = f"{abs(size):.1%}".replace("%", " %")
         return made(kind, f" is {percent} {direction} than {base}{of_kind}.", size)
     why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
+    if verdict == "INCONCLUSIVE" and not needed:
+        before = [run for run in track.runs if run.run_id in against]
+        with store.connect() as connection:
+            rounding = find_rounding(STEP_KEY, recorded_runs(connection, [*before, *track.runs_of(version)]))
+        if rounding > abs(size) / 2:
+            why = f" ({words_of_rounding(rounding)})"
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
     return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
 

@@ -39,6 +39,7 @@ from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import gates_with_host, other_hosts, share_hosts, words_of_other_hosts
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, UNDECIDED
+from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
 from tracker.regressions.track import (
     BEGINNING,
@@ -764,6 +765,7 @@ def _judge_runs(
     track = Track(
         values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys,
         other_work=None if other is None else other.cells,
+        roundings=tabulate_roundings(keys, [run.recorded for run in every]),
     )  # fmt: skip
     base, new = versions == _BASELINE, versions == _CANDIDATE
     nearest = newest(base[None, :], limits.window)[0]

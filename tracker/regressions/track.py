@@ -27,6 +27,7 @@ from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase, find_merge_base
+from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import ScaledInputs, find_other_runs
 from tracker.results import HistoryOptions
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
@@ -443,6 +444,7 @@ def read_track(
         run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
         ids=series.ids, keys=series.keys, by_calls=by_calls, other_work=None if other is None else other.cells,
         hosts=known.hosts_of(connection, [run.run_id for run in runs]),
+        roundings=tabulate_roundings(series.keys, [*stated.values()]),
     )  # fmt: skip
 
 

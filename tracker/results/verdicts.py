@@ -39,6 +39,7 @@ REASONS: Final[Mapping[str, str]] = {
     "OTHER_WORK": "other work: the inputs have another size",
     "ALIKE": "all operators moved by one factor",
     "HOST": "too few of the runs before are of the same host, which alone may make the difference",
+    "ROUNDING": "known no better than the source rounds it",
 }
 """Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE and
 HOST of the step as well.
@@ -117,6 +118,19 @@ TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 RANKS: Final = "ranks"
 """Why two sides were not judged."""
+
+
+ROUNDING_REASON: Final = "ROUNDING"
+"""The code in REASONS of a change that is no larger than what the sources of both sides rounded."""
+
+
+def words_of_rounding(rounding: float) -> str:
+    """Return how well a number is known that its source rounds by this part of it.
+
+    >>> words_of_rounding(0.05), words_of_rounding(0.0952)
+    ('known to 5 % only', 'known to 9.5 % only')
+    """
+    return f"known to {100 * rounding:.2g} % only"
 
 
 def reason_words(verdict: str | None, reason: str | None) -> str:

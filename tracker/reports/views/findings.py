@@ -192,6 +192,10 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         change = f" {signed(text(named[0]['delta']), named[0]['delta'])}" if named[0]["delta"] is not None else ""
         more = f" and {counted(len(named) - 1, 'more finding')}" if len(named) > 1 else ""
         first = f"{name_of(named[0])}{change} ({diff_text(named[0])}){more}"
+    rates = [row for row in own if row["kind"] == "run" and row["name"] == "throughput"]
+    if not first and rates and len(rates) == len(own):
+        # the time of the step is no finding, such as one that its source rounds more than the throughput
+        first = f"{series_words(rates[0])} ({diff_text(rates[0])})"
     if delta is None or not before:
         return first or counted(incident["findings"], "finding")
     step = f"{times(before, after)} per step"
