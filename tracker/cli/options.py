@@ -56,8 +56,7 @@ FailOn = Annotated[
     Literal["new", "any", "coverage"] | None,
     Option(
         "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or the operators found make it 1 % slower (new: "
-        "by this version; any: or an earlier one); 3: cannot be judged; 4: too few runs, or series (coverage). "
-        "Default: 0.",
+        "by this version; any: or an earlier one); 3: never judged; 4: too few runs, or series (coverage).",
         group=OUTPUT,
     ),
 ]

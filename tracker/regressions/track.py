@@ -46,7 +46,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 20
+RULE_VERSION: Final = 21
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
