@@ -16,7 +16,7 @@ class Coverage(Struct, frozen=True):
 
     `judged`: they have a verdict; `few_runs`: more runs are needed; `settings`: recorded otherwise; `lost`: they rest
     on records that were lost; `other_work`: the inputs have another size; `other_host`: too few runs before are of the
-    same host. `small`: below the limit from which on a series is tested, and not expected.
+    same host. `small`: they cost too little of the step for a verdict, and are not expected.
     """
 
     judged: int = 0
