@@ -200,7 +200,8 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
         kind = "slower" if verdict == "REGRESSED" else "faster"
         direction = "slower" if size > 0 else "faster"
         percent = f"{abs(size):.1%}".replace("%", " %")
-        return made(kind, f" is {percent} {direction} than {base}{of_kind}.", size)
+        or_host = ", or on another host" if _may_be_host(store, track, version) else ""
+        return made(kind, f" is {percent} {direction} than {base}{of_kind}{or_host}.", size)
     why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
     if verdict == "INCONCLUSIVE" and not needed:
         before = [run for run in track.runs if run.run_id in against]
@@ -210,6 +211,16 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
             why = f" ({words_of_rounding(rounding)})"
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
     return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
+
+
+def _may_be_host(store: Store, track: TrackRuns, version: int) -> bool:
+    """Return whether a change of a version may be another host."""
+    from tracker.regressions.lifecycle import HOST
+    from tracker.store import findings as stored_findings
+
+    with store.connect() as connection:
+        rows = stored_findings.read_findings(connection, track.key)
+    return any(row.how == HOST and row.first_version_id == version for row in rows)
 
 
 def _sentences_of_configurations(changes: Sequence[TrackChange]) -> list[str]:
