@@ -310,7 +310,7 @@ def slowed(runs: Runs, factors: dict[str, np.ndarray]) -> Runs:
         values[runs.named(name, *OPERATOR_KINDS)] *= factor
         for whole in LENGTHENED:
             values[runs.named(whole, "run")] += more
-    return Runs(runs.keys, values, runs.calls, by_calls, runs.versions)
+    return Runs(runs.keys, values, runs.calls, by_calls, runs.versions, runs.hosts)
 
 
 def found_in(runs: Runs, versions: np.ndarray) -> list[Finding]:
@@ -485,6 +485,22 @@ def made_hosts(runs: Runs, seeds: range) -> None:
                 f"{size} a version {false[True]} ({false[False]} on one host) in {version_count * len(seeds)}"
             )
         print(f"made, {words}: false findings {', '.join(counts)}", flush=True)
+    for ratio in (0.1, 0.2, 0.5):
+        injected = right = 0
+        for seed in seeds:
+            chosen = np.random.default_rng(seed).permutation(large_operators(runs, ratio))[:4].tolist()
+            versions = np.arange(36) // 3
+            hosts = versions % 2
+            factor = 1.1 * np.exp(0.06 * np.random.default_rng([seed, 7]).normal(size=len(runs.keys)))
+            factors = np.where(hosts == 1, factor[:, None], 1.0)
+            made = made_like(
+                runs, np.random.default_rng(seed), versions, effect=0.25, factors=factors, hosts=hosts
+            )  # fmt: skip
+            slow = np.where(versions >= 8, 1.0 + ratio, 1.0)
+            found = found_in(slowed(made, dict.fromkeys(chosen, slow)), versions + 1)
+            names = {made.keys[one.series][2] for one in found if one.sign > 0 and one.first_version in (9, 10)}
+            injected, right = injected + len(chosen), right + len(names & set(chosen))
+        print(f"made, two hosts by version, +{ratio:.0%}: {right} of {injected} found", flush=True)
 
 
 def make_series(draw: np.random.Generator, *, is_rough: bool) -> tuple[np.ndarray, list[int]]:

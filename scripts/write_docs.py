@@ -130,7 +130,7 @@ def grammars_table() -> str:
     rows = [
         "| framework | time | throughput | left out beside the warm-up |", "|---|---|---|---|",
         *(f"| {' | '.join(row)} |" for row in table_of_grammars()),
-        "| Hugging Face Trainer (trainer_state.json, all_results.json) | of the whole run | samples/s of the job | |",
+        "| Hugging Face Trainer (trainer_state.json) | of the whole session | samples/s of the job | |",
         "| MindSpeed and Megatron-LM (results of their tests, JSON) | of a step | | |",
         "| TensorBoard events (torchtitan, Megatron-LM, NeMo, Detectron2, MMEngine, PaddleNLP, any scalar) | "
         "of a step, or the times at which a scalar was written | as the writer says it | |",

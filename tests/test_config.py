@@ -97,7 +97,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         (
             "databse = 'x'",
             r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, versions, "
-            "limits, readers, watch, prune, alerts, page",
+            "limits, readers, watch, prune, alerts, coverage, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -106,6 +106,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
             r"tracker.toml: key page.perfetto: is 'javascript:alert\(1\)', expect.*",
         ),
         ("limits = 3", r"tracker.toml: key limits: expected a table, got a whole number; .*"),
+        ("coverage.least = 90", r"tracker.toml: key coverage.least: is 90, expected a share above 0, at most 1; .*"),
         ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; known here: max_bytes"),
         (
             "limits.max_bytes = 0",
@@ -369,6 +370,7 @@ def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
         "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
         "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,
+        "[coverage]": entries.CoverageLimits,
     }  # fmt: skip
     inner = {name.strip("[]").rpartition(".")[2] for name in tables}
     known = {table: sorted(set(kind.__struct_fields__) - inner) for table, kind in tables.items()}

@@ -35,8 +35,8 @@ def test_each_configuration_has_a_page_and_the_worst_one_the_exit_code(tracker, 
                 save(store, version, runs=3, steps=2, step_ns=milliseconds * 1_000_000, of_run=of_run)
     done = tracker("diff", "v1", "v2", "--fail-on", "new", "--db", db)
     assert [line for line in done.out.splitlines() if line.startswith("gpt, ")] == [
-        "gpt, NVIDIA H100, batch=8, 3 runs each, 2 steps a run",
-        "gpt, NVIDIA H100, batch=16, 3 runs each, 2 steps a run",
+        "gpt, NVIDIA H100, batch=8, 3 runs each, judged 3 of 3 series, 2 steps a run",
+        "gpt, NVIDIA H100, batch=16, 3 runs each, judged 3 of 3 series, 2 steps a run",
     ]
     assert (done.code, last(done)) == (1, "--fail-on new: exit 1, v2 batch=16: the step got slower")
     alone = tracker("diff", "v1", "v2", "--config", "batch=8", "--format", "json", "--fail-on", "new", "--db", db)

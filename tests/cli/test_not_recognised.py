@@ -80,6 +80,14 @@ def test_raw_data_beside_an_export_is_not_listed(tracker, tmp_path):
     assert "not recognised" not in done.err
 
 
+def test_file_of_another_tool_is_one_line_with_exit_code_2(tracker, tmp_path):
+    path = tmp_path / "report_cuda_gpu_kern_sum.csv"
+    path.write_text("Time (%),Total Time (ns),Instances,Name\n1,2,3,f\n")
+    done = tracker("show", path)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "is a table of nsys stats as CSV, and is not read; give the report as SQLite" in done.err
+
+
 def test_a_file_that_is_named_itself_is_an_error_as_before(tracker, folder):
     done = tracker("ingest", folder / "a.log", *LABELS)
     assert (done.code, "no reader knows this file" in done.err) == (2, True)

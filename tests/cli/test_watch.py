@@ -47,6 +47,12 @@ def cut(text: str, root) -> str:
     return re.sub(r"\S+ pid \d+", "HOST pid N", re.sub(r"( on|'on) [\w.-]+: ", r" on HOST: ", text))
 
 
+def test_file_of_another_tool_is_passed_over_by_its_name(tracker, watched):
+    (watched / "gpt/v08/report_cuda_gpu_kern_sum.csv").write_text("Time (%),Total Time (ns),Instances,Name\n1,2,3,f\n")
+    out = tracker("watch", "--once").out
+    assert "report_cuda_gpu_kern_sum.csv: a table of nsys stats as CSV; give the report as SQLite" in out
+
+
 def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
     done = tracker("watch", "--once")
     assert (done.code, done.err) == (0, "")
@@ -95,6 +101,9 @@ def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
         "",
         "Quarantined, tried again when their files change",
         "  BAD",
+        "",
+        "The judge, of the last 30 versions",
+        "  2 versions: no series moved.",
         "",
         "Next:",
         "  tracker watch --retry all",

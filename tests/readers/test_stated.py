@@ -160,6 +160,23 @@ def test_number_of_parallelism_in_the_name_of_a_trace_is_no_size(tmp_path: Path,
     assert profile_of(tmp_path).captures[0].configuration == expected
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("llama_b200_bf16.log", {"precision": "bf16"}),
+        ("llama-B300-bs8.log", {"batch_size": "8"}),
+        ("b200/llama_b64_bf16.log", {"batch_size": "64", "precision": "bf16"}),
+        ("910_npu_8npu_bs4.log", {"batch_size": "4", "devices": "8"}),
+        ("gpu4090_bs4.log", {"batch_size": "4"}),
+        ("rtx_4090_gpu_bs4.log", {"batch_size": "4"}),
+        ("gpu8_b256.log", {"batch_size": "256", "devices": "8"}),
+        ("310gpus_b200x.log", {"devices": "310"}),
+    ],
+)
+def test_device_in_a_name_is_no_size(name: str, expected: dict[str, str]):
+    assert configuration_in_names(Path("/logs") / name) == expected
+
+
 def test_configuration_is_the_same_however_a_path_is_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "gpt_bs4_bf16" / "run"
     place.mkdir(parents=True)

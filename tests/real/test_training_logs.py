@@ -22,6 +22,7 @@ from tracker.readers import training_log
 FOLDER = "training_logs"
 REFUSED = {
     "huggingface/mistral_README.md": "no known profiler",
+    "huggingface/mistral_all_results.json": "without a step time",
     "huggingface/mistral_checkpoint-2500_trainer_state.json": "no times in it",
     "mindspeed/llama_readme_log_lines.md": "a document",
     "mindspore/dataset_autotune.md": "a document",
@@ -116,8 +117,6 @@ def deepspeed(name: str) -> list[float]:
 
 
 def huggingface(name: str) -> list[float]:
-    if name.endswith(".json"):
-        return [1000 / json.loads(path_of(name).read_text())["train_steps_per_second"]]
     rows = [json.loads(line) for line in path_of(name).read_text().splitlines()]
     seconds = {}
     for row in rows:

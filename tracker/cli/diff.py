@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec.structs import replace
 
-from tracker import compare
+from tracker import compare, config
 from tracker.cli import database
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
 from tracker.cli.options import Database, FailOn, Page, Top
@@ -22,6 +22,7 @@ from tracker.errors import (
 )
 from tracker.results import TREES, DiffOptions, ShowOptions
 from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
+from tracker.results.verdicts import COVERAGE
 
 DiffBy = Annotated[tuple[str, ...], TREE._replace(words=(*TREES, "communication"))]
 _SHORT: Final = {"text", "markdown", "speedscope"}
@@ -106,7 +107,13 @@ def diff(
     ended = []
     for each, is_lost in zip(found, lost, strict=True):
         if fail_on:
-            gate = compare.gate_of_diff(each, fail_on)
+            if fail_on == COVERAGE:
+                from tracker.regressions.coverage import columns_of, gate_of_coverage
+
+                coverage = None if each.judgement is None else each.judgement.coverage
+                gate = gate_of_coverage([columns_of(coverage)], (), config.load(db).least_coverage)
+            else:
+                gate = compare.gate_of_diff(each, fail_on)
             ended.append((gate_of_lost_merge_base(gate) if is_lost else gate, each.candidate))
     looks = [{"gate": gate} for gate, _ in ended]
     chosen_by = baseline or "window" if len(sides) == 1 else ""

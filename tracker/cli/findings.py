@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec.structs import replace
 
-from tracker import api, compare
+from tracker import api, compare, config
 from tracker.api.arguments import opened
 from tracker.api.edits import mute_end
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
@@ -18,6 +18,7 @@ from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.options import Option
+from tracker.results.verdicts import COVERAGE
 from tracker.units import counted, format_moment, format_numbers, some_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
       tracker findings --new --fail-on new
       tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
+    from tracker.regressions.coverage import gate_of_coverage
     from tracker.regressions.gates import gate_of_findings
     from tracker.regressions.inbox import findings as findings_of
 
@@ -51,7 +53,10 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, incidents)))
         newest = [line["last_run_id"] for line in found.tables["lines"].records()]
         is_lost = fail_on is not None and is_merge_base_lost(store, newest)
-    gate = gate_of_findings(found, fail_on or "new")
+    if fail_on == COVERAGE:
+        gate = gate_of_coverage(found.tables["lines"].records(), found.missing, config.load(db).least_coverage)
+    else:
+        gate = gate_of_findings(found, fail_on or "new")
     if is_lost:
         gate = gate_of_lost_merge_base(gate)
     delivery.deliver(found, limit=top, gate=gate)

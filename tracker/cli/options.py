@@ -53,11 +53,10 @@ Top = Annotated[
            "Markdown, else all.", "N", group=OUTPUT, least=0),
 ]  # fmt: skip
 FailOn = Annotated[
-    Literal["new", "any"] | None,
+    Literal["new", "any", "coverage"] | None,
     Option(
-        "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or the operators found make the step 1 % slower "
-        "(new: by this version; any: or an earlier one); 3: cannot be judged; 4: a suspect, or too few runs; 0: "
-        "nothing of this. Default: 0, whatever is found.",
+        "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or the operators found make it 1 % slower (new: "
+        "by this version; any: or an earlier one); 3: never judged; 4: too few runs, or series (coverage).",
         group=OUTPUT,
     ),
 ]

@@ -21,6 +21,7 @@ from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.profile.branches import branch_of
 from tracker.regressions.replacements import main_names
+from tracker.regressions.rounding import find_rounding
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
 from tracker.results.machine_state import sentence_on_machines
@@ -32,6 +33,7 @@ from tracker.results.verdicts import (
     HOST_REASON,
     INCOMPARABLE,
     NOT_CONFIRMED,
+    ROUNDING_REASON,
     THROTTLED_REASON,
     remark_on_few,
     sentence_on_alike,
@@ -40,8 +42,10 @@ from tracker.results.verdicts import (
     sentence_on_one_run,
     sentence_on_other_hosts,
     sentence_on_throttled,
+    words_of_rounding,
 )
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
+from tracker.store import queries, recordings
 from tracker.units import (
     counted,
     format_bytes,
@@ -305,6 +309,9 @@ def make_headline(
         why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
         if why_changed:
             remarks = (why_changed, *remarks)
+        if row["reason"] == ROUNDING_REASON:
+            # in place of the noise, which is not known
+            remarks = (_remark_on_rounding(baseline, candidate), *remarks[1:])
         remarks = (*_remarks_on_alike(row, judged), *_remarks_on_hosts(row, judged), *remarks)
     remarks = (
         *remarks,
@@ -340,6 +347,15 @@ def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
     elif row["reason"] == THROTTLED_REASON and judged.verdicts is not None:
         sentence = sentence_on_throttled(judged.verdicts.throttled)
     return (sentence,) if sentence else ()
+
+
+def _remark_on_rounding(baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Return how well the step is known where its change is no larger than what the sources rounded."""
+    recorded: list[recordings.Recorded] = []
+    for side in (baseline, candidate):
+        said = side.query_with(queries.recordings)
+        recorded += queries.recorded_of(said.rows(*said.arrays), side.run_ids).values()
+    return f"The step is {words_of_rounding(find_rounding(STEP_KEY, recorded))}: its source rounds it."
 
 
 def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:

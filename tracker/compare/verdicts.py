@@ -323,7 +323,9 @@ def judge(
             other_work="" if recorded.other_work is None else recorded.other_work.inputs.words,
         )
         is_stored = verdicts.base_runs is not None
-        judgement = Judgement(True, sentences, verdicts.shift, tuple(counts.items()), stored=is_stored)
+        judgement = Judgement(
+            True, sentences, verdicts.shift, tuple(counts.items()), stored=is_stored, coverage=verdicts.coverage
+        )
         traits = traits_of([STEP_KEY], verdicts.rows, device_timed=candidate.side.timeline == "device")
         least_step_change = float(np.expm1(traits.ratio[0]))
     return Judged(

@@ -36,7 +36,7 @@ class Settings(Struct, frozen=True):
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
     `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `loaders`: its `readers.loaders`;
-    `main_branch`: its `versions.main`; `file`: where that is, there or not.
+    `main_branch`: its `versions.main`; `least_coverage`: its `coverage.least`; `file`: where that is, there or not.
     """
 
     database: str
@@ -51,6 +51,7 @@ class Settings(Struct, frozen=True):
     version: str | None = None
     page: PageRoles = field(default_factory=PageRoles)
     main_branch: str | None = None
+    least_coverage: float | None = None
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ, reads_file: bool = True) -> Settings:
@@ -69,6 +70,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     return Settings(
         where, origin, entries.limits.max_bytes, entries.readers.loaders, entries.watch, entries.alerts, entries.prune,
         path, entries.workload, entries.version, entries.page, entries.versions.main,
+        entries.coverage.least,
     )  # fmt: skip
 
 

@@ -38,6 +38,9 @@ Everything is optional. A complete file:
     interval = "6h"                  # between two messages on one incident
     repeat = "7d"                    # until a reminder of what is still open
 
+    [coverage]
+    least = 0.9                      # --fail-on coverage: part of the series of a version that must be judged
+
     [page]                           # who may do what on the pages of tracker page
     user_header = "X-Forwarded-User"
     proxies = ["10.0.0.5/32"]        # from where that header counts
@@ -267,6 +270,12 @@ class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return age_ns(self.repeat)
 
 
+class CoverageLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How much of a version must be judged. `least`: share of its series, for `--fail-on coverage`; None: not set."""
+
+    least: float | None = None
+
+
 class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who may do what on the pages of `tracker page`; its options of the same names go before these entries.
     `perfetto`: where traces are opened, "" for nowhere.
@@ -295,6 +304,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     watch: Watch = Watch()
     prune: Prune | None = None
     alerts: Alerts = Alerts()
+    coverage: CoverageLimits = CoverageLimits()
     page: PageRoles = PageRoles()
 
 
@@ -370,6 +380,7 @@ def _table_of(key: str) -> type[Struct]:
     place = key.rpartition(".")[0]
     tables: dict[str, type[Struct]] = {
         "versions": Versions, "limits": Limits, "readers": Readers, "watch": Watch, "prune": Prune, "alerts": Alerts,
+        "coverage": CoverageLimits,
         "page": PageRoles,
     }  # fmt: skip
     return (tables | _LISTED).get(place, Entries)
@@ -394,6 +405,9 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
             wrong = _no_age(tables.get(table, {}).get(name), may_be_none=key in _MAY_BE_NONE)
             if wrong:
                 found.append((key, wrong))
+    least = entries.coverage.least
+    if least is not None and not 0 < least <= 1:
+        found.append(("coverage.least", f"is {least:g}, expected a share above 0, at most 1"))
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):

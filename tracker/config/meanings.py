@@ -64,6 +64,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "interval": "least time between two messages on one incident",
         "repeat": "time until a reminder of what is still open",
     },
+    "[coverage]": {"least": "the share of the series of a version that must be judged, for --fail-on coverage"},
     "[[alerts.channels]]": {
         "name": "the name by which rules and owners call it",
         "url_env": "the variable that holds its address; or url_file, or url",

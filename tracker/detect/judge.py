@@ -16,6 +16,7 @@ from tracker.detect.nights import (
     variance_of_nights,
     vary_alone,
 )
+from tracker.detect.rounding import within_rounding
 from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import (
     NEAR,
@@ -113,6 +114,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = decided_by_operators(own, series, limits)
     own = judge_alike(own, series, before / whole, bool(window.shift.any()), limits)
     own = judge_other_hosts(own, series, of_hosts, limits)
+    own = within_rounding(own, window, series)
     return with_likely_suspects(own, series, limits)
 
 

@@ -57,7 +57,8 @@ class Window(Struct, frozen=True):
     (2, runs): as `logs` and `shift`, of `Statistic.CALL_QUARTILE` and `CALL_MEDIAN`; None where no call is known by
     itself. `past` (runs,): the version of each run of the look-back, 0 of all others; None: not known. `versions`
     (runs,): of all runs; None: not known, or all of one night. `hosts`: what was taken out of `logs` and `shift` since
-    the hosts of the runs differ by it, None: nothing; `measured`: the logs with it, None: these are.
+    the hosts of the runs differ by it, None: nothing; `measured`: the logs with it, None: these are. `roundings`
+    (series, runs): how far a number may be from what its source printed, as a part of it; None: nothing was rounded.
     """
 
     logs: F64
@@ -70,6 +71,7 @@ class Window(Struct, frozen=True):
     versions: I64 | None = None
     hosts: HostLevels | None = None
     measured: F64 | None = None
+    roundings: F64 | None = None
 
     def centred(self, moves: Flags) -> F64:
         """Return the logs, without the common-mode shift in the series that it `moves` (series,)."""

@@ -33,14 +33,14 @@ class Track:
     runs): whether a run was recorded so that its number can be compared; what was not counts as not recorded, and so
     does what is `incomplete` (series, runs), since it rests on records that were lost, and what is of `other_work`
     (series, runs), since the inputs had another size. `ids`, `keys`: of the series, where they are of a database.
-    `hosts`: of the runs, None: not known.
+    `hosts`: of the runs, None: not known. `roundings`: as of a `Window`.
     """
 
     def __init__(  # noqa: PLR0913 -- numbers of the runs, and what is known of each
         self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | I64 | None = None, alike: Flags | None = None, incomplete: Flags | None = None,
         ids: I64 | None = None, keys: Sequence[SeriesKey] = (), by_calls: F64 | None = None,
-        other_work: Flags | None = None, hosts: Hosts | None = None,
+        other_work: Flags | None = None, hosts: Hosts | None = None, roundings: F64 | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
@@ -52,6 +52,7 @@ class Track:
         self.incomplete = np.zeros(values.shape, dtype=bool) if incomplete is None else incomplete
         self.other_work = np.zeros(values.shape, dtype=bool) if other_work is None else other_work
         self.alike = self.alike & ~self.incomplete & ~self.other_work
+        self.roundings = roundings
         self.values = np.where(self.alike, values, np.nan)
         self.calls = np.full(values.shape, np.nan) if calls is None else np.where(self.alike, calls, np.nan)
         self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
@@ -83,6 +84,8 @@ class Track:
         part.values = np.where(is_out, np.nan, self.values[rows])
         part.calls = np.where(is_out, np.nan, self.calls[rows])
         part.logs = np.where(is_out, np.nan, self.logs[rows])
+        if self.roundings is not None:
+            part.roundings = self.roundings[rows]
         if self.by_calls is not None:
             part.by_calls = np.where(is_out, np.nan, self.by_calls[:, rows])
         return part
@@ -133,8 +136,9 @@ class Track:
 
         logs = self.logs[:, columns]
         window = Window(
-            logs, self.recorded[:, columns], shift_of(logs), self.step[columns], versions=self.versions[columns]
-        )
+            logs, self.recorded[:, columns], shift_of(logs), self.step[columns], versions=self.versions[columns],
+            roundings=None if self.roundings is None else self.roundings[:, columns],
+        )  # fmt: skip
         if self.by_calls is None:
             return window
         by_calls = self.by_calls[:, :, columns]

@@ -69,6 +69,8 @@ class Reason(IntEnum):
     """All operators moved by one factor, and are too few to tell the machine from the code: `detect.alike`."""
     HOST = 16
     """Too few of the runs before are of the same host: `detect.hosts`."""
+    ROUNDING = 17
+    """The change lies within what the sources of both sides rounded."""
     THROTTLED = 18
     """A clock was held down in the new runs, and in too few of those before: `detect.hosts`."""
 

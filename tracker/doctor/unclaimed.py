@@ -9,7 +9,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker import readers
 from tracker.doctor.findings import Unclaimed
+from tracker.limits.touch import touch
 
 _EXAMPLES: Final = 3
 _LARGE_BYTES: Final = 1 << 16
@@ -75,7 +77,7 @@ def gather(
     for path in paths:
         size = path.stat().st_size
         home = next((parent for parent in reversed(path.parents) if _match(_FOLDERS, parent.name, 0)), None)
-        kind = _kind_of(path, size) if home is None else _match(_FOLDERS, home.name, 0)
+        kind = _refused(path) or _kind_of(path, size) if home is None else _match(_FOLDERS, home.name, 0)
         if path in misnamed and home is None:
             kind = _MISNAMED
         elif kind is None and path in asked:
@@ -85,8 +87,17 @@ def gather(
             continue
         of_kind = found.setdefault(kind, {})
         of_kind[home or path] = of_kind.get(home or path, 0) + size
-    order = [_MISNAMED, *_FOLDERS, *_FILES, _EMPTY, _NAMED]
+    known = [_MISNAMED, *_FOLDERS, *_FILES, _EMPTY, _NAMED]
+    refused = [kind for kind in found if kind not in known]
+    order = [_MISNAMED, *_FOLDERS, *refused, *_FILES, _EMPTY, _NAMED]
     return tuple(_summary(kind, found[kind]) for kind in order if kind in found), others
+
+
+def _refused(path: Path) -> _Kind | None:
+    """Return the kind of a file of another tool that is known and not read."""
+    with touch(path):
+        refused = readers.refused_kind(path)
+    return None if refused is None else _kind(r".*", refused.title, refused.instead)
 
 
 def _kind_of(path: Path, size: int) -> _Kind | None:

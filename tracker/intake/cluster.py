@@ -41,7 +41,7 @@ _GONE_S: Final = 60
 _ADDRESS: Final = re.compile(r"(?:tcp|tls|ucx|ws|wss)://[^/]+:\d{1,5}(?:/.*)?")
 _INSTALL: Final = "pip install distributed"
 _SAME: Final = f"install the same version there as here: {HOW_TO_INSTALL}"
-_HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "loaders")
+_HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "loaders", "format")
 
 RULES: Final = (SCHEMA, RULES_VERSION, DIGEST_KIND)
 """What must be the same on all machines, for the rows not to depend on who read them."""

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracker.limits.touch import touch
-from tracker.profile import CHECK_RULES, CHECK_SETTING, RANGE_RULES, RANGE_SETTING, STEP_SETTING
+from tracker.profile import (
+    CHECK_RULES,
+    CHECK_SETTING,
+    RANGE_RULES,
+    RANGE_SETTING,
+    READ_AS_GUESS,
+    READ_AS_NAMED,
+    READ_AS_SETTING,
+    STEP_SETTING,
+)
 from tracker.profile.loader_names import idle_rules_of
 from tracker.results.recording import HOST_MARKERS, find_idle_rules
 from tracker.timeline import RULES_VERSION
@@ -16,11 +25,15 @@ if TYPE_CHECKING:
     from tracker.store import Store
     from tracker.store.recordings import Recorded
 
+_LOG: Final = "training_log"
 
-def find_outdated(store: Store, rules: Mapping[int, int | None], loaders: tuple[str, ...]) -> dict[int, str]:
+
+def find_outdated(
+    store: Store, rules: Mapping[int, int | None], loaders: tuple[str, ...], named_format: str | None = None
+) -> dict[int, str]:
     """Return the runs that were read by an earlier program, or with other names of loaders, in order: run -> why.
 
-    rules: run -> version of its naming rules; loaders: the names of today.
+    rules: run -> version of its naming rules; loaders: the names of today; named_format: that the user names now.
     """
     from tracker.store import queries
     from tracker.store.recordings import recorded
@@ -36,6 +49,8 @@ def find_outdated(store: Store, rules: Mapping[int, int | None], loaders: tuple[
             own = "unknown rules" if rules[run_id] is None else f"rules {rules[run_id]}"
             reasons.append(f"names and categories are by {own}, those of today by rules {RULES_VERSION}")
         reasons += _reasons_of_settings(recordings[run_id], loaders)
+        if named_format == _LOG and any(_is_guess(one) for one in recordings[run_id].settings):
+            reasons.append("its times are a guess, and the format is named now")
         if run_id in lack_call_times:
             reasons.append("times by calls were not kept")
         if run_id in of_earlier_npu_rules:
@@ -43,6 +58,23 @@ def find_outdated(store: Store, rules: Mapping[int, int | None], loaders: tuple[
         if reasons:
             found[run_id] = "; ".join(reasons)
     return found
+
+
+def find_named_formats(store: Store, rules: Mapping[int, int | None]) -> dict[int, str]:
+    """Return the runs of which the user named the format, which no look at their files would find: run -> format."""
+    from tracker.store.recordings import recorded
+
+    with store.connect() as connection:
+        recordings = recorded(connection, rules)
+    return {
+        run_id: _LOG
+        for run_id, own in recordings.items()
+        if any(one.get(READ_AS_SETTING) == READ_AS_NAMED for one in own.settings)
+    }
+
+
+def _is_guess(settings: Mapping[str, str]) -> bool:
+    return settings.get(READ_AS_SETTING) == READ_AS_GUESS
 
 
 def _reasons_of_settings(recorded: Recorded, loaders: tuple[str, ...]) -> Iterator[str]:

@@ -226,5 +226,6 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         skip_bad_rows=options.skip_bad_rows,
         max_bytes=options.max_bytes,
         threads=options.threads or processors(),
+        is_named=options.format is not None,
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )

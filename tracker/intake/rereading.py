@@ -14,7 +14,7 @@ from tracker import readers
 from tracker.columns import Columns, objects
 from tracker.errors import SourceError, UsageError
 from tracker.intake.ingesting import IngestResult, ingest
-from tracker.intake.outdated import find_missing_file, find_outdated
+from tracker.intake.outdated import find_missing_file, find_named_formats, find_outdated
 from tracker.intake.pieces import IngestOptions
 from tracker.profile.branches import branch_of
 
@@ -51,7 +51,9 @@ def ingest_again(
         raise UsageError(f"there is no run of {names}", remedy="tracker versions lists them")
     labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
     given = replace(options or IngestOptions(), again=True, judge=False)
-    outdated = list(find_outdated(store, dict(runs.rows("run_id", "rules_version")), given.loaders))
+    rules = dict(runs.rows("run_id", "rules_version"))
+    outdated = list(find_outdated(store, rules, given.loaders, given.format))
+    formats = find_named_formats(store, rules)
     files: dict[int, list[Path]] = {}
     for run_id, path in queries.sources(store, outdated).rows("run_id", "path"):
         files.setdefault(run_id, []).append(Path(path))
@@ -65,7 +67,7 @@ def ingest_again(
                 continue
             places = list(dict.fromkeys(readers.capture_of(path) for path in files[run_id]))
             of_version, of_workload = labels[run_id]
-            asked = replace(given, branch=branch_of(of_workload))
+            asked = replace(given, branch=branch_of(of_workload), format=given.format or formats.get(run_id))
             try:
                 results += ingest(store, places, version=of_version, workload=of_workload, options=asked)
             except (SourceError, UsageError) as error:

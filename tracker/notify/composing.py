@@ -34,7 +34,7 @@ _CAUSES: Final = re.compile(r", (?!was |is )")
 _INCIDENT: Final = (
     "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
     "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns",
-    "other_operators_ns", "earlier_ns", "beside_ns", "shared_factor", "step_kind", "so_far",
+    "other_operators_ns", "earlier_ns", "beside_ns", "shared_factor", "step_kind", "so_far", "coverage",
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "step_kind", "change", "direction", "state", "unit", "ratio",

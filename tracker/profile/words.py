@@ -56,6 +56,10 @@ begin again the longest ranges, a range that comes once for a step, and every pr
 """
 INCOMPLETE_SETTING: Final = "incomplete"
 """The setting of a capture that holds what of it is not judged, as the JSON of an `Incomplete` (`timeline.checks`)."""
+ROUNDING_SETTING: Final = "rounding"
+"""The setting of a capture that holds how far numbers of its steps may be from what its source printed, as JSON: name
+of the number in a breakdown -> part of it. What is known better than to 0.05 % is not in it.
+"""
 CHECK_RULES: Final = "1"
 """What is checked of a capture of a device (`timeline.defects`) has a version, which goes up with every new check."""
 CHECK_SETTING: Final = "check_rules"
@@ -81,6 +85,12 @@ RANK_SETTING: Final = "rank_by"
 """The setting of a capture whose source states no rank: how it was found, RANK_BY_NAME or RANK_BY_ORDER."""
 RANK_BY_NAME: Final = "name"
 RANK_BY_ORDER: Final = "order"
+READ_AS_SETTING: Final = "read_as"
+"""The setting of a capture of a log that no grammar fits: READ_AS_GUESS, or READ_AS_NAMED where the user named the
+format, so that it is judged.
+"""
+READ_AS_GUESS: Final = "guess"
+READ_AS_NAMED: Final = "named format"
 RULE_SETTINGS: Final = frozenset(
     {
         OWNER_SETTING,
@@ -92,6 +102,8 @@ RULE_SETTINGS: Final = frozenset(
         MARKERS_SETTING,
         PROCESS_SETTING,
         RANK_SETTING,
+        READ_AS_SETTING,
+        ROUNDING_SETTING,
     }
 )
 """Settings of a capture that tell how tracker read it and found its run: no settings of the profiler."""

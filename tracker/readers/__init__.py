@@ -34,6 +34,7 @@ from tracker.limits.touch import touch, touch_each
 from tracker.profile import FORMATS, NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
+from tracker.readers._refused import refused_kind
 from tracker.readers._source import (
     GZIP_MAGIC,
     SAVE_AS_UTF_8,
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
     "check_content", "claim", "events_in", "find", "is_sidecar", "load", "misnamed", "not_recognised_line",
-    "older_digests", "outside_ranges", "read", "read_head", "search", "short_word", "survey", "to_name", "unfinished",
-    "why",
+    "older_digests", "outside_ranges", "read", "read_head", "refused_kind", "search", "short_word", "survey", "to_name",
+    "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final = FORMATS
@@ -360,6 +361,8 @@ def _unknown(path: Path) -> SourceError:
     if path.suffix == ".gz" and not _is_gzip(path):
         problem = "is named .gz, but is no gzip file, and no reader knows its content"
         return SourceError(path, "", problem, remedy="copy or export it again")
+    if (refused := refused_kind(path)) is not None:
+        return SourceError(path, "", f"is {refused.title}, and is not read", remedy=refused.instead)
     reason = why(path)
     from tracker.readers.training_log.choosing import NO_TIMES, WITH_TIMES
 

@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.errors import SourceError
+from tracker.readers._refused import refused_kind
 from tracker.readers._source import BOM, GZIP_MAGIC, UTF_16, first_character, open_source, read_head, suffix_of
 from tracker.units import printable
 
@@ -65,6 +66,8 @@ def why(path: Path) -> str:
 def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
     if head.startswith(UTF_16):
         return "UTF-16 text, save it as UTF-8"
+    if (refused := refused_kind(path)) is not None:
+        return f"{refused.title}; {refused.instead}"
     if named := _by_name(path):
         return named
     if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":

@@ -39,7 +39,7 @@ class ReadOptions(Struct, frozen=True):
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a
     truncated file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of
     failing. `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in
-    all) on disk. `threads`: how many may decode one file at once.
+    all) on disk. `threads`: how many may decode one file at once. `is_named`: whether the user named the format.
     """
 
     flow_category: str | None = None
@@ -48,6 +48,7 @@ class ReadOptions(Struct, frozen=True):
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
     threads: int = 1
+    is_named: bool = False
 
 
 def open_source(path: Path) -> BinaryIO:

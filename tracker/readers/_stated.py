@@ -96,8 +96,12 @@ _JOINED: Final = re.compile(
 )
 """Several keys without anything between them: `tp2pp4dp8`, `b32bf16`."""
 
-_BLACKWELL: Final = re.compile(r"(?<![A-Za-z0-9])B[123]00(?![0-9])", re.IGNORECASE)
-"""Devices whose names look like a size of the batch."""
+_DEVICE_WORDS: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:B[123]00|(?:rtx|gtx|gpu)[_-]?[1-5]0[5-9]0|(?:ascend|npu)[_-]?(?:910|310)"
+    r"|[1-5]0[5-9]0(?=[_-]?gpu)|(?:910|310)(?=[_-]?npu))(?![0-9])",
+    re.IGNORECASE,
+)
+"""Devices whose names look like a size of the batch (`b200`), or a number of devices (`910_npu`, `gpu4090`)."""
 
 _ONE_OF_THEM: Final = re.compile(r"[A-Za-z]+\d+")
 
@@ -141,8 +145,7 @@ class Stated(Struct):
 def configuration_in_names(path: Path, *, at_least: int = 1, of_trace: bool = False) -> dict[str, str]:
     """What the names of the file and of the three folders around it state, the nearest first, however the path is
     typed. {} for fewer than `at_least` keys in one of the names, or in all that state nothing else: a key alone may
-    mean something else. `of_trace`: each rank has such a file, so that `tp1` in its name is no size; `b200` is a device
-    there.
+    mean something else. `of_trace`: each rank has such a file, so that `tp1` in its name is no size.
 
     >>> configuration_in_names(Path("Deeplabv3_FP16_BS4-N1.log"))
     {'batch_size': '4', 'precision': 'fp16', 'devices': '1'}
@@ -152,8 +155,8 @@ def configuration_in_names(path: Path, *, at_least: int = 1, of_trace: bool = Fa
     found: dict[str, str] = {}
     texts = [_JOINED.sub(lambda run: "_".join(_ONE_OF_THEM.findall(run[0])), name) for name in path.resolve().parts]
     texts = [_without_indices(text) for text in texts]
+    texts = [_DEVICE_WORDS.sub("", text) for text in texts]
     if of_trace:
-        texts = [_BLACKWELL.sub("", text) for text in texts]
         texts[-1] = without_parallel_numbers(texts[-1])
     names = [dict(_in_name(text)) for text in reversed(texts[-4:])]
     alone = sum(len(_in_name_alone(text)) for text in texts[-4:])

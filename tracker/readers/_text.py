@@ -44,7 +44,7 @@ def looks_like_text(path: Path, head: bytes) -> bool:
 
 def is_json_trace(head: bytes) -> bool:
     """Whether a file begins as a trace in JSON does."""
-    return _begins_json(head) and _TRACE.search(head) is not None
+    return begins_json(head) and _TRACE.search(head) is not None
 
 
 def head_matches(path: Path, head: bytes, pattern: re.Pattern[bytes]) -> bool:
@@ -118,7 +118,7 @@ def searchable(plain: bytes) -> bytes:
     """Return the part of a plain text in which a line may stand: in JSON, what is only a part of a string does not
     count, unless the file has an object of JSON in each line.
     """
-    if not _begins_json(plain) or _has_json_lines(plain):
+    if not begins_json(plain) or _has_json_lines(plain):
         return plain
     return _STRING.sub(b'""', plain)
 
@@ -127,7 +127,7 @@ def _matches(content: bytes, pattern: re.Pattern[bytes]) -> bool:
     return pattern.search(searchable(plain_text(content))) is not None
 
 
-def _begins_json(content: bytes) -> bool:
+def begins_json(content: bytes) -> bool:
     """Whether the content begins as JSON does: an object with a name in double quotes, a list of objects."""
     return re.match(rb'\{\s*["}]|\[\s*[\{\["]', content.removeprefix(BOM).lstrip()) is not None
 

@@ -81,6 +81,7 @@ def board(
         {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()},
         options=options,
         partial=found.partial if found else (),
+        missing=found.missing if found else (),
     )
 
 

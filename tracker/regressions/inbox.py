@@ -16,6 +16,7 @@ from tracker.columns import Columns
 from tracker.detect.series import NO_OPERATORS
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
+from tracker.regressions.coverage import columns_of, sentences_on_missing
 from tracker.regressions.hosts import note_of, share_hosts
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.lifecycle import MAYBE_CODE
@@ -31,6 +32,7 @@ from tracker.regressions.track import (
 )
 from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
+from tracker.results.coverage import Coverage
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.results.waiting import AwaitedRuns
@@ -120,6 +122,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         options=options,
         partial=tuple(dict.fromkeys(partial)),
         notes=tuple(filter(None, dict.fromkeys(notes))),
+        missing=sentences_on_missing(tracks),
     )
 
 
@@ -207,6 +210,7 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
             "awaited": awaited_of[track.key].get(row["decided_version_id"]),
             "end_awaited": awaited_of[track.key].get(row["ended_by_version_id"]),
             "ratio": after / before - 1 if before and after else None,
+            "coverage": _coverage_of(track, row["decided_version_id"]),
         })  # fmt: skip
         rows.append(row)
     if finding_ids is None:
@@ -227,6 +231,13 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
     roll_up(rows)
     causes.mark_new_shapes(rows)
     return rows
+
+
+def _coverage_of(track: TrackRuns, version_id: int) -> str:
+    """Return how many series of a version were judged, in words; "" where that is not known."""
+    judged = track.judged.get(version_id)
+    coverage = None if judged is None else Coverage.of_numbers(judged.coverage)
+    return "" if coverage is None else coverage.words
 
 
 def _awaited_runs(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, AwaitedRuns]:
@@ -302,6 +313,7 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     row["step_kind"] = step_kind
     row["step_change"] = after / before - 1 if before and after else None
     row |= _lacking(track, judgement, len(newest))
+    row |= columns_of(Coverage.of_numbers(judgement.coverage) if judgement else None)
     awaited = _awaited_runs(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
     row["so_far"] = awaited.words if awaited else ""
     for word in FAIL_ON:
@@ -505,7 +517,8 @@ def incident_of(own: Sequence[Row]) -> Row:
         "baseline_step_ns": before, "candidate_step_ns": after,
         "step_delta_ns": None if before is None or after is None else after - before,
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
-        "step_kind": first["incident_kind"], "so_far": next((row["so_far"] for row in tops if row["so_far"]), ""),
+        "step_kind": first["incident_kind"], "coverage": first.get("coverage", ""),
+        "so_far": next((row["so_far"] for row in tops if row["so_far"]), ""),
     }  # fmt: skip
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 from tracker.columns import F64, I64, Flags
 from tracker.detect import CHANGES, JudgedSeries, KindCode, Reason, Verdict
 from tracker.detect.bases import own_bases
+from tracker.detect.coverage import count_coverage
 from tracker.detect.power import detectable_change
 from tracker.detect.sides import exact_changes
 from tracker.detect.track import Track, VersionRuns
@@ -45,6 +46,7 @@ from tracker.regressions.track import (
     read_track,
     unjudged_track,
 )
+from tracker.results.coverage import Coverage
 from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.schema.series import UNPROFILED
 from tracker.store import Store, awaited_ranks, bulk, labels, samples
@@ -300,10 +302,27 @@ def incidents_of_kinds(judged: JudgedVersion, main: JudgedKind, order: Sequence[
 def judged_row_of_kind(judged: JudgedVersion, main: JudgedKind, version: int, rests_on: bytes) -> JudgedRow:
     """Return the row of a version, by the kind of steps that stands for it, with the peak of the whole captures."""
     row = replace(judged_row(main.track, main.state, main.result, version, rests_on), step_kind=main.step_kind)
+    row = replace(row, coverage=coverage_of_kinds(judged).numbers)
     peaks = [
         judged_row(one.track, one.state, one.result, version, rests_on).peak for one in judged.kinds if one.of_whole
     ]
     return replace(row, peak=max(peaks)) if peaks else row
+
+
+def coverage_of_kinds(judged: JudgedVersion) -> Coverage:
+    """Return how many series of all kinds of steps were judged.
+
+    Beside kinds, all steps together count only where runs without kinds were there to compare with.
+    """
+    whole = Coverage()
+    for one in judged.kinds:
+        own = one.result.judged
+        is_beside_kinds = len(judged.kinds) > 1 and not one.step_kind and not one.of_whole
+        if is_beside_kinds and not own.base_runs.any():
+            continue
+        _, reasons = stated(one.track, own)
+        whole = whole.add(count_coverage(own, reasons, one.track.series, one.result.now.limits))
+    return whole
 
 
 def verdict_columns_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> list[Column]:

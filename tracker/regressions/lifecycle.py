@@ -23,6 +23,7 @@ from tracker.detect.late import (
     without_levels,
     without_outliers,
 )
+from tracker.detect.rounding import is_of_rounding
 from tracker.detect.series import SeriesTraits
 from tracker.detect.sides import NEAR, sides_of
 from tracker.detect.track import Track, VersionRuns
@@ -923,6 +924,8 @@ def _is_lasting(now: VersionRuns, judged: F64, row: int, sign: int, before: I64,
         return False
     measured, moved = (sign * (np.nanmean(own[after]) - np.nanmean(own[before])) for own in (logs, shift))
     change = measured - moved
+    if is_of_rounding(now.window, row, before, after, float(measured)):
+        return False
     if now.series.of_step[row]:
         return bool(change >= now.series.ratio[row])
     return bool(change >= now.series.ratio[row] / 2 and measured >= change / 2)

@@ -28,6 +28,7 @@ from tracker.detect import (
     judge_version,
     traits_of,
 )
+from tracker.detect.coverage import count_coverage
 from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.known_hosts import Hosts, code_hosts
 from tracker.detect.sides import newest
@@ -45,6 +46,7 @@ from tracker.regressions.hosts import (
 )
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, OF_HOSTS, THROTTLED, UNDECIDED
+from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
 from tracker.regressions.track import (
     BEGINNING,
@@ -55,6 +57,7 @@ from tracker.regressions.track import (
     unjudged_track,
 )
 from tracker.regressions.usual_runs import list_awaited_runs
+from tracker.results.coverage import Coverage
 from tracker.results.machine_state import throttled_by
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
@@ -176,6 +179,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
     `hosts`: those of the runs before and after in words, where no host ran both, else "". `throttled`: as of
     `throttled_sides`.
+    `coverage`: how many series were judged; None: not known, of what an earlier program judged.
     `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
     `still`: what was found before the candidate and is open in it, in words.
     `excused`: series that users marked as expected, or as a false positive.
@@ -193,6 +197,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     host: str = ""
     hosts: tuple[str, str] = ("", "")
     throttled: tuple[str, str] = ("", "")
+    coverage: Coverage | None = None
     base_runs: tuple[int, ...] | None = None
     still: Mapping[SeriesKey, str] = field(default_factory=dict)
     excused: frozenset[SeriesKey] = frozenset()
@@ -354,6 +359,7 @@ def _stored_verdicts(
         shift=float(np.expm1(row.shared_factor)) if row.shared_factor else None,
         gates=gates,
         host=host,
+        coverage=Coverage.of_numbers(row.coverage),
         hosts=other_hosts((connection, candidate), (connection, base)),
         throttled=throttled_sides((connection, candidate), (connection, base)),
         base_runs=tuple(map(int, row.base_runs.split())),
@@ -643,6 +649,7 @@ def judge_sides(
         shift=shifts[""],
         gates=gates,
         host=host,
+        coverage=found.coverage,
         hosts=words_of_other_hosts(*([run.hosts for run in runs[side]] for side in (before_side, after_side))),
         throttled=words_of_throttled(*([run.machine for run in runs[side]] for side in (before_side, after_side))),
         still=marks.still,
@@ -657,6 +664,7 @@ class _Found(Struct, frozen=True):
     """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
     of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `slower_by`: ALIKE where a
     step is slower because all of its few operators are, by one factor, HOST or THROTTLED where its hosts may be it.
+    `coverage`: how many series were judged.
     """
 
     verdicts: VerdictsBySeries
@@ -665,6 +673,7 @@ class _Found(Struct, frozen=True):
     net: float
     peak: float
     slower_by: set[str]
+    coverage: Coverage
 
 
 def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
@@ -672,7 +681,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
     verdicts: VerdictsBySeries = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
-    nets, peak, slower_by = [0.0] if is_by_kind else [], 0.0, set[str]()
+    nets, peak, slower_by, coverage = [0.0] if is_by_kind else [], 0.0, set[str](), Coverage()
     for part in parts:
         keys, traits, judged = part.track.keys, part.track.series, part.judged
         own = _list_verdicts(part.track, judged, keys, limits)
@@ -686,6 +695,8 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
             verdicts |= {key: verdict for key, verdict in own.items() if key.name in OF_WHOLE_CAPTURE}
             continue
         verdicts |= own
+        _, reasons = stated(part.track, judged, part.track.versions > 0)
+        coverage = coverage.add(count_coverage(judged, reasons, traits, limits))
         changed = np.isin(judged.verdict, CHANGES) & ~excused
         nets.append(float(judged.contribution[traits.leaf & changed].sum()))
         of_code = (judged.sign != 0) & ~excused
@@ -696,7 +707,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
             of_code &= ~may_be_else
         moved = np.flatnonzero(of_code).tolist()
         every_sign += [(keys[row].kind, keys[row].name, signs[row]) for row in moved]
-    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, slower_by)
+    return _Found(verdicts, frozenset(every_excused), every_sign, max(nets), peak, slower_by, coverage)
 
 
 class _Kinds(Struct, frozen=True):
@@ -771,6 +782,7 @@ def _judge_runs(
     track = Track(
         values, versions, traits, calls=calls, alike=same, incomplete=lost, by_calls=by_calls, keys=keys,
         other_work=None if other is None else other.cells,
+        roundings=tabulate_roundings(keys, [run.recorded for run in every]),
     )  # fmt: skip
     base, new = versions == _BASELINE, versions == _CANDIDATE
     nearest = newest(base[None, :], limits.window)[0]

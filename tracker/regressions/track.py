@@ -27,6 +27,7 @@ from tracker.detect.thresholds import specific, track_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase, find_merge_base
+from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import ScaledInputs, find_other_runs
 from tracker.results import HistoryOptions
 from tracker.results.machine_state import throttled_by
@@ -46,7 +47,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 20
+RULE_VERSION: Final = 22
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -447,6 +448,7 @@ def read_track(
         run_ids=np.array([run.run_id for run in runs], dtype=np.int64), alike=same, incomplete=lost,
         ids=series.ids, keys=series.keys, by_calls=by_calls, other_work=None if other is None else other.cells,
         hosts=known.hosts_of(connection, [run.run_id for run in runs]),
+        roundings=tabulate_roundings(series.keys, [*stated.values()]),
     )  # fmt: skip
 
 

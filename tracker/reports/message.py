@@ -232,6 +232,8 @@ def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -
             yield Line(text, 6.8)
         if first.so_far:
             yield Line(f"{named(first.so_far[:1].upper() + first.so_far[1:])}.", 6.7)
+        if first.coverage and not short:
+            yield Line(f"{first.coverage.capitalize()}.", 5.0)
         if first.causes and not short:
             yield Line(f"Causes: {', '.join(map(named, first.causes))}.", 6.6)
         yield from (Line(f"What to do: {named(sentence)}", 6.5) for sentence in first.advice if not short)

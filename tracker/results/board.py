@@ -23,7 +23,8 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "step_ns", "step_verdict", "may_be_host", "may_be_throttled", "step_change", "accepted", "lacks_runs",
         "lacks_base_runs",
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
-        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind", "so_far",
+        "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind",
+        "judged_series", "expected_series", "coverage", "so_far",
     ),
     "points": ("line", "version", "step_ns", "runs", "verdict"),
     "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),
@@ -60,10 +61,12 @@ class Board(Result, frozen=True, eq=False):
       previous_change: to the version before, a ratio; good_change: to the level before the oldest open regression of
       the step, whose newest version is good_version, NA without one; pinned_change: to the pinned version.
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
-      findings counts them; incident_id: of the first of them there
+      findings counts them; incident_id: of the first of them there. judged_series of expected_series: as findings has
+      them; coverage: that in words
     - points: the step of the last versions of each line, by its place in `lines`, with its verdict
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
+    - missing: sentences on workloads that did not run in the newest version
     - partial: sentences on newest versions that lost records, or have records that cannot be
     - waiting: runs that are not judged, since fewer `ranks` came than `ranks_awaited`: not yet, or no more came for as
       long as a run waits (`is_over`); step_ns: of those that came
@@ -71,11 +74,12 @@ class Board(Result, frozen=True, eq=False):
 
     word: ClassVar[str] = "board"
     printed_by: ClassVar[str] = "tracker board"
-    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options", "partial")
+    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options", "partial", "missing")
 
     tables: Mapping[str, Columns]
     options: BoardOptions = field(default_factory=BoardOptions)
     partial: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     lines = Frame()
     points = Frame()

@@ -41,7 +41,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
         "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
-        "beside_ns", "shared_factor", "causes", "step_kind", "so_far",
+        "beside_ns", "shared_factor", "causes", "step_kind", "so_far", "coverage",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -57,7 +57,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
         "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
         "gate_new_cause", "gate_any", "gate_any_cause", "slow_host", "lacks_runs",
-        "lacks_base_runs", "step_kind", "so_far",
+        "lacks_base_runs", "step_kind", "so_far", "judged_series", "expected_series", "coverage",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -139,7 +139,8 @@ class Findings(Result, frozen=True, eq=False):
       the step: each is compared with runs of its own level) + `beside_ns` (communication, copies, idle time).
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
       words, the largest first. `so_far`: of it, of findings and of lines: how many runs came of those that the version
-      usually has which decided, as long as more may come, in words; "": nothing is awaited
+      usually has which decided, as long as more may come, in words; "": nothing is awaited. `coverage`: how many
+      series of its version were judged, of how many, in words
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
       (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
       - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
@@ -152,18 +153,22 @@ class Findings(Result, frozen=True, eq=False):
       step; `net`, `peak`: change by the operators found in it, and of peak memory, as shares; `gate_new`, `gate_any`:
       the exit codes of `--fail-on`, and what gave them; `slow_host`: the host that took part in all runs of the version
       and in none before, in words, "" for none; `lacks_runs`, `lacks_base_runs`: how many more runs, of the version and
-      before it, would decide its step, 0 where it is decided
+      before it, would decide its step, 0 where it is decided; `judged_series` of `expected_series`: how many have a
+      verdict, of those that its runs have or the runs before it, NA where it is not known; `coverage`: that, and why
+      others have none, in words
+    - missing: sentences on workloads that did not run in the newest version
     """
 
     word: ClassVar[str] = "findings"
     printed_by: ClassVar[str] = "tracker findings"
-    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes")
+    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes", "missing")
 
     tables: Mapping[str, Columns]
     hidden: int = 0
     partial: tuple[str, ...] = ()
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     incidents, findings, environment, lines = frames(4)
 
@@ -277,7 +282,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     step itself is a finding. `advice`: what could undo it, a sentence each. Of what is over: `recovered_in`: the
     version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared
     with. `step_kind`: of which steps the step is. `so_far`: how many of the usual runs came that decided a part of it,
-    where more may come and change that; empty: it stands.
+    where more may come and change that; empty: it stands. `coverage`: how many series of its version were judged, of
+    how many, in words; empty: not known.
     """
 
     incident_id: int
@@ -314,6 +320,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     level: tuple[str, ...] = ()
     step_kind: str = ""
     so_far: str = ""
+    coverage: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from tracker.results.coverage import Coverage
 from tracker.schema.series import SeriesKey
 from tracker.units import format_bytes, format_diff, format_ns
 
@@ -38,6 +39,7 @@ REASONS: Final[Mapping[str, str]] = {
     "OTHER_WORK": "other work: the inputs have another size",
     "ALIKE": "all operators moved by one factor",
     "HOST": "too few of the runs before are of the same host, which alone may make the difference",
+    "ROUNDING": "known no better than the source rounds it",
     "THROTTLED": "its GPU was held down in its runs and not in those before, which alone may make the difference",
 }
 """Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE,
@@ -124,6 +126,19 @@ TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 RANKS: Final = "ranks"
 """Why two sides were not judged."""
+
+
+ROUNDING_REASON: Final = "ROUNDING"
+"""The code in REASONS of a change that is no larger than what the sources of both sides rounded."""
+
+
+def words_of_rounding(rounding: float) -> str:
+    """Return how well a number is known that its source rounds by this part of it.
+
+    >>> words_of_rounding(0.05), words_of_rounding(0.0952)
+    ('known to 5 % only', 'known to 9.5 % only')
+    """
+    return f"known to {100 * rounding:.2g} % only"
 
 
 def reason_words(verdict: str | None, reason: str | None) -> str:
@@ -270,7 +285,7 @@ class Judgement(Struct, frozen=True):
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
     INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
     settings of the profiler forbid it, RANKS where a run waits for ranks, else TOO_FEW. `stored`: whether the verdicts
-    are those that history and findings show, and not of this comparison alone.
+    are those that history and findings show, and not of this comparison alone. `coverage`: how many series were judged.
     """
 
     judged: bool
@@ -279,10 +294,13 @@ class Judgement(Struct, frozen=True):
     counts: tuple[tuple[str, int], ...] = ()
     refusal: str = ""
     stored: bool = False
+    coverage: Coverage | None = None
 
 
 FAIL_ON: Final = ("new", "any")
-"""The words of `--fail-on`."""
+"""The words of `--fail-on` that ask whether something regressed."""
+COVERAGE: Final = "coverage"
+"""The word that asks whether enough was judged."""
 
 Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
 """What becomes of something that was judged: it fails the gate, more runs decide, it is no news, the runs cannot tell,

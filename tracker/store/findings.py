@@ -72,6 +72,7 @@ class JudgedRow(Struct, frozen=True):
     net: float
     peak: float
     step_kind: str = ""
+    coverage: str | None = None
 
 
 _JUDGED: Final = text(

@@ -149,8 +149,16 @@ def _look_at(path: Path, format: str | None) -> tuple[str, str]:
     """Why a profile is passed over, and why its profiler is not done with it; "" each where it is not, and is."""
     looks = list(readers.survey(path, format))
     if not any(look.claims or look.problem for look in looks) and not _is_failed_export(path):
-        return "no reader knows this file" if path.is_file() else "no profile in this folder", ""
+        return _why_passed(path), ""
     return "", next(filter(None, map(readers.unfinished, looks)), "")
+
+
+def _why_passed(path: Path) -> str:
+    """Return why no reader takes a file or a folder, with what to give in place of a file of another tool."""
+    if not path.is_file():
+        return "no profile in this folder"
+    refused = readers.refused_kind(path)
+    return "no reader knows this file" if refused is None else f"{refused.title}; {refused.instead}"
 
 
 def _is_failed_export(path: Path) -> bool:

@@ -204,6 +204,85 @@ def paddlenlp(step: int, s: float) -> str:
     )
 
 
+def torchtune(step: int, s: float) -> str:
+    return (
+        f"Step {step} | loss:1.234 lr:2e-05 tokens_per_second_per_gpu:{2048 / s:.4f} peak_memory_active:30.1 "
+        "peak_memory_alloc:30.1 peak_memory_reserved:31.5 "
+    )
+
+
+def nanochat(step: int, s: float) -> str:
+    return (
+        f"step {step:05d}/21400 (0.12%) | loss: 8.900012 | grad norm: 0.2 | lrm: 1.00 | dt: {s * 1000:.2f}ms | "
+        f"tok/sec: {round(8192 / s):,} | mfu: 47.0 | total time: 0.05m"
+    )
+
+
+def verl(step: int, s: float) -> str:
+    return (
+        f"step:{step} - global_seqlen/min:484245 - actor/lr:1e-06 - training/global_step:{step} - training/epoch:0 - "
+        f"timing_s/gen:{s / 2:.4f} - timing_s/step:{s:.6f} - timing_per_token_ms/gen:0.01 - perf/throughput:{400 / s}"
+    )
+
+
+def prime_rl(step: int, s: float) -> str:
+    return (
+        f"12:03:05 SUCCESS Step {step} | Time: {s:.2f}s | Loss: 0.1234 | Entropy: 0.2 | Grad. Norm: 0.12 | LR: 1.0e-06 "
+        f"| Throughput: {round(8192 / s)} tokens/s | MFU: 12.3% | Peak Mem.: 61.2 GiB"
+    )
+
+
+def maxtext(step: int, s: float) -> str:
+    return (
+        f"completed step: {step}, seconds: {s:.3f}, TFLOP/s/device: {40 / s:.3f}, Tokens/s/device: {8192 / s:.3f}, "
+        "total_weights: 196608, loss: 11.400"
+    )
+
+
+def timm(step: int, s: float) -> str:
+    return (
+        f"Train: 0 [{step:>4d}/1251 ({step / 12.51:>3.0f}%)]  Loss: 6.95 (6.95)  Time: {s:.3f}s, {32 / s:>7.2f}/s  "
+        "(0.412s, 2487.11/s)  LR: 1.000e-06  Data: 0.010 (0.023)"
+    )
+
+
+def metric_logger(step: int, s: float) -> str:
+    return (
+        f"Epoch: [0]  [{step:4d}/1251]  eta: 0:10:00  lr: 0.5  img/s: {32 / s:.1f}  loss: 6.9 (6.95)  time: {s:.4f}  "
+        "data: 0.0100  max mem: 1234"
+    )
+
+
+def keras(epoch: int, s: float) -> str:
+    """The first epoch takes 2 s a step, which Keras rounds to whole seconds: its total says more."""
+    mean = f"{s:.0f}s" if s >= 1 else f"{s * 1000:.0f}ms"
+    return f"Epoch {epoch}/12\n500/500 {'━' * 20} {500 * s:.0f}s {mean}/step - loss: 1.2 - val_loss: 1.1"
+
+
+def ultralytics(epoch: int, s: float) -> str:
+    minutes, seconds = divmod(118 * s, 60)
+    time = f"{minutes:.0f}:{seconds:02.0f}" if minutes else f"{seconds:.1f}s"
+    words = f"{f'{epoch}/100':>11}{'2.51G':>11}{1.249:11.4g}{1.614:11.4g}{45:11.4g}{640:11.4g}"
+    return f"{words}: 100% {'━' * 12} 118/118 {1 / s:.1f}it/s {time}"
+
+
+def lightning(step: int, elapsed: float) -> str:
+    return (
+        f"Epoch 0:  {step / 10:.0f}%|#   | {step}/1000 [00:{int(elapsed):02}<01:12, {step / elapsed:5.2f}it/s, "
+        "v_num=3, train_loss=1.230]"
+    )
+
+
+def swift(step: int, elapsed: float) -> str:
+    hours, minutes, seconds = int(elapsed) // 3600, int(elapsed) // 60 % 60, int(elapsed) % 60
+    row = {
+        "loss": 1.2, "memory(GiB)": 40.1, "train_speed(iter/s)": round(step / elapsed, 6), "epoch": 0.1,
+        "global_step/max_steps": f"{step}/9000", "percentage": "5.00%",
+        "elapsed_time": f"{f'{hours}h ' if hours else ''}{minutes}m {seconds}s", "remaining_time": "10m 0s",
+    }  # fmt: skip
+    return str(row)
+
+
 DIALECTS = {
     "Megatron": Dialect("megatron", megatron, unit="TFLOP/s", scope="per rank", rate=200.0),
     "MindSpeed": Dialect("megatron", mindspeed, unit="samples/s", scope="total", rate=2560.0),
@@ -246,6 +325,20 @@ DIALECTS = {
         "mlperf", mllog, unit="samples/s", scope="total", rate=160.0,
         head=[':::MLLOG {"namespace": "", "time_ms": 1, "key": "global_batch_size", "value": 32, "metadata": {}}'],
     ),
+    "torchtune": Dialect(
+        "torchtune", torchtune, unit="tokens/s", scope="per rank", rate=10240.0,
+        head=["batch_size: 4", "global_batch_size=8", "seq_length=2048", "world_size: 8"],
+    ),
+    "nanochat": Dialect("nanochat", nanochat, unit="tokens/s", scope="total", rate=40960.0),
+    "verl": Dialect("verl", verl, unit="tokens/s", scope="per rank", rate=2000.0),
+    "prime-rl": Dialect("prime-rl", prime_rl, unit="tokens/s", scope="total", rate=40960.0),
+    "MaxText": Dialect("maxtext", maxtext, unit="tokens/s", scope="per rank", rate=40960.0),
+    "timm": Dialect("timm", timm, unit="samples/s", scope="total", rate=160.0),
+    "torchvision": Dialect("torchvision", metric_logger, unit="samples/s", scope="per rank", rate=160.0),
+    "Keras": Dialect("keras", keras, steps=range(1, 13)),
+    "Ultralytics": Dialect("ultralytics", ultralytics, steps=range(1, 13)),
+    "Lightning": Dialect("lightning", lightning, is_cumulative=True),
+    "ms-swift": Dialect("ms-swift", swift, steps=range(500, 6500, 500), is_cumulative=True),
     "PaddleNLP": Dialect("paddlenlp", paddlenlp, unit="tokens/s", scope="per rank", rate=10240.0),
 }  # fmt: skip
 

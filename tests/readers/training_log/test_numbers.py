@@ -257,7 +257,10 @@ def test_time_of_a_whole_run_is_divided_by_its_steps(tmp_path: Path, head: str, 
     lines += ["{'train_runtime': 47000.0, 'train_samples_per_second': 0.5, 'train_steps_per_second': 0.004}"]
     profile = read(log(tmp_path, lines))
     assert list(times_ms(profile.captures[0]).values()) == [step_ms]
-    assert "the time of a step comes from the time of the whole run, evaluation and saving included" in profile.warnings
+    assert (
+        "the time of a step comes from the time of the whole session, evaluation and saving included"
+        in profile.warnings
+    )
 
 
 @pytest.mark.parametrize("norm", ["", "grad_norm:  2.1  "])

@@ -339,6 +339,20 @@ def test_of_files_that_one_program_writes_one_is_read(tmp_path: Path):
         readers.claim(tmp_path / "all_results.json")
 
 
+def test_interval_over_thousands_of_steps_is_one_of_many(tmp_path: Path):
+    """Lines are missing between steps 90 and 5000, where an evaluation was: 300 ms a step, 200 ms in all others."""
+    elapsed = {step: step // 5 for step in range(10, 100, 10)}
+    elapsed |= {5000: 18 + 1473, **{5000 + step: 1491 + step // 5 for step in range(10, 60, 10)}}
+    lines = [
+        f'{{"current_steps": {step}, "total_steps": 6000, "elapsed_time": "0:{seconds // 60:02}:{seconds % 60:02}"}}'
+        for step, seconds in elapsed.items()
+    ]
+    rows = read(log(tmp_path, lines)).captures[0].rows
+    assert rows is not None
+    counted = {(row.steps, row.breakdown.duration_ns) for row in rows.steps}
+    assert counted == {(10, 200_000_000), (10, 300_000_000)}
+
+
 # -- lines of other families, timers, means
 
 

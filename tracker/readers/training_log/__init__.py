@@ -37,6 +37,21 @@ are taken, and of them numbers and short words: passwords and tokens of a dump a
 only a throughput stands in the lines, the step time is the batch by the throughput, or comes from the times of the
 lines.
 
+Of a program that is not in the table, a line that stands ten times or more is read where it has `step` or `iter` with
+a number that rises, and one number with s, ms, s/it or it/s. The headline says what was read (`read as: seconds per
+step from '... 8.01s/it'`), and nothing of it is judged: it is a guess, which `--input-format training_log` confirms.
+For runs that are stored, that is `tracker ingest --again --input-format training_log`.
+
+The Trainer of Hugging Face divides all steps of a run by the time of one session. The number is the time of a session
+by the steps that it did itself: by the times of its lines, its header (`global step N`), the epochs of its lines, or
+its losses, since `train_loss` is their sum over the session by all steps. That a run was stopped early is said by its
+header, or by a learning rate that falls to a later end. Where nothing says it, as in all_results.json alone, there is
+no step time.
+
+A number is known to half a unit of its last digit: `per_step_time: 12ms` to 4 %. Where a line has several numbers of
+one time, the one that knows it best counts. The rounding of step, throughput and data loading is kept with the run, and
+a change within those of both sides is no finding.
+
 TensorBoard event files are read too; the check sum of each record is checked. A document or a program in which lines of
 a log are quoted is read only when the format is named. A log without times says so.
 """
@@ -65,13 +80,13 @@ def sniff(path: Path, head: bytes) -> bool:
     if path.is_dir() or is_json_trace(head):
         return False
     from tracker.readers.training_log.beside import other_of_run
-    from tracker.readers.training_log.choosing import choose, is_document_of_people
+    from tracker.readers.training_log.choosing import choose, choose_by_repetition, is_document_of_people
     from tracker.readers.training_log.events import is_event_file
 
     if is_document_of_people(path):
         return False
     if not is_event_file(head):
-        if choose(path, head) is None:
+        if choose(path, head) is None and choose_by_repetition(path, head) is None:
             return False
         if paddle_summary.sniff(path, head) or nsys_stats.sniff(path, head):
             return False  # tables of a profiler say more
@@ -90,11 +105,18 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     from tracker.errors import SourceError
     from tracker.profile import Profile
     from tracker.readers.training_log.capture import capture_of
+    from tracker.readers.training_log.guessing import mark_as_guess
     from tracker.readers.training_log.reading import read_log
 
+    options = options or ReadOptions()
     try:
-        capture, warnings = capture_of(read_log(path, options or ReadOptions()))
+        reading = read_log(path, options)
+        capture, warnings = capture_of(reading)
     except (OverflowError, ValueError) as error:
         problem = f"a number of it is none that a time, step or batch can have: {error}"
         raise SourceError(path, "", problem, remedy="leave out the part of the log that holds it") from error
+    if reading.guess:
+        capture = mark_as_guess(capture, reading.guess, is_named=options.is_named)
+    if reading.guess and options.is_named:
+        warnings = (*warnings, f"read as: {reading.guess}")
     return Profile(NAME, str(path), (capture,), warnings)

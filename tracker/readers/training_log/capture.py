@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import LOG_COUNTERS, NO_STEP, Breakdown, Capture, Rows, Source, StepRow
+from tracker.profile import LOG_COUNTERS, NO_STEP, ROUNDING_SETTING, Breakdown, Capture, Rows, Source, StepRow
 from tracker.readers import _rows
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
@@ -36,6 +37,11 @@ _LISTED: Final = 5
 """So many stalls are listed by their step in a sentence."""
 _FEWEST_OF_QUANTILES: Final = 5
 """With fewer intervals a quantile is the smallest or the largest of them."""
+_LEAST_ROUNDING: Final = 0.0005
+"""No change that is judged is so small."""
+_GAP: Final = 3.0
+"""Times the usual number of steps of an interval, from which lines are missing in it."""
+_FEWEST_STRIDES: Final = 3
 _LARGEST_BYTES: Final = 2.0**56
 """No device has 64 PiB; a larger number is damage."""
 
@@ -51,6 +57,7 @@ class LogReading(Struct, frozen=True):
     intervals: Intervals
     notes: tuple[str, ...] = ()
     counters: tuple[_rows.Row, ...] = ()
+    guess: str = ""
 
 
 _LARGEST: Final = (1 << 63) - 1
@@ -76,6 +83,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         "interval_steps": str(int(np.median(intervals.stride)))
         if intervals.is_numbered and len(intervals.stride)
         else "",
+        ROUNDING_SETTING: _roundings_of(intervals, unit),
     }
     is_utc = scan.states("clock_ms") or not reading.grammar.lines  # MLPerf, TensorBoard
     zone = {"time_zone": TIME_ZONE} if started is not None and not is_utc else {}
@@ -96,6 +104,17 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
+
+
+def _roundings_of(intervals: Intervals, unit: str) -> str:
+    """Return how far numbers of the steps may be from what the log printed, as ROUNDING_SETTING has it; "" for none."""
+    roundings = {
+        "duration_ns": intervals.rounding,
+        "data_loading_ns": intervals.data_rounding,
+        "samples_per_second": intervals.rate_roundings.get(unit, 0.0),
+    }
+    known = {name: float(f"{rounding:.3g}") for name, rounding in roundings.items() if rounding >= _LEAST_ROUNDING}
+    return json.dumps(known) if known else ""
 
 
 def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, str]:
@@ -162,6 +181,10 @@ def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
     )
     # a row stands for the steps that its intervals average over, not for the intervals
     strides = np.maximum(pick(intervals.stride, at), 1)
+    if intervals.is_numbered and len(at) >= _FEWEST_STRIDES:
+        # lines are missing: the interval is no more than another one, and what it held beside its steps is not known
+        usual = max(int(np.median(strides)), 1)
+        strides = np.where(strides > _GAP * usual, usual, strides)
     counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
     numbers = intervals.last_step[lasts]
     rows = []

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from tracker.readers._source import GZIP_MAGIC, open_source, read_head
-from tracker.readers._text import SNIFF_BYTES, looks_like_text, plain_text, searchable
-from tracker.readers.training_log.documents import STATE, document_in
+from tracker.readers._text import SNIFF_BYTES, begins_json, looks_like_text, plain_text, searchable
+from tracker.readers.training_log.documents import STATE, document_in, is_summary_alone
 from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.grammars import GRAMMARS
 from tracker.readers.training_log.paddle import PERF_SUMMARY
+from tracker.readers.training_log.text_lines import line_around
+from tracker.readers.training_log.trainer_sessions import UNKNOWN_STEPS
 
 NO_TIMES: Final = "with no times in it"
 WITH_TIMES: Final = "give a log that prints the time or the throughput of its steps"
@@ -37,6 +39,7 @@ _WITHOUT_TIMES: Final = (
 )
 _HEAD_BYTES: Final = 4096
 """`read_head` gives so many bytes unless it is asked for more: a shorter head is the whole file."""
+_LINES_PARSED: Final = 1000
 _FEWEST_STEPS: Final = 3
 """So many lines with the number of a step, but without a time, are no sentence that happens to look like one."""
 _LONG_LITERAL: Final = 6
@@ -44,10 +47,10 @@ _LONG_LITERAL: Final = 6
 
 
 class ChosenGrammar:
-    """A grammar and which of its lines a file has."""
+    """A grammar and which of its lines a file has. `guess`: what is read of them where no grammar fits the file."""
 
-    def __init__(self, grammar: Grammar, line: StepLine, *, is_document: bool = False) -> None:
-        self.grammar, self.line, self.is_document = grammar, line, is_document
+    def __init__(self, grammar: Grammar, line: StepLine, *, is_document: bool = False, guess: str = "") -> None:
+        self.grammar, self.line, self.is_document, self.guess = grammar, line, is_document, guess
 
 
 def is_document_of_people(path: Path) -> bool:
@@ -67,6 +70,18 @@ def choose(path: Path, head: bytes) -> ChosenGrammar | None:
     return choose_in(start, end)
 
 
+def choose_by_repetition(path: Path, head: bytes) -> ChosenGrammar | None:
+    """Return a grammar for the lines that repeat at the start and the end of a log that no grammar fits."""
+    from tracker.readers.training_log.guessing import guess_in
+
+    if not looks_like_text(path, head) or begins_json(head):
+        return None
+    start = head if len(head) < _HEAD_BYTES else read_head(path, SNIFF_BYTES)
+    end = _end_of(path) if len(start) >= SNIFF_BYTES else b""
+    guess = guess_in(start, end)
+    return None if guess is None else ChosenGrammar(guess.grammar, guess.grammar.lines[0], guess=guess.words)
+
+
 def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
     """Return the grammar of a text by its start and its end."""
     for text in filter(None, (start, end)):
@@ -74,12 +89,25 @@ def choose_in(start: bytes, end: bytes = b"") -> ChosenGrammar | None:
         outside = searchable(plain)
         for grammar in _possible_grammars(plain, plain_text(end)):
             for line in grammar.lines:
-                if line.occurs_in(outside):
+                if line.occurs_in(outside) and _says_something(grammar, line, outside):
                     return ChosenGrammar(grammar, line)
         if PERF_SUMMARY.search(outside):
             paddle = next(grammar for grammar in GRAMMARS if grammar.parse is not None)
             return ChosenGrammar(paddle, paddle.lines[0])
     return None
+
+
+def _says_something(grammar: Grammar, line: StepLine, text: bytes) -> bool:
+    """Whether one of the first lines that a pattern finds states a speed by the function of the grammar, if it has one:
+    `speed: 5.02 it/s` is found as a line of Paddle, and is none.
+    """
+    if grammar.parse is None:
+        return True
+    for match in islice(line.head.finditer(text), _LINES_PARSED):
+        start, end = line_around(text, match.start())
+        if grammar.parse(text[start:end].decode("utf-8", "replace")) is not None:
+            return True
+    return False
 
 
 def what_it_has(path: Path, head: bytes) -> str:
@@ -104,7 +132,8 @@ def notes_on_others(path: Path, choice: ChosenGrammar) -> tuple[str, ...]:
     end = plain_text(_end_of(path)) if len(start) >= SNIFF_BYTES // 2 else b""
     own_lines = [line.head for line in choice.grammar.lines]
     others: dict[str, None] = {}
-    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name != choice.grammar.name]
+    known = {choice.grammar.name, *choice.grammar.beside}
+    others_possible = [grammar for grammar in _possible_grammars(start, end) if grammar.name not in known]
     for text in filter(None, (start, end)):
         outside = searchable(text)
         present = [one for one in others_possible if any(line.occurs_in(outside) for line in one.lines)]
@@ -127,6 +156,8 @@ def why_not_read(path: Path, head: bytes) -> str:
         if choose(path, head) is None:
             return ""
         return "a document with lines of a training log; --input-format training_log reads them"
+    if is_summary_alone(head):
+        return f"a summary of the Hugging Face Trainer without a step time: {UNKNOWN_STEPS}"
     framework = framework_without_times(path, head)
     return f"a training log of {framework} {NO_TIMES}" if framework else ""
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from tracker.readers.training_log.grammar import TOTAL, Grammar, StepLine
+from tracker.readers.training_log.rounding import ROUNDED, half_unit_of
 from tracker.readers.training_log.scanning import Scan
+from tracker.readers.training_log.trainer_sessions import (
+    FEWEST_LINES,
+    UNKNOWN_STEPS,
+    Between,
+    count_part,
+    rounding_of_rate,
+    sentence_on_steps,
+    steps_of_history,
+)
 
 MAX_BYTES: Final = 256 << 20
 SUMMARY: Final = re.compile(rb'"train_(?:steps_per_second|samples_per_second|runtime)": *\d')
@@ -26,7 +36,7 @@ GOLDEN: Final = Grammar(
 )
 TRAINER: Final = Grammar(
     "transformers",
-    "Hugging Face Trainer (trainer_state.json, all_results.json)",
+    "Hugging Face Trainer (trainer_state.json)",
     (StepLine(SUMMARY, b""),),
     scopes={"samples_s": TOTAL},
     first_steady=0,
@@ -43,8 +53,15 @@ def document_in(head: bytes, tail: bytes) -> Grammar | None:
             return grammar
     if re.match(rb'\s*\{\s*"(?:current_steps|mode)"', head):
         return None
-    is_trainer = SUMMARY.search(head) or SUMMARY.search(tail)
+    # a summary alone, as in all_results.json, does not say how many steps it is of
+    is_trainer = STATE.search(head) and (SUMMARY.search(head) or SUMMARY.search(tail))
     return TRAINER if is_trainer and _is_one_object(head, tail) else None
+
+
+def is_summary_alone(head: bytes) -> bool:
+    """Whether the start of a file is that of a summary without a history, which does not say whose steps it is of."""
+    is_object = re.match(rb"\s*\{", head) is not None and _is_one_object(head, b"")
+    return is_object and STATE.search(head) is None and SUMMARY.search(head) is not None
 
 
 def _is_one_object(head: bytes, tail: bytes) -> bool:
@@ -88,27 +105,52 @@ def _scan_golden(document: Mapping[str, Any]) -> Scan:
 
 
 def _scan_trainer(document: Mapping[str, Any]) -> tuple[Scan, str]:
-    """The summary of a whole run, evaluation and saving included."""
+    """Return the summary of the last session of a run, evaluation and saving included, or the times since its start
+    that stand beside the losses; and a sentence: whose steps these are, or why nothing says how long one took.
+    """
     history = document.get("log_history")
     entries = [entry for entry in history if isinstance(entry, Mapping)] if isinstance(history, list) else [document]
-    summary = next((entry for entry in reversed(entries) if "train_runtime" in entry), {})
-    runtime = _number(summary.get("train_runtime"))
-    steps = _number(summary.get("step", document.get("global_step")))
-    rate = _number(summary.get("train_steps_per_second"))
-    step_s = runtime / steps if steps > 0 and runtime > 0 else (1 / rate if rate > 0 else np.nan)
+    places = [place for place, entry in enumerate(entries) if "train_runtime" in entry and "loss" not in entry]
+    last = places[-1] if places else len(entries)
+    logged = [place for place in range(last) if "loss" in entries[place] and "step" in entries[place]]
+    steps = [_number(entries[place]["step"]) for place in logged]
+    elapsed = [_number(entries[place].get("train_runtime")) for place in logged]
+    if len(logged) >= FEWEST_LINES and not np.isnan(elapsed).any():
+        evaluated = [_has_evaluation(entries, place) for place in logged]
+        return _scan_of({"step": steps, "elapsed_s": elapsed, "evaluation": evaluated}), ""
+    summary = entries[last] if places else {}
+    runtime, rate = _number(summary.get("train_runtime")), _number(summary.get("train_samples_per_second"))
+    reached = _number(summary.get("step", document.get("global_step")))
+    losses = [_number(entries[place]["loss"]) for place in logged]
+    done = steps_of_history(steps, losses, _number(summary.get("train_loss")), reached)
+    if done is None or not runtime > 0:
+        return _scan_of({"step": []}), UNKNOWN_STEPS
+    planned = _number(document.get("max_steps"))
+    planned = planned if planned > 0 else reached
+    counted = count_part(done, Between(planned, planned))
     scan = _scan_of(
-        {"step": [steps if steps > 0 else 1], "step_s": [step_s],
-         "samples_s": [_number(summary.get("train_samples_per_second"))]}
+        {"step": [reached], "run_s": [runtime], "run_steps": [done.middle], "samples_s": [rate * counted.part.middle],
+         "step_rounding": [done.rounding], "rate_rounding": [rounding_of_rate(rate) + counted.part.rounding]}
     )  # fmt: skip
-    return scan, "the only time is that of the whole run: start, evaluation and saving are in it"
+    return scan, sentence_on_steps(counted)
+
+
+def _has_evaluation(entries: Sequence[Mapping[str, Any]], place: int) -> float:
+    """Return 1 where an entry follows one of an evaluation, which is in its time then; else nan."""
+    return 1.0 if place and any(str(name).startswith("eval_") for name in entries[place - 1]) else np.nan
 
 
 def _scan_of(columns: Mapping[str, Any]) -> Scan:
     numbers = {name: np.array([float(value) for value in values]) for name, values in columns.items()}
+    half_units = {
+        name: half_unit_of(repr(value).encode() for value in numbers[name].tolist())
+        for name in ROUNDED & numbers.keys()
+    }
     count = len(next(iter(numbers.values())))
     return Scan(
         numbers=numbers,
         positions=np.arange(count, dtype=np.int64),
+        half_units=half_units,
     )
 
 

@@ -12,6 +12,7 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | step_s, step_ms | time of a step: the mean of the interval, or of that one step |
 | interval_s, interval_ms | time of the whole interval |
 | elapsed_ms, elapsed_s, elapsed_clock, wall_s | time since the start of the run: differences are intervals |
+| error_s | how far a time since the start may be off, where it follows from a rate of few digits |
 | mean_s | mean of all steps since the start of the run: differences are intervals |
 | rate | steps per second |
 | run_s, run_rate | time of the whole run, and its steps per second |
@@ -28,6 +29,8 @@ The groups of the head of a line, and its fields, have the names of the quantiti
 | mark | `start` or `stop`: the interval lies between two such lines, `step` counts their samples |
 | skipped, overflow, evaluation | above 0, or a word: the interval is not like others |
 | validation_loss | a number that stays the same until the next evaluation |
+| validated | 1 where the time of the line holds a validation, as that of every other line does |
+| by_rate | 1 where the time of a step is the inverse of a rate that is a mean of several steps |
 """
 
 from __future__ import annotations
@@ -64,7 +67,7 @@ QUANTITIES: Final = frozenset(
         "elapsed_s", "elapsed_clock", "wall_s", "mean_s", "rate", "clock_ms", "samples_s", "tokens_s", "tflops",
         "batch_words", "tokens", "data_s", "batch", "mfu", "allocated_mib", "allocated_gb", "allocated_gib",
         "reserved_gib", "skipped", "evaluation", "words_s", "mark", "mean_samples_s", "overflow",
-        "validation_loss", "run_s", "run_rate", "interval_ms",
+        "validation_loss", "run_s", "run_rate", "interval_ms", "error_s", "validated", "by_rate",
     )
 )  # fmt: skip
 
@@ -80,7 +83,8 @@ class FieldPattern(Struct, frozen=True):
 class StepLine(Struct, frozen=True):
     """How a step line is found, and where its numbers stand.
 
-    `head`: a pattern that occurs once in such a line, and in no other; it begins with `literal`.
+    `head`: a pattern that occurs once in such a line, and in no other; it begins with `literal`, which only stands in
+    it where the grammar has `parse`.
     `fields`: the other quantities, each by its own pattern with one group, anywhere in the line.
     `needs`: the fields without which a line is no step line.
     `not_behind`: a text in front of the match that makes it another line.
@@ -139,6 +143,13 @@ class Grammar(Struct, frozen=True):
     `facts`: environment: name of a fact and the pattern of its value in a line.
     `requires`: a text that a file must have beside its step lines, since these alone could be anything.
     `parse`: says what a line states, in place of the groups of a pattern, which then only finds the lines.
+    `time_in_words`, `rate_in_words`: what its time and its throughput are, where the names of quantities do not say it.
+    `numbers_stand_alone`: whether each quantity that `parse` says is one number of the line, in whatever unit.
+    `epoch_lines`: lines that name an epoch, which `parse` knows too. Each step line is then about a whole epoch, the
+    last one behind such a line, and names its steps as `epoch_steps`.
+    `clock_is_of_epoch`: whether its lines are bars that begin again with each epoch (`epoch_bars`).
+    `notes`: what the reader of the numbers should know where a line states a quantity.
+    `beside`: names of other grammars whose lines the same program prints beside its own.
     """
 
     name: str
@@ -159,6 +170,13 @@ class Grammar(Struct, frozen=True):
     facts: Mapping[str, str] = field(default_factory=dict)
     requires: re.Pattern[bytes] | None = None
     parse: Callable[[str], Mapping[str, float | str] | None] | None = None
+    numbers_stand_alone: bool = False
+    time_in_words: str = ""
+    rate_in_words: str = ""
+    epoch_lines: re.Pattern[bytes] | None = None
+    clock_is_of_epoch: bool = False
+    notes: Mapping[str, str] = field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
 
 _LITERAL: Final = re.compile(r"(?:[\w :=\"/,'<>@!#%&;~-]|\\\|(?![*+?])|\\\{(?![*+?]))+(?![*+?{])")

@@ -6,13 +6,20 @@ from typing import Final
 
 from tracker.readers.training_log import (
     huggingface,
+    jax,
+    keras,
     language,
+    lightning,
     megatron,
     mindspore,
     mlperf,
     openmmlab,
     paddle,
     pytorch,
+    reinforcement,
+    swift,
+    ultralytics,
+    vision,
 )
 from tracker.readers.training_log.grammar import RATE_UNITS, Grammar
 from tracker.units import name_throughput
@@ -25,7 +32,14 @@ GRAMMARS: Final[tuple[Grammar, ...]] = (
     *openmmlab.GRAMMARS,
     *language.GRAMMARS,
     *paddle.GRAMMARS,
+    *reinforcement.GRAMMARS,
+    *vision.GRAMMARS,
+    *ultralytics.GRAMMARS,
+    *jax.GRAMMARS,
+    *keras.GRAMMARS,
+    *lightning.GRAMMARS,
     megatron.DEEPSPEED,
+    *swift.GRAMMARS,
     *huggingface.GRAMMARS,
 )
 
@@ -51,8 +65,10 @@ def table_of_grammars() -> list[tuple[str, str, str, str]]:
         names |= {one.name for line in grammar.lines for one in line.fields}
         times = list(dict.fromkeys(words for name, words in _TIMES if name in names))
         rates = [name_throughput(RATE_UNITS[name], scope) for name, scope in grammar.scopes.items() if name in names]
-        if grammar.parse is not None:
-            times, rates = ["of a step"], ["as the line says it"]
+        if grammar.time_in_words:
+            times = [grammar.time_in_words]
+        if grammar.rate_in_words:
+            rates = [grammar.rate_in_words]
         left_out = []
         if grammar.has_epoch_starts:
             left_out.append("starts of epochs")

@@ -33,14 +33,12 @@ GRAMMARS: Final = (
                 r" \[(?P<elapsed_clock>[\d:]+)<[^,\]\r\n]*, *",
                 rf"(?:{number('step_s')}s/it|{number('rate')}it/s)",
             ),
-            # the summary of a run without bars: start, evaluation and saving are in it
+            # the summary of a session without bars: start, evaluation and saving are in it; also a line with a loss,
+            # which has the time since the start where tokens are counted; of how many steps says `trainer_sessions`
             step_line(
                 # since 5 numbers stand in quotes
                 "'train_runtime': ", "'?", number("run_s"),
-                fields=(
-                    LineField("run_rate", "'train_steps_per_second': '?", is_needed=True),
-                    LineField("samples_s", "'train_samples_per_second': '?"),
-                ),
+                fields=(LineField("samples_s", "'train_samples_per_second': '?"),),
             ),
             # the table of the example programs
             step_line("train_steps_per_second *= *", number("run_rate")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -19,6 +20,7 @@ from tracker.readers.training_log.left_out import (
     unlike_intervals,
     with_warm_up,
 )
+from tracker.readers.training_log.rounding import median_rounding, rounding_of
 from tracker.readers.training_log.scanning import Scan
 from tracker.readers.training_log.step_lines import ChosenLines, Places, choose_lines, pick, stride_of_lines
 from tracker.readers.training_log.step_times import Sizes, TimeSource
@@ -33,7 +35,7 @@ _TOO_LONG: Final = 1.5
 
 
 _MOST_STEPS: Final = 1_000_000_000
-"""No epoch has more steps; above it one of the two times is damage."""
+"""No epoch or session has more steps; above it one of the numbers behind them is damage."""
 
 
 class Intervals(Struct, frozen=True):
@@ -43,7 +45,8 @@ class Intervals(Struct, frozen=True):
     `throughputs`: by unit. `reasons`: why an interval is left out, index into LEFT_OUT, COUNTS for one that counts.
     `lines`: which lines of the scan they are. `way`: how the time was found, in words where that needs to be said.
     `repeated`: lines that state a step again; `replaced`: intervals of an earlier start whose steps came again;
-    `restarts`: how often the steps went back; `trainings`: how many began from the start.
+    `restarts`: how often the steps went back; `trainings`: how many began from the start. `rounding`, `data_rounding`,
+    `rate_roundings` (by unit): how far the number of a usual interval may be from what is printed, as a part of it.
     """
 
     last_step: I64
@@ -66,6 +69,9 @@ class Intervals(Struct, frozen=True):
     is_numbered: bool = True
     is_smoothed: bool = False
     scopes: dict[str, str] = field(default_factory=dict)
+    rounding: float = 0.0
+    rate_roundings: dict[str, float] = field(default_factory=dict)
+    data_rounding: float = 0.0
 
     @property
     def counts(self) -> Flags:
@@ -81,13 +87,17 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     stride = stride_of_lines(chosen)
     flags = unlike_intervals(scan, grammar, chosen)
     source = TimeSource(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
-    step_s, way, is_smoothed = source.step_times()
+    step_s, way, is_smoothed, rounding = source.step_times()
     # no step takes no time, or 833 days
     step_s = np.where((step_s > 0) & (step_s <= LARGEST_STEP_S), step_s, np.nan)
     if sizes.batch and _counts_samples(scan, chosen, step_s * stride):
         chosen = replace(chosen, steps=chosen.steps // sizes.batch)
         stride = np.maximum(1, stride // sizes.batch)
-    if not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
+    if scan.states("run_steps"):
+        done = np.round(np.nan_to_num(source.column("run_steps"), nan=1.0))
+        stride = np.clip(done, 1, _MOST_STEPS).astype(np.int64)
+        chosen = chosen if chosen.is_numbered else replace(chosen, steps=np.cumsum(stride))
+    elif not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
         stride = _steps_by_time(source, step_s)
         chosen = replace(chosen, steps=np.cumsum(stride))
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
@@ -121,7 +131,22 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         is_numbered=chosen.is_numbered,
         is_smoothed=is_smoothed,
         scopes=scopes,
+        rounding=0.0 if rounding is None else median_rounding(pick(rounding, places)),
+        rate_roundings=_rate_roundings(scan, source, throughputs),
+        data_rounding=median_rounding(source.rounding_of("data_s")),
     )
+
+
+def _rate_roundings(scan: Scan, source: TimeSource, throughputs: Mapping[str, F64]) -> dict[str, float]:
+    """Return how far throughputs may be from what is printed, as a part of each, by unit."""
+    if scan.states("rate_rounding"):
+        return dict.fromkeys(throughputs, median_rounding(source.column("rate_rounding")))
+    quantities = {unit: name for name, unit in RATE_UNITS.items() if scan.states(name)}
+    half_units = scan.half_units
+    roundings = {}
+    for unit, values in throughputs.items():
+        roundings[unit] = median_rounding(rounding_of(half_units, quantities.get(unit, "throughput"), values))
+    return roundings
 
 
 def _steps_by_time(source: TimeSource, step_s: F64) -> I64:

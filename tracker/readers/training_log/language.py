@@ -1,10 +1,11 @@
-"""fairseq, nanoGPT, modded-nanogpt and llm.c: code that research on language models is made with."""
+"""fairseq, nanoGPT, nanochat, modded-nanogpt and llm.c: code that research on language models is made with."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from tracker.readers.training_log.grammar import (
+    REST,
     TOTAL,
     VERSION,
     Grammar,
@@ -60,6 +61,19 @@ GRAMMARS: Final = (
             ),
         ),
         evaluations=(b": train loss ", b"saving checkpoint to"),
+    ),
+    # the time of that one step, without evaluation (scripts/base_train.py of nanochat, and train.py of autoresearch)
+    Grammar(
+        name="nanochat",
+        title="nanochat",
+        lines=(
+            step_line(
+                "step ", number("step"), rf"(?:/{number('total')})? \([\d.]+%\) \| ", REST, r"\bdt: ",
+                number("step_ms"), "ms",
+                fields=(LineField("tokens_s", "tok/sec: ", is_needed=True), LineField("mfu", "mfu: ")),
+            ),
+        ),
+        scopes={"tokens_s": TOTAL},
     ),
     # ms since the start of the training, without validation; begins again behind the warm-up
     Grammar(

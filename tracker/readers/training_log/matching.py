@@ -10,6 +10,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
 from tracker.readers.training_log.grammar import WORDS, Grammar, StepLine
+from tracker.readers.training_log.learning import LearnedLine, learn_line
+from tracker.readers.training_log.rounding import LOOKED_AT, ROUNDED, half_unit_of, half_units_in
 from tracker.readers.training_log.templates import Template, template_of
 from tracker.readers.training_log.text_lines import line_around, line_start, without_colours
 
@@ -30,6 +33,12 @@ _LONG_LITERAL: Final = 4
 _RARE_BYTES: Final = 1000
 """With fewer than one candidate in so many bytes it is quicker to take the candidates out of the text first."""
 _LINE_FEED, _RETURN = 10, 13
+_MOST_MISSES: Final = 8
+"""So many pieces in a row whose lines do not look alike: trying further costs more than it saves."""
+_FEWEST_TO_LEARN: Final = 16
+"""So many lines that no pattern was learned for make it worth while to learn one."""
+_MOST_LEARNED: Final = 12
+"""A log has few kinds of lines; where a function says too much of them for a pattern, all are parsed."""
 
 
 class FoundLines(Struct, frozen=True):
@@ -49,14 +58,21 @@ class LineMatcher:
     def __init__(self, grammar: Grammar, line: StepLine) -> None:
         self.grammar, self.line = grammar, line
         self.words: dict[str, list[str]] = {}
+        self.half_units: dict[str, float] = {}
         groups = sorted(line.head.groupindex.items(), key=lambda item: item[1])
         self._names = [name for name, _ in groups]
         self._template: Template | None = None
         self._template_holds = False
+        self._template_misses = 0
         needed = [one.literal for one in line.fields if one.name in line.needs and one.literal]
         self._required_literals = (line.literal, *needed)
         """A step line has each of these texts at least once."""
         self._has_long_literal = len(line.literal) >= _LONG_LITERAL and grammar.parse is None
+        self._learned: list[LearnedLine] = []
+        self._learned_tries = 0
+        self._parsed_lines = line.head
+        if grammar.epoch_lines is not None:
+            self._parsed_lines = re.compile(b"|".join([line.head.pattern, grammar.epoch_lines.pattern]))
 
     def find(self, content: bytes) -> FoundLines:
         """Return the step lines of a piece of text that ends with a line."""
@@ -72,7 +88,9 @@ class LineMatcher:
 
     def learn(self, last_line: bytes) -> None:
         """Expect the lines behind a step line to look like it."""
-        if self._has_long_literal and not self._template_holds:
+        if not self.line.literal or self.grammar.parse is not None or self._template_holds:
+            return
+        if self._template_misses < _MOST_MISSES:
             self._template = template_of(last_line, self.line)
 
     def _are_rare(self, content: bytes) -> bool:
@@ -124,7 +142,7 @@ class LineMatcher:
         """Return the same where all step lines of a text look like the last one before; None where they do not."""
         template = self._template
         self._template_holds = False
-        if template is None or not template.fits(content):
+        if template is None or self._template_misses >= _MOST_MISSES or not template.fits(content):
             return None
         expected = min(content.count(literal) for literal in self._required_literals)
         if expected == content.count(b"\n") and b"\r" not in content:
@@ -136,8 +154,10 @@ class LineMatcher:
             texts = [match.groups() for match in matches]
             starts = [match.start() for match in matches]
         if not texts or len(texts) != expected or len(template.names) < 2:
+            self._template_misses += 1
             return None
         self._template_holds = True
+        self._template_misses = 0
         columns = zip(*texts, strict=True)
         rows = {name: self._numbers(name, column) for name, column in zip(template.names, columns, strict=True)}
         return starts, rows
@@ -189,6 +209,8 @@ class LineMatcher:
 
     def _numbers(self, name: str, column: tuple[bytes | None, ...]) -> F64:
         """Return the numbers of some texts of a quantity; of a word whether it is there: 1, or nan."""
+        if name in ROUNDED:
+            self._learn_half_unit(name, half_unit_of(column[:LOOKED_AT]))
         if name == "elapsed_clock":
             return np.array([seconds_of(text) for text in column], dtype=np.float64)
         if name in WORDS:
@@ -204,25 +226,115 @@ class LineMatcher:
         numbers[~np.isfinite(numbers)] = np.nan
         return numbers
 
+    def _learn_half_unit(self, name: str, half_unit: float) -> None:
+        self.half_units[name] = min(half_unit, self.half_units.get(name, np.inf))
+
     def _parsed(self, content: bytes) -> tuple[list[int], dict[str, F64]]:
-        """Return what the grammar's own function says of the lines that the pattern finds."""
+        """Return what the grammar's own function says of the lines that the pattern finds, those that look like one
+        before at once.
+        """
+        parts: list[_ParsedLines] = []
+        rest, places = content, _Places([0], [0])
+        for learned in self._learned:
+            part, rest, places = self._take_learned(learned, rest, places)
+            parts.append(part)
+        slow, last_line = self._parse_lines(rest, places)
+        parts.append(slow)
+        if self.grammar.numbers_stand_alone and len(slow.starts) >= _FEWEST_TO_LEARN:
+            self._learn_line(last_line)
+        return self._merged([part for part in parts if part.starts])
+
+    def _take_learned(
+        self, learned: LearnedLine, content: bytes, places: _Places
+    ) -> tuple[_ParsedLines, bytes, _Places]:
+        """Take the lines out of a text that look like one before: return what they state, and what is left."""
+        matches = list(learned.pattern.finditer(content))
+        parse = self.grammar.parse
+        assert parse is not None
+        # a number may be one that the function takes otherwise: the first and the last line are asked
+        if not matches or not all(learned.agrees(match.group(), parse) for match in (matches[0], matches[-1])):
+            return _ParsedLines([], {}, {}), content, places
+        columns = zip(*(match.groups() for match in matches), strict=True)
+        numbers = {
+            number.quantity: number.values(column) for number, column in zip(learned.numbers, columns, strict=True)
+        }
+        words = {}
+        for name, value in learned.others.items():
+            if isinstance(value, str):
+                words[name] = [value] * len(matches)
+            else:
+                numbers[name] = np.full(len(matches), value)
+        left, raw, plain = [], [], []
+        end = length = 0
+        for match in matches:
+            if match.start() > end:
+                plain.append(length)
+                raw.append(places.raw_place(end))
+                left.append(content[end : match.start()])
+                length += match.start() - end
+            end = min(match.end() + 1, len(content))
+        plain.append(length)
+        raw.append(places.raw_place(end))
+        left.append(content[end:])
+        starts = [places.raw_place(match.start()) for match in matches]
+        return _ParsedLines(starts, numbers, words), b"".join(left), _Places(plain, raw)
+
+    def _parse_lines(self, content: bytes, places: _Places) -> tuple[_ParsedLines, bytes]:
+        """Return what the grammar's own function says of each line that the pattern finds, and the last such line."""
         parse = self.grammar.parse
         assert parse is not None
         starts: list[int] = []
         rows: list[Mapping[str, float | str]] = []
+        last_line = b""
         end = -1
-        for match in self.line.head.finditer(content):
+        for match in self._parsed_lines.finditer(content):
             if match.start() < end:
                 continue  # another number of the same line
             start, end = line_around(content, match.start())
             row = parse(content[start:end].decode("utf-8", "replace"))
+            if row is not None and len(rows) < LOOKED_AT:
+                for name, half_unit in half_units_in(content[start:end].decode("utf-8", "replace"), row).items():
+                    self._learn_half_unit(name, half_unit)
             if row is not None:
-                starts.append(start)
+                starts.append(places.raw_place(start))
                 rows.append(row)
+                last_line = content[start:end]
         names = {name for row in rows for name in row if name not in TEXTS}
+        numbers = {name: np.array([float(row.get(name, np.nan)) for row in rows]) for name in names}
+        words = {name: [str(row.get(name, "")) for row in rows] for name in TEXTS}
+        return _ParsedLines(starts, numbers, words), last_line
+
+    def _learn_line(self, line: bytes) -> None:
+        """Expect lines that look like one."""
+        parse = self.grammar.parse
+        assert parse is not None
+        if self._learned_tries >= _MOST_LEARNED:
+            return
+        self._learned_tries += 1
+        learned = learn_line(line, parse)
+        if learned is not None:
+            self._learned.append(learned)
+
+    def _merged(self, parts: list[_ParsedLines]) -> tuple[list[int], dict[str, F64]]:
+        """Return the lines of several parts in their order, and keep their words."""
+        starts = np.concatenate([np.array(part.starts, dtype=np.int64) for part in parts] or [np.zeros(0, np.int64)])
+        order = np.argsort(starts, kind="stable")
+        numbers = {}
+        for name in dict.fromkeys(chain.from_iterable(part.numbers for part in parts)):
+            column = np.concatenate([part.numbers.get(name, np.full(len(part.starts), np.nan)) for part in parts])
+            numbers[name] = column[order]
         for name in TEXTS:
-            self.words.setdefault(name, []).extend(str(row.get(name, "")) for row in rows)
-        return starts, {name: np.array([float(row.get(name, np.nan)) for row in rows]) for name in names}
+            texts = [*chain.from_iterable(part.words.get(name, [""] * len(part.starts)) for part in parts)]
+            self.words.setdefault(name, []).extend([texts[place] for place in order.tolist()])
+        return starts[order].tolist(), numbers
+
+
+class _ParsedLines(Struct, frozen=True):
+    """Where some lines begin, and what they state."""
+
+    starts: list[int]
+    numbers: dict[str, F64]
+    words: dict[str, list[str]]
 
 
 class _Places(Struct):
@@ -234,6 +346,11 @@ class _Places(Struct):
     def raw_of(self, place: int) -> int:
         """Return where the line of a place begins in the text."""
         return self.raw[bisect_right(self.plain, place) - 1]
+
+    def raw_place(self, place: int) -> int:
+        """Return where a place is in the text, where the lines that were taken out of it are whole pieces."""
+        at = bisect_right(self.plain, place) - 1
+        return self.raw[at] + place - self.plain[at]
 
 
 def _starts_of_lines(content: bytes) -> list[int]:

@@ -24,8 +24,8 @@ _TEXT: Final = (
     LineField("allocated_mib", "memory: *"),
 )
 _EVENTS: Final = (LineField("data_s", "data_time: "), LineField("allocated_mib", "max_mem: ", "M"))
-_LOSS: Final = r"(?:/\d+)?  +\w*loss\w*: "
-"""Behind the iteration; `total_loss` comes first but for programs that have one loss."""
+_LOSS: Final = r"(?:/\d+)?  +(?:[\w./-]+: [^\s:]+  +)*?\w*loss\w*: "
+"""Behind the iteration; `total_loss` comes first but for programs that have one loss, or scalars of their own."""
 
 GRAMMARS: Final = (
     # means over the interval of a line; `time` holds `data_time`, no evaluation

@@ -85,5 +85,8 @@ GRAMMARS: Final = (
         takes_clock=True,
         facts=_FACTS,
         parse=_parse,
+        numbers_stand_alone=True,
+        time_in_words="of a step",
+        rate_in_words="as the line says it",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""torchtitan and NeMo: trainers for large language models on PyTorch."""
+"""torchtitan, NeMo and torchtune: trainers for large language models on PyTorch."""
 
 from __future__ import annotations
 
@@ -52,5 +52,23 @@ GRAMMARS: Final = (
             ),
         ),
         scopes={"tflops": PER_DEVICE},
+        beside=("lightning",),
+    ),
+    # the throughput of one device over the steps since the line before (torchtune/training/metric_logging.py of 0.1 to
+    # 0.6)
+    Grammar(
+        name="torchtune",
+        title="torchtune",
+        lines=(
+            step_line(
+                "Step ", number("step"), r" \| ",
+                fields=(
+                    LineField("tokens_s", "tokens_per_second_per_gpu:", is_needed=True),
+                    LineField("allocated_gib", "peak_memory_alloc:"),
+                    LineField("reserved_gib", "peak_memory_reserved:"),
+                ),
+            ),
+        ),
+        scopes={"tokens_s": PER_DEVICE},
     ),
 )  # fmt: skip

@@ -17,13 +17,15 @@ from tracker.readers.training_log.choosing import (
     WITH_TIMES,
     ChosenGrammar,
     choose,
+    choose_by_repetition,
     choose_in,
     framework_without_times,
     notes_on_others,
     what_it_has,
 )
 from tracker.readers.training_log.context import RunContext, configuration_of, read_context, resumed
-from tracker.readers.training_log.documents import MAX_BYTES, STATE, scan_document
+from tracker.readers.training_log.documents import MAX_BYTES, STATE, is_summary_alone, scan_document
+from tracker.readers.training_log.epoch_bars import times_of_epoch_bars
 from tracker.readers.training_log.events import is_event_file, read_scalars, scan_scalars
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.intervals import Intervals, intervals_of
@@ -32,7 +34,14 @@ from tracker.readers.training_log.paddle import PERF_SUMMARY
 from tracker.readers.training_log.perf_summary import PerfSummary, counters_of, summary_in
 from tracker.readers.training_log.scanning import Scan, scan
 from tracker.readers.training_log.step_times import Sizes
-from tracker.readers.training_log.text_lines import LineCounts, whole_lines
+from tracker.readers.training_log.text_lines import LineCounts, whole_lines, without_colours
+from tracker.readers.training_log.trainer_sessions import (
+    UNKNOWN_STEPS,
+    WITH_SESSION_STEPS,
+    TrainerCollector,
+    scan_lines,
+    scan_summaries,
+)
 
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 _LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
@@ -45,7 +54,7 @@ def read_log(path: Path, options: ReadOptions) -> LogReading:
         return _read_events(path, options)
     if b"\0" in head[:512]:
         raise SourceError(path, "byte 0", "is binary, no log", remedy="give the text that the job printed")
-    choice = choose(path, head) or _choose_anywhere(path, options)
+    choice = choose(path, head) or choose_by_repetition(path, head) or _choose_anywhere(path, options)
     if choice is None:
         raise _without_times(path, head)
     if choice.is_document:
@@ -72,21 +81,53 @@ def _open(path: Path, options: ReadOptions) -> SourceText:
 def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogReading:
     text = _open(path, options)
     lines = scan(text, choice.grammar, choice.line)
+    if choice.grammar.clock_is_of_epoch:
+        lines.numbers |= times_of_epoch_bars(lines)
+    of_lines = tuple(note for quantity, note in choice.grammar.notes.items() if lines.states(quantity))
     context = read_context([lines.head], choice.grammar, choice.line)
+    sessions_note = ""
+    if lines.states("run_s") or lines.states("run_rate"):
+        lines, sessions_note = _with_sessions(path, options, lines, choice)
     intervals, context, changes = _intervals(path, lines, choice, context)
     summary = _perf_summary(lines, choice.grammar)
     # all else is in the intervals
     used_later = {"batch", "clock_ms"} | ({"step"} if lines.timers else set())
     lines.numbers = {name: lines.numbers[name] for name in used_later & lines.numbers.keys()}
-    notes = (*changes, *notes_on_others(path, choice))
+    notes = (*of_lines, *changes, *notes_on_others(path, choice))
+    if sessions_note:
+        notes += (sessions_note,)
     if not len(intervals.last_step) and summary.spreads:
         intervals = _of_summary(summary)
         notes += ("only the Perf Summary: its means stand for one step, their number is not stated",)
     elif not len(intervals.last_step):
         raise _without_times(path, read_head(path, SNIFF_BYTES))
     return LogReading(
-        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary))
+        path, text.source(), choice.grammar, lines, context, intervals, notes, tuple(counters_of(summary)), choice.guess
     )
+
+
+def _with_sessions(path: Path, options: ReadOptions, lines: Scan, choice: ChosenGrammar) -> tuple[Scan, str]:
+    """Return the summaries of a log with the steps that they are of, or the lines whose times since the start differ,
+    and a sentence on whose steps they are, "" for none. A SourceError where nothing says how many steps were done.
+    """
+    collector = TrainerCollector(choice.grammar.evaluations)
+    for content in whole_lines(_open(path, options), counts := LineCounts()):
+        collector.take(without_colours(content))
+    collector.take(without_colours(counts.unfinished))
+    sessions = collector.finish()
+    by_line = scan_lines(sessions, collector.interrupts)
+    if by_line is not None:
+        return replace(lines, **by_line), ""
+    numbers, note = scan_summaries(sessions)
+    if not numbers["run_s"].size:
+        raise SourceError(path, "", f"no step time in it: {UNKNOWN_STEPS}", remedy=WITH_SESSION_STEPS)
+    places = np.arange(numbers["run_s"].size, dtype=np.int64)
+    nothing = np.zeros(0, dtype=np.int64)
+    summaries = replace(
+        lines, numbers=numbers, positions=places, interrupts=nothing, starts=nothing, beside_bar=nothing,
+        ranks=np.zeros(0, dtype=np.int32), clocks=np.zeros(0),
+    )  # fmt: skip
+    return summaries, note
 
 
 def _intervals(
@@ -181,6 +222,8 @@ def _read_document(path: Path, options: ReadOptions, choice: ChosenGrammar) -> L
         raise SourceError(path, "", f"is no whole JSON: {error}", remedy="copy the file again") from error
     context = RunContext()
     intervals = intervals_of(lines, choice.grammar, Sizes())
+    if not len(intervals.last_step) and note:
+        raise SourceError(path, "", f"no step time in it: {note}", remedy=WITH_SESSION_STEPS)
     if not len(intervals.last_step):
         raise _without_times(path, content[:SNIFF_BYTES])
     return LogReading(path, text.source(), choice.grammar, lines, context, intervals, tuple(filter(None, [note])))
@@ -208,9 +251,11 @@ def _read_events(path: Path, options: ReadOptions) -> LogReading:
 
 
 def _without_times(path: Path, head: bytes) -> SourceError:
+    if is_summary_alone(head):
+        return SourceError(path, "", f"no step time in it: {UNKNOWN_STEPS}", remedy=WITH_SESSION_STEPS)
     framework = framework_without_times(path, head)
     if framework:
-        beside = "; trainer_log.jsonl or all_results.json may have them" if STATE.search(head) else ""
+        beside = "; trainer_log.jsonl or what the Trainer printed may have them" if STATE.search(head) else ""
         return SourceError(
             path, "", f"no times in it: a log of {framework} {what_it_has(path, head)}{beside}",
             remedy=WITH_TIMES,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracker.readers._source import SourceText
 from tracker.readers._text import rank_of_prefix
-from tracker.readers.training_log.clocks import clock_in, last_clock_in
+from tracker.readers.training_log.clocks import ClockFinder, last_clock_in
 from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.matching import FoundLines, LineMatcher
 from tracker.readers.training_log.text_lines import LineCounts, line_around, prefix_of, whole_lines, without_colours
@@ -28,6 +28,8 @@ _RESTARTS: Final = 64
 """Texts before a step that goes back are kept, of the last ones: the last start counts."""
 _CLOCK_BYTES: Final = 300
 """A time of the day stands at the start of a line, behind prefixes."""
+_FEW_PLACES: Final = 2
+_LINE_FEED, _RETURN = 10, 13
 _NO_NUMBER: Final = bytes({*range(256)} - {*b"0123456789."})
 _UNUSED: Final = ("total",)
 """Quantities that only tell bars from each other."""
@@ -45,7 +47,8 @@ class Scan(Struct):
     `ranks`: that the prefixes of the lines name, -1 for none; empty where no line has one.
     `clocks`: of each line in ns since 1970 as if the time zone were UTC, nan for none; empty where the grammar does not
     take the clock. `first_clock`: of the first step line, or the last one in front of it; `last_clock`: of the last.
-    `clock_digits`: of their part of a second.
+    `clock_digits`: of their part of a second. `half_units`: of a quantity half a unit of the last digit it is printed
+    with.
     `head`: the text in front of the first step line, as far as it is read. `before_restarts`: the text in front of
     each step line whose number goes back.
     `timers`: how long parts of a step took. `skipped_lines`: how many lines were too long. `is_cut`: whether the last
@@ -63,6 +66,7 @@ class Scan(Struct):
     first_clock: float = float("nan")
     last_clock: float = float("nan")
     clock_digits: int = 0
+    half_units: dict[str, float] = field(default_factory=dict)
     head: bytes = b""
     before_restarts: list[bytes] = field(default_factory=list)
     tail: bytes = b""
@@ -95,16 +99,31 @@ def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
 
 
 class _GrowingColumn:
-    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory."""
+    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory.
+
+    As long as all its numbers are one, such as the batch in most logs, it takes none.
+    """
 
     def __init__(self, kind: type[np.number[Any]], count: int = 0, value: float = np.nan) -> None:
         self.kind = np.dtype(kind)
         self._values: array[float] = array(self.kind.char)
+        self._alike = 0
+        self._value: np.number[Any] = self.kind.type(0)
         self.fill(count, value)
 
     def extend(self, values: Sequence[float] | NDArray[Any]) -> None:
         """Append some numbers."""
-        self._values.frombytes(np.asarray(values, dtype=self.kind).tobytes())
+        column = np.asarray(values, dtype=self.kind)
+        if not len(column):
+            return
+        if not self._values:
+            if not self._alike:
+                self._value = column[0]
+            if _all_are(column, self._value):
+                self._alike += len(column)
+                return
+            self._values.frombytes(np.full(self._alike, self._value, dtype=self.kind).tobytes())
+        self._values.frombytes(column.tobytes())
 
     def fill(self, count: int, value: float) -> None:
         """Append one number several times."""
@@ -112,7 +131,16 @@ class _GrowingColumn:
 
     def values(self) -> NDArray[Any]:
         """Return the numbers, after which none can be appended."""
-        return np.frombuffer(self._values, dtype=self.kind) if self._values else np.zeros(0, dtype=self.kind)
+        if not self._values:
+            return np.broadcast_to(self._value, (self._alike,))
+        return np.frombuffer(self._values, dtype=self.kind)
+
+
+def _all_are(column: NDArray[Any], value: np.number[Any]) -> bool:
+    """Whether a column holds one number throughout, which may be nan."""
+    if np.isnan(value):
+        return bool(np.isnan(column).all())
+    return bool((column == value).all())
 
 
 class _ScanCollector(LineCounts):
@@ -131,6 +159,7 @@ class _ScanCollector(LineCounts):
             grammar.evaluations: [], grammar.starts: [], grammar.beside_bar: [],
         }  # fmt: skip
         self.ranks: _GrowingColumn | None = None
+        self.clock_finder = ClockFinder()
         self.clocks = _GrowingColumn(np.float64)
         self.first_clock: float = np.nan
         self.last_clock: float = np.nan
@@ -219,19 +248,17 @@ class _ScanCollector(LineCounts):
     def _keep_clocks(self, lines: FoundLines) -> None:
         """Keep the time of the day of each line where the grammar takes it, else of the first line and the last."""
         starts = lines.plain_starts
+        places = starts if self.grammar.takes_clock else [starts[0], starts[-1]]
+        clocks = [self._clock_of(lines.text[begin:end]) for begin, end in _starts_of_lines(lines.text, places)]
         if self.grammar.takes_clock:
-            clocks = [self._clock_at(lines.text, at) for at in starts]
             self.clocks.extend(clocks)
-        else:
-            clocks = [self._clock_at(lines.text, at) for at in (starts[0], starts[-1])]
         known = [clock for clock in clocks if not np.isnan(clock)]
         if known:
             self.first_clock = known[0] if np.isnan(self.first_clock) else self.first_clock
             self.last_clock = known[-1]
 
-    def _clock_at(self, text: bytes, at: int) -> float:
-        start, end = line_around(text, at)
-        clock = clock_in(text[start : min(end, at + _CLOCK_BYTES)])
+    def _clock_of(self, line: bytes) -> float:
+        clock = self.clock_finder.clock_in(line)
         if clock is None:
             return np.nan
         self.clock_digits = max(self.clock_digits, clock.digits)
@@ -259,6 +286,7 @@ class _ScanCollector(LineCounts):
             first_clock=self.first_clock,
             last_clock=self.last_clock,
             clock_digits=self.clock_digits,
+            half_units=self.matcher.half_units,
             head=b"".join(self.head)[:HEAD_BYTES],
             before_restarts=self.before_restarts,
             tail=self.before,
@@ -282,6 +310,20 @@ class _ScanCollector(LineCounts):
             self.is_cut = True
             return
         self.take(line + b"\n")
+
+
+def _starts_of_lines(text: bytes, places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return where the lines around some places begin, and where a clock in front of what they state ends at most."""
+    if len(places) <= _FEW_PLACES:
+        around = [line_around(text, place) for place in places]
+        return [(start, min(end, place + _CLOCK_BYTES)) for (start, end), place in zip(around, places, strict=True)]
+    letters = np.frombuffer(text, dtype=np.uint8)
+    ends = np.flatnonzero((letters == _LINE_FEED) | (letters == _RETURN))
+    at = np.array(places, dtype=np.int64)
+    line = np.searchsorted(ends, at)
+    starts = np.concatenate([[0], ends + 1])[line]
+    stops = np.minimum(np.append(ends, len(text))[line], at + _CLOCK_BYTES)
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
 
 
 def _places_of(word: bytes, content: bytes) -> list[int]:

@@ -87,21 +87,32 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
     at: Places = np.arange(scan.count, dtype=np.int32)
     if ranks:
-        ranks = _ranks_in_order(scan.ranks, ranks)
-        at = at[scan.ranks == ranks[0]]
+        ranks_of_lines = scan.ranks
+        if grammar.epoch_lines is not None or grammar.clock_is_of_epoch:
+            ranks_of_lines = _carry_ranks_on(ranks_of_lines)
+        ranks = _ranks_in_order(ranks_of_lines, ranks)
+        at = at[ranks_of_lines == ranks[0]]
     if grammar.has_bars:
         at = _bars_of_training(scan, at)
-    numbers, epochs, is_numbered = _number_steps(scan, at)
+    if grammar.epoch_lines is not None:
+        at, numbers, epochs = _ends_of_epochs(scan, at)
+        is_numbered = True
+    else:
+        numbers, epochs, is_numbered = _number_steps(scan, at)
     if grammar.counts_in_epochs and np.isnan(epochs).all():
         clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
         numbers = _count_through_unnamed_epochs(numbers, clocks)
-    numbered = np.flatnonzero(np.abs(numbers) < _LARGEST_STEP)  # nan is none either
-    at, epochs = pick(at, numbered), pick(epochs, numbered)
-    steps: I64 = pick(numbers, numbered).astype(np.int64)
-    once = _places_stated_once(steps)
-    repeated = len(at) - len(once)
-    at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
-    begins = np.diff(steps) < 0
+    is_numbered_line = (numbers < _LARGEST_STEP) & (numbers > -_LARGEST_STEP)  # nan is none either
+    if not is_numbered_line.all():
+        numbered = np.flatnonzero(is_numbered_line)
+        at, epochs, numbers = pick(at, numbered), pick(epochs, numbered), pick(numbers, numbered)
+    steps: I64 = numbers.astype(np.int64)
+    repeated = 0
+    if not (steps[1:] > steps[:-1]).all():
+        once = _places_stated_once(steps)
+        repeated = len(at) - len(once)
+        at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
+    begins = steps[1:] < steps[:-1]
     if len(scan.starts):
         starts_before = np.searchsorted(scan.starts, scan.positions[at])
         begins |= np.diff(starts_before) > 0
@@ -121,6 +132,14 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
         ranks=ranks,
         is_numbered=is_numbered,
     )
+
+
+def _carry_ranks_on(ranks_of_lines: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the ranks of lines of which those without one are of the rank before: a launcher writes it in front of a
+    line, and not in front of each bar that is drawn over another one.
+    """
+    places = np.maximum.accumulate(np.where(ranks_of_lines >= 0, np.arange(len(ranks_of_lines)), 0))
+    return np.asarray(ranks_of_lines[places])
 
 
 def _ranks_in_order(ranks_of_lines: NDArray[np.int32], ranks: tuple[int, ...]) -> tuple[int, ...]:
@@ -145,6 +164,26 @@ def _bars_of_training(scan: Scan, at: Places) -> Places:
     if total is None:
         total = max(known.tolist(), key=lambda one: float(np.nanmax(elapsed[totals == one], initial=0.0)))
     return np.asarray(at[totals == total])
+
+
+def _ends_of_epochs(scan: Scan, at: Places) -> tuple[Places, F64, F64]:
+    """Return the places of the lines that end an epoch, the numbers of their steps, and their epochs.
+
+    Behind the line that names an epoch stands the bar of the training, often drawn twice at its end, the second time
+    when all is done; bars with another number of steps, and those in front of any epoch, are of evaluations.
+    """
+    epochs, sizes = pick(scan.column("epoch"), at).tolist(), pick(scan.column("epoch_steps"), at).tolist()
+    ends: dict[int, tuple[int, float, float]] = {}
+    epoch, place_of_epoch = np.nan, -1
+    for place, (named, size) in enumerate(zip(epochs, sizes, strict=True)):
+        if not np.isnan(named):
+            epoch, place_of_epoch = named, place
+        elif place_of_epoch >= 0 and ends.get(place_of_epoch, (0, size, epoch))[1] == size:
+            ends[place_of_epoch] = (place, size, epoch)
+    places = np.array([place for place, _, _ in ends.values()], dtype=np.int64)
+    sizes_of_epochs = np.array([size for _, size, _ in ends.values()])
+    numbers_of_epochs = np.array([epoch for _, _, epoch in ends.values()])
+    return at[places], numbers_of_epochs * sizes_of_epochs, numbers_of_epochs
 
 
 def steps_of_run(scan: Scan) -> int | None:
@@ -251,7 +290,7 @@ def _late_lines(numbers: I64) -> Flags:
     return late
 
 
-def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int, int, int]:
+def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[Places, int, int, int]:
     """Leave out what a later start did again, and all before a start from the first step.
 
     Returns the places that stay, how many were done again, how often the steps went back, and how many trainings
@@ -259,7 +298,7 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
     """
     count = len(steps)
     if not count or segments[-1] == 0:
-        return np.arange(count, dtype=np.int64), 0, 0, 1
+        return np.arange(count, dtype=np.int32), 0, 0, 1
     bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), count]
     replaced, restarts, trainings = 0, 0, 1
     ranges: list[tuple[int, int]] = [(bounds[0], bounds[1])]
@@ -282,6 +321,15 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[I64, int
     return places, replaced, restarts, trainings
 
 
+def _even_stride(chosen: ChosenLines) -> int | None:
+    """Return how many steps each line stands for where all stand for as many, those of the first one too; else None."""
+    steps = chosen.steps
+    stride = int(steps[1] - steps[0])
+    if stride < 1 or steps[0] < stride or chosen.segments.any():
+        return None
+    return stride if (steps[1:] - steps[:-1] == stride).all() else None
+
+
 def stride_of_lines(chosen: ChosenLines) -> I64:
     """Return how many steps each line stands for: since the line before, at a start as many as usual, and no more than
     its number.
@@ -289,6 +337,9 @@ def stride_of_lines(chosen: ChosenLines) -> I64:
     steps = chosen.steps
     if not chosen.is_numbered or len(steps) < 2:
         return np.ones(len(steps), dtype=np.int64)
+    even = _even_stride(chosen)
+    if even is not None:
+        return np.broadcast_to(np.int64(even), (len(steps),))
     difference = np.diff(steps, prepend=steps[0])
     is_start = chosen.begins_segment
     inside = difference[:_STRIDES_LOOKED_AT][~is_start[:_STRIDES_LOOKED_AT]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
+from tracker.readers.training_log.rounding import median_rounding, rounding_of
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, pick, steps_of_run
+from tracker.readers.training_log.step_lines import ChosenLines, pick
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -33,6 +35,12 @@ _LINES_BEHIND: Final = 3
 """
 _MOST_DIGITS: Final = 6
 """Digits of a second that logs print at most."""
+_COARSE: Final = 0.005
+"""A time that is known better needs no other number of its line."""
+_FINER: Final = 0.25
+"""A number that takes the place of the time of a line is known so much better, at least."""
+_FEW_ROUNDINGS: Final = 1.5
+"""Two numbers of one time are no farther apart than both were rounded."""
 _DIGITS_LOOKED_AT: Final = 1000
 """So many times since a start show how finely a log writes them."""
 
@@ -46,11 +54,15 @@ class Sizes(Struct, frozen=True):
 
 
 class StepTimes(NamedTuple):
-    """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean."""
+    """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean.
+
+    `rounding`: how far each may be from what the log printed, as a part of it; None where nothing was rounded.
+    """
 
     step_s: F64
     way: str = ""
     is_smoothed: bool = False
+    rounding: F64 | None = None
 
 
 class TimeSource:
@@ -67,24 +79,48 @@ class TimeSource:
         """Return a quantity of the chosen lines."""
         return pick(self.scan.column(quantity), self.chosen.at)
 
+    def rounding_of(self, quantity: str) -> F64:
+        """Return how far a quantity of the chosen lines may be from what is printed, as a part of each."""
+        return rounding_of(self.scan.half_units, quantity, self.column(quantity))
+
     def step_times(self) -> StepTimes:
+        """Return the time of a step of each interval, from the quantity that states it best, and knows it best where
+        several do.
+        """
+        stated = self._stated_times()
+        if stated.rounding is None or median_rounding(stated.rounding) < _COARSE:
+            return stated
+        step_s = stated.step_s
+        for other, rounding in self._times_of_rates():
+            with np.errstate(invalid="ignore"):
+                away = np.abs(other.step_s / step_s - 1)
+                # a rate of something else, or over other steps, is none of this time
+                is_same = bool((away <= _FEW_ROUNDINGS * stated.rounding)[~np.isnan(away)].all())
+            is_finer = median_rounding(rounding) <= _FINER * median_rounding(stated.rounding)
+            if is_same and is_finer and np.isnan(other.step_s).sum() <= np.isnan(step_s).sum():
+                return other._replace(rounding=rounding)
+        return stated
+
+    def _stated_times(self) -> StepTimes:
         """Return the time of a step of each interval, from the quantity that states it best."""
         states = self.scan.states
         if states("step_ms"):
-            return StepTimes(self.column("step_ms") / 1000)
+            return StepTimes(self.column("step_ms") / 1000, rounding=self.rounding_of("step_ms"))
         if states("mean_s"):
             step_s = self._from_running_means()
-            return StepTimes(step_s, "differences of the mean of all steps since the start", is_smoothed=True)
+            way = "differences of the mean of all steps since the start"
+            # the mean of all is known as it is printed, also where the difference of two is not
+            return StepTimes(step_s, way, is_smoothed=True, rounding=self.rounding_of("mean_s"))
         if self.grammar.has_bars and states("elapsed_clock"):
             return self._from_progress_bar()
         if states("step_s"):
-            return StepTimes(self.column("step_s"))
+            return StepTimes(self.column("step_s"), rounding=self.rounding_of("step_s"))
         if states("interval_s"):
-            return StepTimes(self.column("interval_s") / self.stride)
+            return StepTimes(self.column("interval_s") / self.stride, rounding=self.rounding_of("interval_s"))
         for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
             if states(name):
-                return self._from_elapsed(self.column(name) * scale)
-        if states("run_s") or states("run_rate"):
+                return self._from_elapsed(name, scale)
+        if states("run_s"):
             return self._from_whole_run()
         if states("wall_s") or states("rate"):
             return self._from_wall()
@@ -105,12 +141,20 @@ class TimeSource:
         is_known[1:] &= ~self.is_start[1:]
         return np.where(is_known, steps_between / np.where(is_known, spent_between, 1.0), np.nan)
 
-    def _from_elapsed(self, elapsed: F64) -> StepTimes:
+    def _times_of_rates(self) -> Iterator[tuple[StepTimes, F64]]:
+        """Yield the times of a step behind the rates of the lines, as far as the size of a step is known."""
+        if self.scan.states("rate"):
+            yield StepTimes(_inverse_of(self.column("rate"))), self.rounding_of("rate")
+        by_batch = self._from_batch()
+        if by_batch.rounding is not None:
+            yield by_batch, by_batch.rounding
+
+    def _from_elapsed(self, name: str, scale: float = 1.0) -> StepTimes:
         """Return differences of a time since the start; nan at a start, and where the time begins again.
 
         Where a difference is known too coarsely, it is that over several intervals.
         """
-        stride = self.stride
+        elapsed, stride = self.column(name) * scale, self.stride
         spent = np.diff(elapsed, prepend=np.nan)
         spent[self.is_start] = np.nan
         if len(elapsed) and self.chosen.steps[0] <= _FIRST_LINES * stride[0]:
@@ -119,7 +163,20 @@ class TimeSource:
             stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
         spent[spent < 0] = np.nan
         error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
-        return share_coarse_times(spent, stride, error_s, self.grammar.joins, self.is_interrupted)
+        if self.scan.states("error_s"):
+            readings = self.column("error_s")
+            error_s = readings + np.concatenate([[0.0], readings[:-1]])
+        times = share_coarse_times(spent, stride, error_s, self.grammar.joins, self._shares_with_none)
+        if times.rounding is None:
+            half_units = {name: scale * self.scan.half_units.get(name, np.inf)}
+            times = times._replace(rounding=rounding_of(half_units, name, times.step_s * self.stride))
+        return times
+
+    @property
+    def _shares_with_none(self) -> Flags:
+        """Which intervals share their time with no neighbour: what they hold is not that of other steps."""
+        usual = float(np.median(self.stride)) if len(self.stride) else 1.0
+        return np.asarray(self.is_interrupted | (self.stride > _GAP * usual))
 
     def _resolution_of(self, elapsed: F64) -> float:
         """Return half a unit of the last digit in which a log writes a time since the start."""
@@ -150,18 +207,20 @@ class TimeSource:
     def _from_progress_bar(self) -> StepTimes:
         """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate it prints."""
         elapsed = self.column("elapsed_clock")
-        if len(elapsed) and np.nanmax(elapsed) - np.nanmin(elapsed) >= _LEAST_BAR_S:
-            times = self._from_elapsed(elapsed)
+        # the rate of a resumed bar is of all steps that it jumped over, too
+        begins_late = len(elapsed) > 0 and self.chosen.steps[0] > _FIRST_LINES * self.stride[0]
+        if len(elapsed) and (begins_late or np.nanmax(elapsed) - np.nanmin(elapsed) >= _LEAST_BAR_S):
+            times = self._from_elapsed("elapsed_clock")
             return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
         by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
-        return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True)
+        rounding = _first_known(self.rounding_of("step_s"), self.rounding_of("rate"))
+        return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True, rounding=rounding)
 
     def _from_whole_run(self) -> StepTimes:
-        """Return the time of the whole run by its steps; by its rate, of few digits, where no line says how many."""
-        steps = steps_of_run(self.scan)
-        by_steps = self.column("run_s") / steps if steps else np.full(len(self.stride), np.nan)
-        step_s = _first_known(by_steps, _inverse_of(self.column("run_rate")))
-        return StepTimes(step_s, "the time of the whole run, evaluation and saving included")
+        """Return the time of each session by the steps that it did."""
+        step_s = self.column("run_s") / self.column("run_steps")
+        way = "the time of the whole session, evaluation and saving included"
+        return StepTimes(step_s, way, rounding=self.column("step_rounding"))
 
     def _from_wall(self) -> StepTimes:
         """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
@@ -171,29 +230,43 @@ class TimeSource:
         known = spent[~np.isnan(spent)]
         by_words = self.column("batch_words") * _inverse_of(self.column("words_s"))
         by_rates = _first_known(by_words, _inverse_of(self.column("rate")))
+        rounding = _first_known(self.rounding_of("words_s"), self.rounding_of("rate"))
         is_fine = len(known) > 0 and 2 * self._resolution_of(wall) <= self.grammar.joins * float(np.median(known))
         if not is_fine:
-            return StepTimes(by_rates)
+            return StepTimes(by_rates, rounding=rounding)
         # where lines are missing the rate is that of the last steps only, but the clock would count a pause
         usual = float(np.median(self.stride))
         by_clock = np.where(self.stride > _GAP * usual, np.nan, spent / self.stride)
-        return StepTimes(np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock))
+        of_clock = rounding_of(self.scan.half_units, "wall_s", spent)
+        return StepTimes(
+            np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock),
+            rounding=np.where(np.isnan(by_clock), rounding, of_clock),
+        )
 
     def _from_throughput(self) -> StepTimes:
         """Return the times behind a throughput, where the size of a step is known; else those of the line clocks."""
+        by_batch = self._from_batch()
+        if by_batch.rounding is not None:
+            return by_batch
+        by_clock = self._from_line_clocks()
+        return by_batch if np.isnan(by_clock.step_s).all() else by_clock
+
+    def _from_batch(self) -> StepTimes:
+        """Return the times behind a throughput and the size of a step; nan without a rounding where one is missing."""
         batch = _first_known(self.column("batch"), np.full(len(self.stride), float(self.sizes.batch or np.nan)))
-        step_s = np.full(len(self.stride), np.nan)
+        step_s = rounding = np.full(len(self.stride), np.nan)
         if self.scan.states("samples_s") or self.scan.states("mean_samples_s"):
             step_s = batch * _inverse_of(self.samples_per_second())
+            rounding = self.rounding_of("samples_s")
         elif self.scan.states("tokens_s") and self.sizes.sequence_length:
             is_of_device = self.grammar.scopes.get("tokens_s") == PER_DEVICE
             devices = self.sizes.devices if is_of_device else 1
             if devices:
                 step_s = batch * self.sizes.sequence_length * _inverse_of(self.column("tokens_s") * devices)
-        if not np.isnan(step_s).all():
-            return StepTimes(step_s, "the batch by the throughput")
-        by_clock = self._from_line_clocks()
-        return StepTimes(step_s) if np.isnan(by_clock.step_s).all() else by_clock
+                rounding = self.rounding_of("tokens_s")
+        if np.isnan(step_s).all():
+            return StepTimes(step_s)
+        return StepTimes(step_s, "the batch by the throughput", rounding=rounding)
 
     def _from_line_clocks(self) -> StepTimes:
         """Return the differences of the times of the day in front of the lines; nan where the grammar takes none."""
@@ -204,7 +277,10 @@ class TimeSource:
         spent = np.diff(clock_s, prepend=np.nan)
         spent[self.is_start | (spent < 0)] = np.nan
         error_s = np.full(len(spent), 10.0**-scan.clock_digits)
-        times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self.is_interrupted)
+        times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self._shares_with_none)
+        if times.rounding is None:
+            half_units = {"clock": 0.5 * 10.0**-scan.clock_digits}
+            times = times._replace(rounding=rounding_of(half_units, "clock", times.step_s * self.stride))
         way = "the times of the lines"
         if times.is_smoothed:
             way += f", {_SHARED}"
@@ -223,27 +299,32 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
     is_known = ~np.isnan(spent) & (stride > 0)
     step_s = np.full(len(spent), np.nan)
     step_s[is_known] = spent[is_known] / stride[is_known]
+    rounding = np.full(len(spent), np.nan)
+    rounding[is_known] = error_s[is_known] / 2 / np.maximum(spent[is_known], 1e-12)
     is_coarse = error_s[is_known] > joins * np.maximum(spent[is_known], 1e-12)
     if not is_coarse.any():
         return StepTimes(step_s)
     ends_group = ~is_known if is_alone is None else ~is_known | is_alone
     shares = False
     start, group_s, group_steps = 0, 0.0, 0
-    last_mean = np.nan
+    last_mean = last_rounding = np.nan
     for place in range(len(spent) + 1):
         if place < len(spent) and not ends_group[place]:
             group_s, group_steps = group_s + float(spent[place]), group_steps + int(stride[place])
             if error_s[place] > joins * group_s:
                 continue
-            last_mean = group_s / group_steps
-            step_s[start : place + 1] = last_mean
+            last_mean, last_rounding = group_s / group_steps, error_s[place] / 2 / group_s
+            step_s[start : place + 1], rounding[start : place + 1] = last_mean, last_rounding
             shares |= place > start
         elif place > start:
-            # too short for a group of its own: as the one before
-            step_s[start:place] = last_mean
+            # too short for a group of its own: as the one before, where there is one; the end of a log may go on
+            if np.isnan(last_mean) and group_s > 0 and place < len(spent):
+                last_mean, last_rounding = group_s / group_steps, error_s[place - 1] / 2 / group_s
+            step_s[start:place], rounding[start:place] = last_mean, last_rounding
+            shares |= place > start + 1
         start, group_s, group_steps = place + 1, 0.0, 0
     way = f"differences of times since the start, {_SHARED}" if shares else ""
-    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares)
+    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares, rounding)
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:

@@ -35,6 +35,7 @@ def document(board: Board, look: Look) -> Document:
         tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
         remarks=(
             *_late_words(records(board.tables["late"])),
+            *board.missing[:_LATE],
             *board.partial[:_LATE],
             *(
                 [f"{counted(len(board.partial) - _LATE, 'more sentence')} on lost records: tracker findings."]
@@ -104,6 +105,7 @@ def _lines(board: Board, lines: Sequence[Row], look: Look) -> Table:
     columns.append(col("vs previous", "previous_change", _change, drop=6, link=_diff_with("previous_version")))
     columns.append(col("vs level", "step_change", _change, link=_diff_with_level))
     columns.append(Column("verdict", _verdict, left=True, link=_step_history))
+    columns.append(Column("judged", _coverage, drop=3))
     if is_pinned:
         columns.append(col("vs pinned", "pinned_change", _change, drop=3, link=_diff_with("pinned_version")))
     if not look.has_drawings:
@@ -144,6 +146,13 @@ def _tone(header: str, line: Row) -> str:
     if header == "verdict" or header.startswith("vs "):
         return TONES.get(line["step_verdict"] or "", "")
     return ""
+
+
+def _coverage(line: Row) -> str:
+    """Return how many series of the newest version were judged, of how many."""
+    if line["expected_series"] is None:
+        return ""
+    return f"{line['judged_series']:,} of {line['expected_series']:,}"
 
 
 def _verdict(line: Row) -> str:

@@ -82,7 +82,12 @@ def document(diff: Diff, look: Look) -> Document:
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
+    coverage = None if diff.judgement is None else diff.judgement.coverage
+    if coverage is not None:
+        words.append(coverage.count)
     remarks = list(found.remarks)
+    if coverage is not None and coverage.is_low:
+        remarks.append(f"{coverage.words.capitalize()}.")
     is_explained = any(remark.startswith(CUT_OUTS) for remark in remarks)
     if diff.judgement is not None and not diff.judgement.judged and not is_explained:
         remarks += [one for one in diff.judgement.sentences[diff.is_refused :] if one not in remarks]
@@ -413,6 +418,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
             excused = dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows)
             named = some_of([*excused])
             yield f"Users accepted these changes, or marked them as false positives; no gate counts them: {named}."
+        if judgement.coverage is not None and judgement.coverage.judged < judgement.coverage.expected:
+            yield f"{judgement.coverage.words.capitalize()}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
     if diff.bottlenecks is not None and bottleneck.changed(diff):

@@ -28,6 +28,7 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
+from tracker.results.coverage import LEAST_SEEN
 from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES, SO_FAR, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
@@ -75,6 +76,9 @@ def document(found: Findings, look: Look) -> Document:
     news = sum(bool(row["is_new"]) for row in confirmed)
     counts = [counted(len(incidents), "incident"), f"{counted(len(confirmed), 'finding')} ({news:,} new)"]
     counts += [f"{counted(len(suspects), 'suspect')}, decided by the next runs"] if suspects else []
+    lines = records(found.tables["lines"])
+    judged, expected = (sum(line[f"{name}_series"] or 0 for line in lines) for name in ("judged", "expected"))
+    counts += [f"judged {judged:,} of {expected:,} series"] if expected else []
     hidden = f"; {found.hidden:,} more below these: --all" if found.hidden else ""
     if not rows:
         named = option_words(found.options, "workload", "device")
@@ -88,6 +92,8 @@ def document(found: Findings, look: Look) -> Document:
         following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
     waiting = [(where_of(line), waiting_words(line)) for line in records(found.tables["lines"])]
     several = len(where) > 1
+    low = [line for line in lines if (line["judged_series"] or 0) < LEAST_SEEN * (line["expected_series"] or 0)]
+    waiting += [(where_of(line), line["coverage"]) for line in low]
     remarks = [f"{of}: {words}." if several else f"{words[:1].upper()}{words[1:]}." for of, words in waiting if words]
     return Document(
         title=f"{f'{where[0]}: ' if len(where) == 1 else ''}{', '.join(counts)}{hidden}",
@@ -95,6 +101,7 @@ def document(found: Findings, look: Look) -> Document:
         verdict=verdict,
         tone="worse" if verdict else "",
         remarks=(
+            *found.missing[:_SCREEN_INCIDENTS],
             *found.partial[:_SCREEN_INCIDENTS],
             *remarks[:_SCREEN_INCIDENTS],
             *_more(len(remarks) - _SCREEN_INCIDENTS),
@@ -184,6 +191,10 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
         change = f" {signed(text(named[0]['delta']), named[0]['delta'])}" if named[0]["delta"] is not None else ""
         more = f" and {counted(len(named) - 1, 'more finding')}" if len(named) > 1 else ""
         first = f"{name_of(named[0])}{change} ({diff_text(named[0])}){more}"
+    rates = [row for row in own if row["kind"] == "run" and row["name"] == "throughput"]
+    if not first and rates and len(rates) == len(own):
+        # the time of the step is no finding, such as one that its source rounds more than the throughput
+        first = f"{series_words(rates[0])} ({diff_text(rates[0])})"
     if delta is None or not before:
         return first or counted(incident["findings"], "finding")
     step = f"{times(before, after)} per step"

@@ -144,6 +144,7 @@ class VersionJudgement(Base, table=True):
     levels: Binary = packed()
     basis: str | None = text_value()
     step_kind: str = later_text()
+    coverage: str | None = text_value()
 
 
 class SeriesVerdict(Base, table=True):

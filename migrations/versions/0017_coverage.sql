@@ -1,0 +1,1 @@
+ALTER TABLE judged_version ADD COLUMN coverage TEXT COLLATE "C";

@@ -1,0 +1,595 @@
+"""How many steps a session of the Hugging Face Trainer did, which its summary does not say.
+
+`train_runtime` is the time of one session; the rates beside it divide all steps that the run was planned with by that
+time. Of a run that was resumed or stopped early they are several times too high. The steps of the session come from the
+header, from the epochs of the lines with losses, or from the losses: `train_loss` is their sum over the session by all
+steps of the run. Where none of them says it, nothing is known of a step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.readers.training_log.clocks import seconds_of
+from tracker.readers.training_log.grammar import NUMBER
+
+F64 = NDArray[np.float64]
+
+_FIELD: Final = re.compile(
+    rb"'(loss|learning_rate|epoch|step|global_step|train_loss|train_runtime|train_steps_per_second"
+    rb"|train_samples_per_second)': '?(" + NUMBER.encode() + rb")"
+)
+_TABLE_FIELD: Final = re.compile(
+    rb"^\s*(epoch|train_loss|train_runtime|train_steps_per_second|train_samples_per_second) *= *([\d.:]+)\s*$"
+)
+_HEADER: Final = {
+    "planned_steps": re.compile(rb"Total optimization steps *= *([\d,]{1,18})"),
+    "first_step": re.compile(rb"Continuing training from global step *:? *(\d{1,12})"),
+    "examples": re.compile(rb"Num examples *= *([\d,]{1,18})"),
+    "epochs": re.compile(rb"Num Epochs *= *([\d,]{1,18})"),
+    "batch": re.compile(rb"Total train batch size [^=\r\n]{0,80}= *([\d,]{1,18})"),
+}
+_BEGINS: Final = b"Running training"
+_LIKE_SUMMARY: Final = 0.9
+"""`train_loss` by the mean of the logged losses: below it the run was resumed, and the loss is that of a part of it."""
+_AS_LOGGED: Final = 0.98
+"""From it on the loss is that of all steps, also where the lines begin later: those before them were cut off."""
+_RATE_ROUNDING: Final = 0.0005
+"""Half a unit of the last of the three digits that the Trainer prints of a rate."""
+_EARLY: Final = 0.01
+"""A run that ends short of its epochs by less was not stopped early: the last batch of an epoch may be left out."""
+_SILENT: Final = 0.2
+"""From this error on it is not known whether a number of steps is whole."""
+_MOST_CANDIDATES: Final = 100_000
+_FULL_PRECISION: Final = 6
+"""Digits of an epoch from which it was not rounded."""
+_WHOLE_EPOCH: Final = 0.02
+"""So near to a whole number an epoch is one: batches that are left out make it less."""
+FEWEST_LINES: Final = 3
+_EXACT: Final = 0.002
+"""A number of steps that is known better is given without the word about."""
+
+_OF_SCHEDULE: Final = 0.03
+"""A schedule that ends later than the run by more than this part says that it was stopped early."""
+_FEWEST_OF_SCHEDULE: Final = 5
+_STRAIGHT: Final = 0.005
+"""By how much of its fall a learning rate may leave a straight line."""
+
+UNKNOWN_STEPS: Final = (
+    "its rates divide all steps of the run by the time of one session, and nothing says how many steps that did (the "
+    "run may have been resumed, or stopped early)"
+)
+"""Why a summary alone gives no step time."""
+WITH_SESSION_STEPS: Final = (
+    "give the whole output of the Trainer, from Running training on, trainer_state.json with its log_history, or a log "
+    "with the times of its steps"
+)
+
+
+class Between(NamedTuple):
+    """A number that is known to lie between two others. `best`: the likeliest one, None: the middle."""
+
+    low: float
+    high: float
+    best: float | None = None
+
+    @property
+    def middle(self) -> float:
+        """The likeliest number, else the one in the middle."""
+        return (self.low + self.high) / 2 if self.best is None else self.best
+
+    @property
+    def rounding(self) -> float:
+        """How far the number may be from the likeliest one, as a part of that."""
+        return max(self.high - self.middle, self.middle - self.low) / self.middle if self.middle > 0 else np.inf
+
+    def scaled(self, other: Between) -> Between:
+        """Return the product of two such numbers."""
+        return Between(self.low * other.low, self.high * other.high, self.middle * other.middle)
+
+    def less(self, number: float) -> Between:
+        """Return the number less one that is known."""
+        return Between(self.low - number, self.high - number, self.middle - number)
+
+
+_WHOLE: Final = Between(1.0, 1.0)
+
+
+class SessionSteps(Struct, frozen=True):
+    """The steps of a session; those that its writer divided by its time; and the one by the other."""
+
+    done: Between
+    planned: Between
+    part: Between
+
+
+class Summary(Struct, frozen=True):
+    """What the Trainer says at the end of a session; nan for what it does not say."""
+
+    runtime_s: float = np.nan
+    steps_per_second: float = np.nan
+    samples_per_second: float = np.nan
+    loss: float = np.nan
+    epoch: float = np.nan
+
+    @property
+    def planned_steps(self) -> Between | None:
+        """The steps that the writer divided by the time; None where the time or the rate is missing."""
+        if not (self.runtime_s > 0 and self.steps_per_second > 0):
+            return None
+        low = max(self.steps_per_second - _RATE_ROUNDING, self.steps_per_second / 2) * self.runtime_s
+        return Between(low, (self.steps_per_second + _RATE_ROUNDING) * self.runtime_s)
+
+
+class SessionCollector(Struct):
+    """A collector of what a log says of one session. `header`: numbers of the text in front of its lines.
+
+    `epochs`, `losses`, `learning_rates`, `runtimes`, `steps`, `places`: of each line with a loss, nan for what it does
+    not say; the place is the number of the line in the log. `digits`: of the epochs, at most.
+    """
+
+    has_header: bool = False
+    header: dict[str, int] = {}
+    epochs: list[float] = []
+    losses: list[float] = []
+    learning_rates: list[float] = []
+    runtimes: list[float] = []
+    steps: list[float] = []
+    places: list[int] = []
+    lines: list[bytes] = []
+    digits: int = 2
+    table: dict[str, float] = {}
+    summary: Summary | None = None
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the session has a line behind its header."""
+        return bool(self.epochs) or self.summary is not None
+
+    @property
+    def epoch_rounding(self) -> float:
+        """How far an epoch may be from what is printed."""
+        return 0.0 if self.digits >= _FULL_PRECISION else 0.5 * 10.0**-self.digits
+
+    @property
+    def end_epoch(self) -> float:
+        """The epoch at the end of the session; nan where no line says it."""
+        said = np.nan if self.summary is None else self.summary.epoch
+        return self.epochs[-1] if np.isnan(said) and self.epochs else said
+
+
+class TrainerCollector:
+    """A collector of the sessions of a log. `interrupts`: places of the lines that name an evaluation or a save."""
+
+    def __init__(self, interrupts: Sequence[bytes]) -> None:
+        self.sessions = [SessionCollector()]
+        self.interrupts: list[int] = []
+        self._interrupt_texts = interrupts
+        self._place = 0
+
+    def take(self, content: bytes) -> None:
+        """Take a piece of text that ends with a line."""
+        for line in content.replace(b"\r", b"\n").split(b"\n"):
+            self._place += 1
+            if any(text in line for text in self._interrupt_texts):
+                self.interrupts.append(self._place)
+            elif b"'epoch'" in line or b"'train_runtime'" in line:
+                self._take_numbers(line)
+            elif b" = " in line or b"global step" in line or _BEGINS in line:
+                self._take_header(line)
+
+    @property
+    def _session(self) -> SessionCollector:
+        return self.sessions[-1]
+
+    def _take_header(self, line: bytes) -> None:
+        if match := _TABLE_FIELD.match(line):
+            self._take_table(match[1].decode(), match[2])
+            return
+        for name, pattern in _HEADER.items():
+            if match := pattern.search(line):
+                self._begin_if_begun()
+                self._session.header.setdefault(name, int(match[1].replace(b",", b"") or 0))
+                self._session.has_header |= name == "planned_steps"
+        if _BEGINS in line and b"*****" in line:
+            self._begin_if_begun()
+            self._session.has_header = True
+
+    def _take_table(self, name: str, text: bytes) -> None:
+        """Take a line of the table that the example programs print behind the summary, or in place of it."""
+        table = self._session.table
+        is_number = text.count(b".") <= 1 and b":" not in text and text != b"."
+        table[name] = float(text) if is_number else seconds_of(text)
+        if name == "train_steps_per_second" and self._session.summary is None:
+            self._session.summary = _summary_of(table)
+
+    def _take_numbers(self, line: bytes) -> None:
+        numbers = {name.decode(): text for name, text in reversed(_FIELD.findall(line))}
+        values = {name: _finite(float(text.replace(b",", b""))) for name, text in numbers.items()}
+        if "train_steps_per_second" in values or "train_loss" in values:
+            # a summary behind a summary is of another session
+            if self._session.summary is not None and self._session.lines:
+                self._begin_if_begun()
+            self._session.summary = _summary_of(values)
+            self._keep_digits(numbers)
+            return
+        if "loss" not in values or "epoch" not in values:
+            return
+        session = self._session
+        goes_back = bool(session.epochs) and values["epoch"] < session.epochs[-1]
+        if session.summary is not None or goes_back:
+            self._begin_if_begun()
+            session = self._session
+        self._keep_digits(numbers)
+        session.epochs.append(values["epoch"])
+        session.losses.append(values["loss"])
+        session.learning_rates.append(values.get("learning_rate", np.nan))
+        session.runtimes.append(values.get("train_runtime", np.nan))
+        session.steps.append(values.get("global_step", values.get("step", np.nan)))
+        session.places.append(self._place)
+        session.lines.append(line)
+
+    def _keep_digits(self, numbers: dict[str, bytes]) -> None:
+        digits = len(numbers.get("epoch", b"").partition(b".")[2])
+        self._session.digits = max(self._session.digits, digits)
+
+    def _begin_if_begun(self) -> None:
+        if self._session.is_begun:
+            self.sessions.append(SessionCollector())
+
+    def finish(self) -> list[SessionCollector]:
+        """Return the sessions that have a line, in their order."""
+        for session in self.sessions:
+            _leave_out_doubled(session)
+        return [session for session in self.sessions if session.is_begun]
+
+
+def _finite(number: float) -> float:
+    return number if np.isfinite(number) else np.nan
+
+
+def _summary_of(values: dict[str, float]) -> Summary:
+    return Summary(
+        values.get("train_runtime", np.nan),
+        values.get("train_steps_per_second", np.nan),
+        values.get("train_samples_per_second", np.nan),
+        values.get("train_loss", np.nan),
+        values.get("epoch", np.nan),
+    )
+
+
+def _leave_out_doubled(session: SessionCollector) -> None:
+    """Leave out every second line where all stand there twice: each node of a job prints them."""
+    if len(session.lines) < 2 or session.lines[::2] != session.lines[1::2]:
+        return
+    numbers = (session.epochs, session.losses, session.learning_rates, session.runtimes, session.steps)
+    for column in (*numbers, session.places, session.lines):
+        del column[1::2]
+
+
+def count_session_steps(session: SessionCollector) -> SessionSteps | None:
+    """Return how many steps a session did that has a summary; None where nothing says it."""
+    planned = _planned_steps(session)
+    if planned is None:
+        return None
+    reached = _reached_steps(session, planned)
+    if reached is None:
+        return None
+    if not session.has_header:
+        part = _part_of_run(session)
+        if part is None or part.low <= 0:
+            return None
+        if reached.middle < (1 - _EARLY) * planned.low:
+            return count_part(reached.scaled(part), planned)
+        # the number of steps that is behind the rates, better known than by them
+        return SessionSteps(reached.scaled(part), reached, part)
+    done = reached.less(session.header.get("first_step", 0))
+    return count_part(done, planned) if done.low > 0 else None
+
+
+def count_part(done: Between, planned: Between) -> SessionSteps:
+    """Return the steps of a session that did a part of those that were planned, or all."""
+    if done.low == planned.low and done.high == planned.high:
+        return SessionSteps(done, planned, _WHOLE)
+    return SessionSteps(
+        done, planned, Between(done.low / planned.high, done.high / planned.low, done.middle / planned.middle)
+    )
+
+
+def _planned_steps(session: SessionCollector) -> Between | None:
+    stated = session.header.get("planned_steps")
+    if stated:
+        return Between(stated, stated)
+    return None if session.summary is None else session.summary.planned_steps
+
+
+def _reached_steps(session: SessionCollector, planned: Between) -> Between | None:
+    """Return the number of the last step of a session; None where it may have been stopped early."""
+    end = session.end_epoch
+    if np.isnan(end):
+        # without a word on epochs only a header says that a whole run follows
+        return planned if session.has_header else None
+    header = session.header
+    if header.get("examples") and header.get("batch"):
+        per_epoch = header["examples"] / header["batch"]
+        error = session.epoch_rounding * per_epoch + end + 1
+        done = end * per_epoch
+        if done + error + _EARLY * planned.low >= planned.low:
+            return planned
+        return Between(max(done - error, 1), done + error)
+    if header.get("epochs") and abs(end - header["epochs"]) <= session.epoch_rounding + _WHOLE_EPOCH:
+        return planned
+    return _planned_if_whole(session, planned)
+
+
+def _planned_if_whole(session: SessionCollector, planned: Between) -> Between | None:
+    """Return the planned steps if a session without a header ended with the last one; None where it may not have.
+
+    Its lines are a whole number of steps apart, which shows which of the numbers of steps may be, and whether any. A
+    run that ends within an epoch must be shown to be whole by that; of others it is enough that nothing is against it.
+    """
+    end, rounding = session.end_epoch, session.epoch_rounding
+    planned_epochs = _epochs_of_schedule(session)
+    if planned_epochs is not None and planned_epochs > (1 + _OF_SCHEDULE) * end:
+        part = end / planned_epochs
+        error = _OF_SCHEDULE / 2
+        return planned.scaled(Between(part * (1 - error), part * (1 + error), part))
+    is_whole_epoch = round(end) >= 1 and abs(end - round(end)) <= rounding + _WHOLE_EPOCH
+    spacing = _spacing_of(session)
+    if spacing is None or not planned.high - planned.low < _MOST_CANDIDATES:
+        return planned if is_whole_epoch else None
+    candidates = np.arange(max(np.ceil(planned.low - 1e-6), 1.0), np.floor(planned.high + 1e-6) + 1)
+    if not len(candidates):
+        return None
+    # the last batches of an epoch may be left out, which moves the end by less than a step
+    first_end = end - np.minimum(rounding, end / candidates)
+    low, high = candidates * spacing.low / end - 1e-6, candidates * spacing.high / first_end + 1e-6
+    if _begins_at_start(session, spacing):
+        # all lines together are no more than all steps
+        high = np.minimum(high, candidates / (len(session.epochs) - _has_first_line(session)) + 1e-6)
+    is_silent = high - low > _SILENT
+    fits = (np.floor(high) >= np.ceil(low)) & (high >= 1)
+    is_sharp = not is_silent.any() and high[-1] - low[0] < 0.5
+    if not is_whole_epoch and not is_sharp:
+        return None
+    chosen = candidates[is_silent | fits]
+    if not len(chosen):
+        return None
+    best = _with_whole_batches(chosen, session.summary)
+    return Between(float(chosen[0]), float(chosen[-1]), best)
+
+
+def _epochs_of_schedule(session: SessionCollector) -> float | None:
+    """Return the epoch at which the learning rate is 0, the end that was planned, where it falls on a straight line or
+    on half a wave of a cosine; None where it falls otherwise, or not at all.
+    """
+    half = len(session.epochs) // 2
+    epochs, rates = np.array(session.epochs[half:]), np.array(session.learning_rates)
+    largest = float(rates.max(initial=0.0))
+    if len(epochs) < _FEWEST_OF_SCHEDULE or not epochs[-1] > epochs[0]:
+        return None
+    if not largest > rates[-1] > 0 or not (rates >= 0).all():
+        return None
+    left = rates[half:] / largest
+    centre = float(epochs.mean())
+    for falling in (left, 1 - np.arccos(2 * left - 1) / np.pi):
+        middle = float(falling.mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            slope = float(((epochs - centre) * (falling - middle)).sum() / ((epochs - centre) ** 2).sum())
+            away = float(np.abs(middle + slope * (epochs - centre) - falling).max())
+        # a cosine is nearly straight in its middle, too
+        if slope < 0 and away <= _STRAIGHT * float(falling[0] - falling[-1]):
+            return centre - middle / slope
+    return None
+
+
+def _with_whole_batches(candidates: F64, summary: Summary | None) -> float | None:
+    """Return the number of steps with which the samples of a step are a whole number; None for none, or several."""
+    if summary is None or not summary.samples_per_second > _RATE_ROUNDING:
+        return None
+    low, high = (
+        (summary.samples_per_second + error) * summary.runtime_s / candidates
+        for error in (-_RATE_ROUNDING, _RATE_ROUNDING)
+    )
+    whole = candidates[(np.floor(high) >= np.ceil(low)) & (high >= 1)]
+    return float(whole[0]) if len(whole) == 1 else None
+
+
+def _spacing_of(session: SessionCollector) -> Between | None:
+    """Return how many epochs lie between two lines with losses; None of fewer than three, or where it changes."""
+    epochs, rounding = np.array(session.epochs)[_has_first_line(session) :], session.epoch_rounding
+    if len(epochs) < FEWEST_LINES:
+        return None
+    last, gaps = float(epochs[-1]), len(epochs) - 1
+    apart = (last - float(epochs[0])) / gaps
+    expected = epochs[0] + apart * np.arange(len(epochs))
+    if apart <= 0 or np.abs(epochs - expected).max() > 2 * rounding + 0.1 * apart:
+        return None
+    if abs(float(epochs[0]) - apart) <= 2 * rounding + 0.1 * apart:
+        # from the start of the run on: the first gap is that in front of the first line
+        return Between((last - rounding) / len(epochs), min(last + rounding, session.end_epoch) / len(epochs))
+    return Between(apart - 2 * rounding / gaps, apart + 2 * rounding / gaps)
+
+
+def _has_first_line(session: SessionCollector) -> bool:
+    """Whether the first step has a line of its own, and the others count from the start all the same."""
+    gaps = np.diff(session.epochs[:3])
+    return len(gaps) > 1 and bool(gaps[0] < 0.75 * gaps[1] - 2 * session.epoch_rounding)
+
+
+def _begins_at_start(session: SessionCollector, spacing: Between) -> bool:
+    """Whether the lines of a session begin with the first steps of the run."""
+    return session.epochs[0] <= 1.5 * spacing.middle + session.epoch_rounding
+
+
+def _part_of_run(session: SessionCollector) -> Between | None:
+    """Return which part of the steps of a run that has no header this session did; None where nothing says it."""
+    end = session.end_epoch
+    losses = np.array(session.losses)
+    train_loss = np.nan if session.summary is None else session.summary.loss
+    has_losses = len(losses) > 0 and bool((losses > 0).all()) and train_loss > 0
+    by_mean = train_loss / float(losses.mean()) if has_losses else np.nan
+    spacing = None if np.isnan(end) else _spacing_of(session)
+    if spacing is None:
+        return _WHOLE if by_mean >= _LIKE_SUMMARY else None
+    apart = spacing.middle
+    lines_of_run = end / apart
+    lines_of_log = (end - session.epochs[0]) / apart + 1
+    begins_at_start = _begins_at_start(session, spacing)
+    if not has_losses:
+        return _WHOLE if begins_at_start else _part_of(lines_of_log, 0.5, lines_of_run)
+    if by_mean >= (_LIKE_SUMMARY if begins_at_start else _AS_LOGGED):
+        return _WHOLE
+    lines = _lines_with_sum(losses, (end - session.epochs[-1]) / apart, train_loss * lines_of_run)
+    if lines is None:
+        # more than the lines say, and less than all: the log lacks lines of the session
+        return None
+    if not begins_at_start and abs(lines - lines_of_log) <= 1:
+        return _part_of(lines_of_log, min(0.5, abs(lines - lines_of_log) + 0.02), lines_of_run)
+    return _part_of(lines, 0.5, lines_of_run)
+
+
+def _part_of(lines: float, error: float, lines_of_run: float) -> Between:
+    low, high = max(lines - error, 0.0), min(lines + error, lines_of_run)
+    return Between(low / lines_of_run, high / lines_of_run, min(lines / lines_of_run, 1.0))
+
+
+def _lines_with_sum(losses: F64, unlogged: float, wanted: float) -> float | None:
+    """Return how many of the last lines have losses that add up to a sum, with the part of one; None where all together
+    are less by more than a line. `unlogged`: lines' worth of steps behind the last line, which had its loss.
+    """
+    sums = np.cumsum(losses[::-1]) + max(unlogged, 0.0) * losses[-1]
+    if wanted > sums[-1] + losses[0]:
+        return None
+    place = int(np.searchsorted(sums, wanted))
+    if place >= len(sums):
+        return len(sums) + max(unlogged, 0.0)
+    before = float(sums[place - 1]) if place else max(unlogged, 0.0) * float(losses[-1])
+    return max(unlogged, 0.0) + place + (wanted - before) / float(losses[::-1][place])
+
+
+def steps_of_lines(session: SessionCollector) -> F64 | None:
+    """Return the step of each line with a loss; None where neither the lines nor the header nor a summary say it."""
+    stated = np.array(session.steps)
+    if len(stated) and not np.isnan(stated).any():
+        return stated
+    header = session.header
+    epochs, end = np.array(session.epochs), session.end_epoch
+    if header.get("examples") and header.get("batch"):
+        return np.round(epochs * header["examples"] / header["batch"])
+    planned = _planned_steps(session)
+    reached = None if planned is None else _reached_steps(session, planned)
+    return None if reached is None or not end > 0 else np.round(epochs / end * reached.middle)
+
+
+def steps_of_history(
+    steps: Sequence[float], losses: Sequence[float], train_loss: float, reached: float
+) -> Between | None:
+    """Return how many steps the last session of a run did, by the losses of all of its sessions; None where they do not
+    say it.
+
+    `steps`, `losses`: of each entry that was logged; `reached`: the last step; `train_loss`: of the session, by all
+    steps.
+    """
+    strides = np.diff(np.array(steps), prepend=0.0)
+    if not len(steps) or not (train_loss > 0 and reached > 0):
+        return None
+    if not (strides > 0).all() or not (np.array(losses) > 0).all():
+        return None
+    sums = np.cumsum((np.array(losses) * strides)[::-1])
+    unlogged = max(reached - steps[-1], 0.0)
+    sums = sums + unlogged * losses[-1]
+    wanted = train_loss * reached
+    if wanted >= _AS_LOGGED * sums[-1]:
+        return Between(reached, reached)
+    place = int(np.searchsorted(sums, wanted))
+    stride = float(strides[::-1][place])
+    before = float(sums[place - 1]) if place else unlogged * losses[-1]
+    done = unlogged + float(strides[::-1][:place].sum()) + (wanted - before) / float(losses[::-1][place])
+    nearest = round(done / stride) * stride
+    if abs(done - nearest) <= 0.05 * stride and nearest > 0:
+        # sessions go on behind a checkpoint, which mostly lies where a loss is logged
+        done, error = nearest, 0.05 * stride
+    else:
+        error = 0.5 * stride
+    high = reached if wanted >= _LIKE_SUMMARY * sums[-1] else done + error
+    if not done >= 1:
+        return None  # a session did a step, or the losses are of something else
+    return Between(max(done - error, 1.0), high, done)
+
+
+def scan_lines(sessions: Sequence[SessionCollector], interrupts: Sequence[int]) -> dict[str, Any] | None:
+    """Return the lines with losses of the last session as fields of a `Scan`, where they state the time since its start
+    and their steps are known; else None. `interrupts`: places of lines with an evaluation or a save.
+    """
+    for session in reversed(sessions):
+        runtimes = np.array(session.runtimes)
+        if len(runtimes) < FEWEST_LINES or np.isnan(runtimes).any():
+            continue
+        steps = steps_of_lines(session)
+        if steps is None or (np.diff(steps, prepend=0.0) <= 0).any():
+            return None
+        return {
+            "numbers": {"step": steps, "elapsed_s": runtimes},
+            "positions": np.array(session.places, dtype=np.int64),
+            "interrupts": np.array(interrupts, dtype=np.int64),
+            "starts": np.zeros(0, dtype=np.int64),
+            "beside_bar": np.zeros(0, dtype=np.int64),
+            "ranks": np.zeros(0, dtype=np.int32),
+            "clocks": np.zeros(0),
+        }
+    return None
+
+
+def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64], str]:
+    """Return the time and the steps of each session that has a summary and known steps, as numbers of a `Scan`, and a
+    sentence on the last one whose rates are of other steps, "" for none.
+    """
+    times, counts, roundings, rates, rate_roundings = [], [], [], [], []
+    note = ""
+    for session in sessions:
+        counted = None if session.summary is None else count_session_steps(session)
+        if session.summary is None or counted is None or not counted.done.middle >= 1:
+            continue
+        runtime_s = session.summary.runtime_s
+        if not runtime_s > 0:
+            runtime_s = counted.planned.middle / session.summary.steps_per_second
+        rate = session.summary.samples_per_second
+        times.append(runtime_s)
+        counts.append(counted.done.middle)
+        roundings.append(counted.done.rounding)
+        rates.append(rate * counted.part.middle)
+        rate_roundings.append(rounding_of_rate(rate) + counted.part.rounding)
+        note = sentence_on_steps(counted)
+    numbers = {
+        "run_s": times, "run_steps": counts, "step_rounding": roundings, "samples_s": rates,
+        "rate_rounding": rate_roundings,
+    }  # fmt: skip
+    return {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}, note
+
+
+def rounding_of_rate(rate: float) -> float:
+    """Return how far a rate may be from what the Trainer printed, as a part of it; nan where it printed none."""
+    return _RATE_ROUNDING / rate if rate > 0 else np.nan
+
+
+def sentence_on_steps(counted: SessionSteps) -> str:
+    """Return whose steps the rates of a summary are, where they are not those of its session; else "".
+
+    >>> sentence_on_steps(count_part(Between(200, 200), Between(1000, 1000)))
+    'the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all of them by it'
+    """
+    if counted.part.middle > 1 - _EARLY:
+        return ""
+    about = "" if counted.done.rounding < _EXACT else "about "
+    done, planned = (round(number.middle) for number in (counted.done, counted.planned))
+    return (
+        f"the time is that of {about}{done:,} of {planned:,} steps: the rates that the Trainer printed divide all of "
+        "them by it"
+    )
