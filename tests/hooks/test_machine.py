@@ -218,7 +218,12 @@ def test_a_process_of_another_job_shares_the_device(gpu):
     gpu.prints("nvidia-smi", nvidia(pids=[os.getpid(), 60]))
     assert gpu.record()["device_shared"] == "no"
     gpu.prints("nvidia-smi", nvidia(pids=[60, 70]))
-    assert "device_shared" not in gpu.record()  # numbers of another world than a container's
+    assert "device_shared" not in gpu.record()  # the numbers are of another world
+    gpu.prints("nvidia-smi", nvidia(pids=[os.getpid(), 99]))
+    assert "device_shared" not in gpu.record()  # as is a process that is not seen here
+    (gpu.proc / str(os.getpid()) / "stat").write_text(f"{os.getpid()} (python) S 1 0 0")
+    gpu.prints("nvidia-smi", nvidia(pids=[os.getpid(), 60]))
+    assert "device_shared" not in gpu.record()  # of the first process are ranks of this job, and all else
 
 
 BROKEN = {

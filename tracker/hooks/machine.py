@@ -139,12 +139,13 @@ class Recording:
         return facts_of(samples, self._is_other)
 
     def _is_other(self, pids: tuple[int, ...]) -> list[int] | None:
-        """Return which of these processes are of another job; None where their numbers are not those seen here.
+        """Return which of these processes are of another job; None where that cannot be said.
 
         Of the same job is what descends from the one that started this process, such as the launcher of the ranks.
         """
-        if os.getpid() not in pids:
-            return None  # as in a container, whose numbers are its own
+        # in a container the numbers may be those of its host, which mean other processes there
+        if os.getpid() not in pids or not all(map(self._parent, pids)):
+            return None
         launcher = self._parent(os.getpid())
         others = []
         for pid in pids:
@@ -153,9 +154,10 @@ class Recording:
             while above > 1 and len(ancestors) < 64:
                 ancestors.append(above)
                 above = self._parent(above)
-            if os.getpid() not in ancestors and (launcher <= 1 or launcher not in ancestors):
+            if os.getpid() not in ancestors and launcher not in ancestors:
                 others.append(pid)
-        return others
+        # what the first process started may be ranks of this job, and everything else
+        return None if others and launcher <= 1 else others
 
     def _parent(self, pid: int) -> int:
         """Return the process above another one, 0 where it is gone."""
