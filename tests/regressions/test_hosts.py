@@ -111,7 +111,7 @@ def test_diff_of_two_versions_doubts_the_history_as_itself(moved):
 def test_incident_of_another_host_is_one_warning(moved):
     found = findings(moved)
     (incident,) = found.tables["incidents"].records()
-    assert (incident["severity"], incident["causes"]) == ("warning", "another host")
+    assert (incident["severity"], incident["causes"]) == ("warning", "maybe another host")
     assert [row["name"] for row in found.tables["findings"].records()] == ["step"]
     assert [line["may_be_host"] for line in board(moved).tables["lines"].records()] == [True]
 

@@ -91,7 +91,7 @@ def mark_cause(row: Row) -> None:
     elif row["change"] == "alike":
         cause = ALIKE_CAUSE
     elif row["change"] == "host":
-        cause = OTHER_HOST_CAUSE
+        cause = f"maybe {OTHER_HOST_CAUSE}"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 
