@@ -355,6 +355,15 @@ def test_slower_version_that_was_throttled_may_be_its_machine(memory_store):
     assert text.startswith("v2 (3 runs) is ") and "slower than v1, or on a throttled machine." in text
 
 
+def test_first_version_on_a_device_is_not_that_of_a_workload(memory_store):
+    """v1 ran on the usual device, v2 on another one."""
+    made.runs(memory_store, "v1")
+    run_ids = made.runs(memory_store, "v2", start=3, device=Device("NVIDIA", "A100"))
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    text = meaning(memory_store, [new_run(run_id, "v2", "gpt") for run_id in run_ids])
+    assert text.startswith("v2 (3 runs) is the first version of gpt with this configuration and device.")
+
+
 def test_workloads_of_one_ingest_have_a_line_each_worst_first(memory_store):
     """40 to 80 ms, 40 to 60, 60 to 40, a first version, and two as before: the worst leads, and is proposed."""
     steps = {"as_it_was": (1, 1), "new": (None, 1), "better": (21, 1), "bad": (1, 21), "also": (1, 1), "worst": (1, 41)}

@@ -102,12 +102,13 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
     assert diff.judgement.judged
     again = asked_again(asked)
     # who is meant, run by run; how they were recorded; the limits of the track, and whether it was judged with them;
-    # the texts of ops, and of what kernels are
+    # the texts of ops, and of what kernels are; what the machine did, to judge and to say
     allowed = ("WHERE r.id =", "LEFT JOIN recording", "FROM threshold AS t", "FROM detail_text AS t")
+    allowed += ("FROM run_fact AS f",)
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory_allocator AS d\n    INNER JOIN" in statement]
     assert of_memory == [], "they have no memory in common: nothing is compared, so nothing is asked"
-    assert len(asked) <= 32, [statement for statement, _ in asked]
+    assert len(asked) <= 33, [statement for statement, _ in asked]
 
 
 @pytest.mark.parametrize("of_capture", [{}, MEMORY], ids=["ops and kernels", "memory as well"])

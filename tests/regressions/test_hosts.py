@@ -102,10 +102,16 @@ def test_diff_says_that_the_host_changed_with_it(moved, sides):
     assert gate_of_diff(found).code == 4
 
 
+def test_diff_of_two_versions_doubts_the_history_as_itself(moved):
+    (found,) = diffs(moved, ["v1", "v3"])
+    (own,) = (remark for remark in found.explanation.remarks if "in its history" in remark)
+    assert own.startswith("v3 in its history: REGRESSED or another host, +14.0 %")
+
+
 def test_incident_of_another_host_is_one_warning(moved):
     found = findings(moved)
     (incident,) = found.tables["incidents"].records()
-    assert (incident["severity"], incident["causes"]) == ("warning", "another host")
+    assert (incident["severity"], incident["causes"]) == ("warning", "maybe another host")
     assert [row["name"] for row in found.tables["findings"].records()] == ["step"]
     assert [line["may_be_host"] for line in board(moved).tables["lines"].records()] == [True]
 

@@ -30,6 +30,15 @@ def test_the_first_two_lines_count_and_name_what_is_new():
     assert first.endswith("REGRESSED")
 
 
+def test_findings_of_an_older_version_do_not_count_the_newest():
+    """Of v42, the newest, 3 of 4 series were judged: of v41 that says nothing."""
+    lines = [builders.line(judged_series=3, expected_series=4, coverage="judged 3 of 4 series; 1 needs more runs")]
+    newest = render(builders.findings(lines=lines, options=FindingsOptions(version="v42")), "text", width=200)
+    assert newest.splitlines()[0].endswith(", judged 3 of 4 series") and "\nJudged 3 of 4 series; 1 needs" in newest
+    older = render(builders.findings(lines=lines, options=FindingsOptions(version="v41")), "text", width=200)
+    assert "judged" not in older.lower()
+
+
 def test_an_incident_adds_up_and_lists_its_findings():
     text = render(builders.findings(), "text", width=120)
     assert "I-3: NEW, REGRESSED in v42 (good until v41), critical" in text

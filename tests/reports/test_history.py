@@ -56,6 +56,21 @@ def found():
     )  # fmt: skip
 
 
+def test_inconclusive_by_rounding_or_host_is_not_called_noisy():
+    points = [
+        point("v1", 100 * MS),
+        point("v2", 108 * MS, "INCONCLUSIVE", 0.08, reason="ROUNDING"),
+        point("v3", 114 * MS, "INCONCLUSIVE", 0.14, reason="HOST"),
+        point("v4", 104 * MS, "INCONCLUSIVE", 0.04, reason="SIGNIFICANCE"),
+    ]
+    (note,) = (line for line in reports.render(history(points), "text", width=250).splitlines() if "noisy" in line)
+    assert note.strip().split("; ") == [
+        "INCONCLUSIVE: too noisy",
+        "v3 INCONCLUSIVE: too few of the runs before are of the same host, which alone may make the difference",
+        "v2 INCONCLUSIVE: known no better than the source rounds it",
+    ]
+
+
 def test_recovery_names_the_version_that_left_its_level():
     points = [
         point("v1", 100 * MS),

@@ -141,20 +141,24 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[TrackCh
     names = named_tracks(store, branches=True)
     tracks = read_tracks(store, {key: names[key] for key in judgement.tracks_of(store, sorted(added)) if key in names})
     places = Counter((track.names["workload"], track.names["device"]) for track in tracks)
+    judged_keys = {track.key for track in tracks}
+    ran_before = {of_track["workload"] for key, of_track in names.items() if key not in judged_keys}
     changes = []
     for track in tracks:
         versions = [run.version_id for run in track.runs if run.run_id in added]
         if versions:
             is_one_of_several = places[track.names["workload"], track.names["device"]] > 1
             where = track.names["configuration"] if is_one_of_several else ""
-            changes.append(_step_change(store, track, max(versions, key=track.order.index), where))
+            newest = max(versions, key=track.order.index)
+            changes.append(_step_change(store, track, newest, where, has_others=track.names["workload"] in ran_before))
     return changes
 
 
-def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> TrackChange:
+def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, has_others: bool) -> TrackChange:
     """Return what a version of a track means for its step: `v08 (3 runs) is 23.8 % slower than v01.`
 
     `where`: the configuration, where it says which track of the workload this is.
+    `has_others`: whether the workload ran before with another configuration or device.
     """
     from tracker.regressions.rounding import find_rounding
     from tracker.regressions.track import find_other_version, lost_records, recorded_runs
@@ -182,7 +186,8 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
         return TrackChange(track.key, track.names, label, kind, f"{label} ({words})", what, size)
 
     if base is None:
-        return made("without a version before", f" is the first version of {track.names['workload']}.")
+        here = " with this configuration and device" if has_others else ""
+        return made("without a version before", f" is the first version of {track.names['workload']}{here}.")
     if not (first and last):
         with store.connect() as connection:
             other = find_other_version(connection, track, version)

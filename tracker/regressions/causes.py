@@ -91,7 +91,7 @@ def mark_cause(row: Row) -> None:
     elif row["change"] == "alike":
         cause = ALIKE_CAUSE
     elif row["change"] in MAYBE_CAUSES:
-        cause = MAYBE_CAUSES[row["change"]]
+        cause = f"maybe {MAYBE_CAUSES[row['change']]}"
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

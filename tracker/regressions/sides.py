@@ -61,7 +61,7 @@ from tracker.results.coverage import Coverage
 from tracker.results.machine_state import throttled_by
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult
+from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult, word_of_step
 from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
@@ -133,6 +133,7 @@ class InHistory(Struct, frozen=True):
     `since`: of a version of one run that others decided, an older version with which its change began.
     `decided_by`: of such a version, the version whose runs decided.
     `returned`: a sentence on a finding of the step that was over in it.
+    `reason`: the code of why it has the verdict.
     `is_older`: it came before the baseline that it is compared with.
     """
 
@@ -143,14 +144,19 @@ class InHistory(Struct, frozen=True):
     since: str = ""
     decided_by: str = ""
     returned: str = ""
+    reason: str = ""
     is_older: bool = False
 
     @property
     def words(self) -> str:
-        """The verdict, and what came of a single run: `REGRESSED since v4`, `NOT_CONFIRMED by v7`."""
+        """The verdict, and what came of a single run: `REGRESSED since v4`, `NOT_CONFIRMED by v7`.
+
+        Where the hosts alone may make it, that too.
+        """
         if self.verdict == NOT_CONFIRMED and self.decided_by:
             return f"{self.verdict} by {self.decided_by}"
-        return f"{self.verdict} since {self.since}" if self.since else str(self.verdict)
+        word = word_of_step(self.verdict, self.reason)
+        return f"{word} since {self.since}" if self.since else word
 
 
 class UserMark(Struct, frozen=True):
@@ -451,7 +457,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
         since = track.labels.get(level, "")
     if settled_by != row.version_id:
         decided_by = track.labels.get(settled_by, "")
-    return InHistory(version, step["verdict"], change, base, since, decided_by, returned)
+    return InHistory(version, step["verdict"], change, base, since, decided_by, returned, step["reason"])
 
 
 def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:

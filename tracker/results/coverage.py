@@ -63,14 +63,16 @@ class Coverage(Struct, frozen=True):
         'judged 412 of 430 series; 12 need more runs, 6 were recorded otherwise'
         >>> Coverage(judged=1).words, Coverage(few_runs=1).words
         ('judged 1 of 1 series', 'judged 0 of 1 series; 1 needs more runs')
+        >>> Coverage(judged=2, other_host=2).words
+        'judged 2 of 4 series; 2 may have changed by their host alone'
         """
         reasons = (
             (self.few_runs, "needs more runs", "need more runs"),
             (self.settings, "was recorded otherwise", "were recorded otherwise"),
             (self.lost, "rests on lost records", "rest on lost records"),
             (self.other_work, "is of inputs of another size", "are of inputs of another size"),
-            (self.other_host, "ran on another host", "ran on another host"),
-            (self.throttled, "ran on a throttled machine", "ran on a throttled machine"),
+            (self.other_host, "may have changed by its host alone", "may have changed by their host alone"),
+            (self.throttled, "may have changed by throttling alone", "may have changed by throttling alone"),
         )
         words = [f"{count:,} {one if count == 1 else many}" for count, one, many in reasons if count]
         why = f"; {', '.join(words)}" if words else ""

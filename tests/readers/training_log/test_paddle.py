@@ -114,6 +114,12 @@ def test_each_line_is_a_step_row_and_the_first_one_is_warm_up(tmp_path: Path):
     assert settings == {"profiler": "off", "throughput_unit": "images/s", "interval_steps": "10"}
 
 
+def test_warm_up_line_of_step_0_leaves_steps_of_an_interval(tmp_path: Path):
+    """A killed job has a line of step 0 and one of the 10 steps behind it: an interval has 10 steps, not 5."""
+    capture = read(log(tmp_path, interval(0, 0.3, 10.0), interval(10, 0.1, 40.0)))
+    assert capture.settings["interval_steps"] == "10"
+
+
 @pytest.mark.parametrize(
     ("steps", "total_ns"), [((1,), 100_000_000), ((0,), 100_000_000), ((10,), None), ((1, 2, 3), None), ((3,), None)]
 )

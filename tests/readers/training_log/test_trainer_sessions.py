@@ -84,8 +84,7 @@ def test_time_of_a_session_is_divided_by_its_own_steps(tmp_path: Path, name: str
 def test_rates_of_other_steps_are_named(tmp_path: Path):
     _, warnings = read(tmp_path, SESSIONS["resumed, by its header"])
     assert (
-        "the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all of them by it"
-        in warnings
+        "the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all 1,000 by it" in warnings
     )
 
 

@@ -80,9 +80,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         "profiler": "off",
         "throughput_unit": unit,
         "throughput_scope": intervals.scopes.get(unit, ""),
-        "interval_steps": str(int(np.median(intervals.stride)))
-        if intervals.is_numbered and len(intervals.stride)
-        else "",
+        "interval_steps": _steps_of_an_interval(intervals),
         ROUNDING_SETTING: _roundings_of(intervals, unit),
     }
     is_utc = scan.states("clock_ms") or not reading.grammar.lines  # MLPerf, TensorBoard
@@ -104,6 +102,13 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         configuration=configuration,
     )
     return capture, (*_sentences(reading, course, len(steps)), *contradictions, *reading.notes)
+
+
+def _steps_of_an_interval(intervals: Intervals) -> str:
+    """Return how many steps an interval has, the median; "" where the log does not number its steps."""
+    # of two lines the first may be about step 0 alone: it counts in no median
+    strides = intervals.stride[intervals.counts] if intervals.counts.any() else intervals.stride
+    return str(int(np.median(strides))) if intervals.is_numbered and len(strides) else ""
 
 
 def _roundings_of(intervals: Intervals, unit: str) -> str:

@@ -583,13 +583,13 @@ def sentence_on_steps(counted: SessionSteps) -> str:
     """Return whose steps the rates of a summary are, where they are not those of its session; else "".
 
     >>> sentence_on_steps(count_part(Between(200, 200), Between(1000, 1000)))
-    'the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all of them by it'
+    'the time is that of 200 of 1,000 steps: the rates that the Trainer printed divide all 1,000 by it'
     """
     if counted.part.middle > 1 - _EARLY:
         return ""
     about = "" if counted.done.rounding < _EXACT else "about "
     done, planned = (round(number.middle) for number in (counted.done, counted.planned))
     return (
-        f"the time is that of {about}{done:,} of {planned:,} steps: the rates that the Trainer printed divide all of "
-        "them by it"
+        f"the time is that of {about}{done:,} of {planned:,} steps: the rates that the Trainer printed divide all "
+        f"{planned:,} by it"
     )

@@ -77,7 +77,9 @@ def document(found: Findings, look: Look) -> Document:
     counts = [counted(len(incidents), "incident"), f"{counted(len(confirmed), 'finding')} ({news:,} new)"]
     counts += [f"{counted(len(suspects), 'suspect')}, decided by the next runs"] if suspects else []
     lines = records(found.tables["lines"])
-    judged, expected = (sum(line[f"{name}_series"] or 0 for line in lines) for name in ("judged", "expected"))
+    # what was judged is known of the newest version of each track alone
+    counted_lines = [line for line in lines if found.options.version in (None, line["version"])]
+    judged, expected = (sum(line[f"{name}_series"] or 0 for line in counted_lines) for name in ("judged", "expected"))
     counts += [f"judged {judged:,} of {expected:,} series"] if expected else []
     hidden = f"; {found.hidden:,} more below these: --all" if found.hidden else ""
     if not rows:
@@ -92,7 +94,7 @@ def document(found: Findings, look: Look) -> Document:
         following += to_settle(f"I-{incidents[0]['incident_id']}", rows)
     waiting = [(where_of(line), waiting_words(line)) for line in records(found.tables["lines"])]
     several = len(where) > 1
-    low = [line for line in lines if (line["judged_series"] or 0) < LEAST_SEEN * (line["expected_series"] or 0)]
+    low = [line for line in counted_lines if (line["judged_series"] or 0) < LEAST_SEEN * (line["expected_series"] or 0)]
     waiting += [(where_of(line), line["coverage"]) for line in low]
     remarks = [f"{of}: {words}." if several else f"{words[:1].upper()}{words[1:]}." for of, words in waiting if words]
     return Document(

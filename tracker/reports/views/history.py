@@ -33,7 +33,17 @@ from tracker.reports.rows import Row, records, table_of
 from tracker.reports.text import fits
 from tracker.reports.view import View
 from tracker.results import History
-from tracker.results.verdicts import CHANGED, GLOSSES, NOT_CONFIRMED, OTHER_WORK, OTHER_WORK_REASON, word_of_step
+from tracker.results.verdicts import (
+    CHANGED,
+    GLOSSES,
+    HOST_REASON,
+    NOT_CONFIRMED,
+    OTHER_WORK,
+    OTHER_WORK_REASON,
+    REASONS,
+    ROUNDING_REASON,
+    word_of_step,
+)
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
 
 if TYPE_CHECKING:
@@ -44,6 +54,8 @@ _METRICS: Final = {
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
 }  # fmt: skip
 _PROFILER: Final = "profiler"
+_NOT_OF_NOISE: Final = (HOST_REASON, ROUNDING_REASON)
+"""Reasons of INCONCLUSIVE that more runs of the same kind do not settle."""
 _ROWS: Final = 25
 _SPARKS: Final = 60
 _NAMED: Final = 4
@@ -229,7 +241,7 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
     lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    note = "; ".join(filter(None, (cells.glosses(map(_word, shown)), hidden)))
+    note = "; ".join(filter(None, (*_glosses(shown), hidden)))
     # below a chart, which has the course, the newest version stands first
     rows = shown[::-1] if look.has_drawings else shown
     return table_of(
@@ -238,6 +250,18 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         chart=plot_of(history, [series], {series["series_id"]: shown}) if look.has_drawings else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
+
+
+def _glosses(points: Sequence[Row]) -> list[str]:
+    """Return what the verdicts mean that are no change; those that no noise makes by their versions."""
+    of_noise = [point for point in points if point["reason"] not in _NOT_OF_NOISE]
+    glosses = [cells.glosses(map(_word, of_noise))]
+    for reason in _NOT_OF_NOISE:
+        own = [point for point in points if point["reason"] == reason]
+        versions = [str(point["version"]) for point in own if _word(point) == "INCONCLUSIVE"]
+        if versions:
+            glosses.append(f"{some_of(versions)} INCONCLUSIVE: {REASONS[reason]}")
+    return glosses
 
 
 def _change_columns(

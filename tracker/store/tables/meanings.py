@@ -29,7 +29,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "net": "change of the step by the operators that were found in it, as a fraction of it",
     "peak": "rise of its peak memory; 0.1: 10 %",
     "coverage": "how many series were judged, need more runs, were recorded otherwise, rest on lost records, are of "
-    "other work, ran on another host, and are too small to be tested; NULL: judged before it was counted",
+    "other work, may have changed by their host alone, and are too small to be tested; NULL: judged before it was "
+    "counted",
     "levels": "packed: the version with which the level of each series began",
     "how": "how it was found: level, presence (it came or went), gradual, late (many runs together), machine, alike "
     "(all of a few operators by one factor), or host (no host ran both sides)",
