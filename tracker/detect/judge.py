@@ -49,11 +49,12 @@ LEAST_JUMPS = 2
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
     window: Window, series: SeriesTraits, base: Flags, new: Flags, *, level: Flags | None = None,
     beside: Flags | None = None, opened: Flags | None = None, ratio: float | None = None, alpha: float | None = None,
-    limits: Thresholds = DEFAULTS,
+    of_nights: Flags | None = None, limits: Thresholds = DEFAULTS,
 ) -> JudgedSeries:  # fmt: skip
     """Judge the runs `new` (runs,) of every series against its `base` (series, runs), as docs/judging.md has it.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
+    `of_nights` (series, runs): the runs that show how nights vary; default: `level`.
     `beside` (series, runs): of series whose level has two runs, those of the level before it, whose noise counts too.
     `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
     and false discovery rate of all series, in place of their own.
@@ -83,7 +84,8 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     before, after, whole = shares_of(window, series, printed, base, counted)
     alpha = limits.alpha if alpha is None else alpha
     sides, base_versions, alphas = with_nights(
-        sides, window, centred, series, base=base, level=level & ~odd, new=counted, share=before / whole, alpha=alpha,
+        sides, window, centred, series, base=base, new=counted,
+        level=(level if of_nights is None else of_nights) & ~odd, share=before / whole, alpha=alpha,
         limits=limits,
     )  # fmt: skip
     sides = replace(sides, nights=sides.nights + of_hosts.variance)

@@ -619,17 +619,28 @@ def judge_sides(
     kinds = _find_kinds(runs, len(baseline))
     by_turns = _ran_by_turns(runs[: len(baseline)], runs[len(baseline) :])
     parts = [_judge_kind(kind, runs, counts, rows, by_turns=by_turns) for kind in ("", *kinds.shared)]
-    if any((_moves(part) & ~part.track.series.of_step).any() for part in parts):
-        # whether such a series jumps between two levels is what the look-back of the candidate shows
+    if any((_moves(part) & (~part.track.series.of_step | part.track.series.is_alone)).any() for part in parts):
+        # whether such a series jumps between two levels is what the look-back of the candidate shows, and of a series
+        # alone how much nights differ
         with candidate_store.connect() as connection:
             places = _look_back(connection, [*(baseline if store is candidate_store else ()), *candidate], limits)
             older = [run_id for run_id in places if run_id not in {*of_store[candidate_store]}]
             past_runs = read_chosen_runs(connection, older)
+            at_level = _list_runs_at_level(connection, baseline, older) if store is candidate_store else frozenset()
         if places:
             own = baseline if store is candidate_store else [None] * len(baseline)
             past = [places.get(run_id, 0) for run_id in (*older, *own)] + [0] * len(candidate)
             parts = [
-                _judge_kind(kind, runs, counts, rows, past_runs, past, by_turns=by_turns)
+                _judge_kind(
+                    kind,
+                    runs,
+                    counts,
+                    rows,
+                    past_runs,
+                    past,
+                    by_turns=by_turns,
+                    at_level=[run_id in at_level for run_id in older],
+                )
                 for kind in ("", *kinds.shared)
             ]
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
@@ -753,10 +764,11 @@ def _ran_by_turns(baseline: Sequence[ChosenRun], candidate: Sequence[ChosenRun])
 def _judge_kind(
     step_kind: str, runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
     past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (), *, by_turns: bool = False,
+    at_level: Sequence[bool] = (),
 ) -> _Judged:  # fmt: skip
     """Judge the series of one kind of steps; the others as of `_judge_runs`."""
     own, older = ([run.of_kind(step_kind) for run in some] for some in (runs, past_runs))
-    return _Judged(step_kind, *_judge_runs(own, counts, rows, older, past, by_turns=by_turns))
+    return _Judged(step_kind, *_judge_runs(own, counts, rows, older, past, by_turns=by_turns, at_level=at_level))
 
 
 def _moves(part: _Judged) -> Flags:
@@ -766,10 +778,12 @@ def _moves(part: _Judged) -> Flags:
 def _judge_runs(
     runs: Sequence[ChosenRun], counts: tuple[int, int], rows: Sequence[Threshold],
     past_runs: Sequence[ChosenRun] = (), past: Sequence[int] = (), *, by_turns: bool = False,
+    at_level: Sequence[bool] = (),
 ) -> tuple[Track, JudgedSeries, Window]:  # fmt: skip
     """Judge the last runs against the first ones; `counts`: of the baseline, and of the candidate.
 
     `past_runs`: of the look-back beside them; `past`: of these and of `runs` the version in the look-back, 0 for none.
+    `at_level`: which of `past_runs` are of the level of the baseline, and show how nights of a series alone vary.
     `by_turns`: both sides ran in one session, so that no night lies between them; else each is one night.
     """
     limits, older = track_limits(rows), len(past_runs)
@@ -799,8 +813,36 @@ def _judge_runs(
         window = replace(window, versions=None)
     levels = np.broadcast_to(np.where(base, 0, UNDECIDED), values.shape)
     window = on_equal_hosts(window, traits, _hosts_of(every), levels, new)
-    judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
+    of_nights = None
+    if traits.is_alone and any(at_level) and not by_turns:
+        is_night = base | np.array([*at_level, *np.zeros(sum(counts), dtype=bool)], dtype=bool)
+        of_nights = window.recorded & is_night
+        window = replace(window, versions=repeats)
+    judged = judge_version(window, traits, window.recorded & base, new, of_nights=of_nights, limits=limits)
     return track, judged, window
+
+
+def _list_runs_at_level(connection: Connection, baseline: Sequence[int], older: Sequence[int]) -> frozenset[int]:
+    """Return which of the runs of a look-back are at the level of the step that the baseline is at.
+
+    Empty where the baseline is of several tracks, or of a version that was not judged.
+    """
+    track_keys = stored_tracks.list_tracks(connection, baseline)
+    if len(track_keys) != 1:
+        return frozenset()
+    (key,) = track_keys
+    series = stored_tracks.read_series(connection, key)
+    rows = [at for at, own in enumerate(series.keys) if own.kind == "run" and own.name in STEP]
+    version_of = {run.run_id: run.version_id for run in stored_tracks.list_track_runs(connection, key)}
+    versions = sorted({version_of[run] for run in (*baseline, *older) if run in version_of})
+    levels: dict[int, tuple[int, ...]] = {}
+    for version, stored in stored_findings.read_levels(connection, key, versions).items():
+        places = stored_tracks.places_in(series.ids[rows], stored.series_ids)
+        levels[version] = tuple(np.append(stored.levels, BEGINNING)[places].tolist())
+    of_baseline = {levels.get(version_of.get(run, 0)) for run in baseline}
+    if len(of_baseline) != 1 or None in of_baseline:
+        return frozenset()
+    return frozenset(run for run in older if levels.get(version_of.get(run, 0)) in of_baseline)
 
 
 def _hosts_of(runs: Sequence[ChosenRun]) -> Hosts:
