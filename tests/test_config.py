@@ -118,7 +118,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ),
         (
             "[[budgets]]\nseries = 'step'\nat_most = '2 m'",
-            r"tracker.toml: key budgets.at_most of entry 1: is '2 m', which has the unit 'm', expected a time such as .*",
+            r"tracker.toml: key budgets.at_most of entry 1: is '2 m', which has the unit 'm', expected a time .*",
         ),
         (
             "[[budgets]]\nseries = 'peak'\nat_most = '120 ms'",

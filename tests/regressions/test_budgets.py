@@ -6,7 +6,9 @@ from itertools import count
 
 import pytest
 
+from tests.advice import made
 from tests.factories import EPOCH_NS, save
+from tracker.advice.stored import keep
 from tracker.compare import diffs
 from tracker.config import Budget
 from tracker.errors import UsageError
@@ -113,6 +115,19 @@ def test_every_screen_says_which_budget_is_not_met(shop):
     (of_diff,) = diffs(shop, ["v1", "v2"])
     assert of_diff.budgets == (one,)
     assert [found.verdict for found in diffs(shop, ["v1", "run:4"])[0].budgets] == ["not judged"]
+
+
+def test_mfu_is_that_of_advise(store):
+    """The model needs 1e13 FLOPs a step; in 100 ms that is 100 TFLOP/s, of an H100 that can do 989."""
+    product = made.op("aten::mm", (4300, 10_000), (10_000, 11_500))
+    of_run = {"configuration": {"flops_per_step": "1e13"}}
+    for _ in range(3):
+        ops = [("aten::mm", 4 * MS, {key: value for key, value in product.items() if key != "name"})]
+        kernels = [made.kernel(product, 4, category="matmul")]
+        made.save(store, times={"compute": 60, "idle": 0}, ops=ops, kernels=kernels, of_run=of_run)
+    keep(store, [1, 2, 3])
+    (one,) = judged(store, Budget(series="mfu", at_least="12 %"))
+    assert (one.verdict, one.value_words) == ("not met", "10.111 %")
 
 
 def test_gate_ends_with_the_worst_of_all_budgets(shop):

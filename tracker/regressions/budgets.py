@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -34,7 +34,7 @@ def judge_newest(
     """
     found = []
     for track in tracks:
-        for budget in list_budgets(store, track):
+        for budget in list_budgets(store, track.names):
             if names is None or budget.name in names:
                 found.append(judge_version(store, track, budget, track.newest))
     return tuple(found)
@@ -52,13 +52,13 @@ def judge_side(
     for track in read_tracks(store, own):
         runs = [run for run in track.runs if run.run_id in run_ids]
         if runs:
-            found += [judge_version(store, track, budget, runs) for budget in list_budgets(store, track)]
+            found += [judge_version(store, track, budget, runs) for budget in list_budgets(store, track.names)]
     return tuple(found)
 
 
-def list_budgets(store: Store, track: TrackRuns) -> list[Budget]:
-    """Return the budgets that are for a track; of a branch those of its main line."""
-    workload, device = main_of(track.names["workload"]), track.names["device"]
+def list_budgets(store: Store, names: Mapping[str, str]) -> list[Budget]:
+    """Return the budgets that are for a track of these names; of a branch those of its main line."""
+    workload, device = main_of(names["workload"]), names["device"]
     return [one for one in store.budgets if matches(one.workload, workload) and fits_device(one.device, device)]
 
 
