@@ -128,6 +128,8 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
             "[[budgets]]\nseries = 'mfu'\nat_least = 45",
             r"tracker.toml: key budgets.at_least of entry 1: is 45.0, expected a share above 0, at most 1; .*",
         ),
+        ("[[budgets]]\nseries = 'throughput'\nat_least = '45 %'", r".* is '45 %', expected a rate such as 300 .*"),
+        ("[[budgets]]\nseries = 'MFU'\nat_least = '4 ms'", r".* is '4 ms', expected a ratio such as 0.45 .* for MFU.*"),
         ("[[budgets]]\nseries = 'step'\nat_least = 'fast'", r".* is 'fast', which is no number, expected a time .*"),
         (
             "[[budgets]]\nseries = 'step'\natmost = '2 s'",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from itertools import count
 
 import pytest
+from msgspec.structs import replace
 
 from tests.advice import made
-from tests.factories import EPOCH_NS, save
+from tests.factories import EPOCH_NS, capture, record, save
 from tracker.advice.stored import keep
 from tracker.compare import diffs
 from tracker.config import Budget
@@ -18,6 +19,7 @@ from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import HistoryOptions
 from tracker.results.budgets import gate_of_budgets
+from tracker.store import save_run
 
 MS = 10**6
 STEP = Budget(series="step", at_most="120 ms")
@@ -115,6 +117,20 @@ def test_every_screen_says_which_budget_is_not_met(shop):
     (of_diff,) = diffs(shop, ["v1", "v2"])
     assert of_diff.budgets == (one,)
     assert [found.verdict for found in diffs(shop, ["v1", "run:4"])[0].budgets] == ["not judged"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "verdict"),
+    [(300, "met"), ("300 images/s", "met"), ("500 images/s", "not met"), ("300 tokens/s", "not judged")],
+)
+def test_throughput_counts_what_its_limit_names(store, limit, verdict):
+    settings = {"profiler": "off", "throughput_unit": "images/s"}
+    for start in range(3):
+        one = capture(settings=settings, ops=(), kernels=(), steps=2, started_at_ns=EPOCH_NS + start * 10**13)
+        rows = one.rows
+        steps = [replace(own, breakdown=replace(own.breakdown, samples_per_second=400.0)) for own in rows.steps]
+        save_run(store, record("v1"), [replace(one, rows=replace(rows, steps=tuple(steps)))], formats=["training_log"])
+    assert verdict_of(store, Budget(series="throughput", at_least=limit)) == verdict
 
 
 def test_mfu_is_that_of_advise(store):

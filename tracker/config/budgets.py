@@ -18,8 +18,8 @@ _UNITS: Final = {
 }  # fmt: skip
 """Unit of a limit -> the unit in which a series is kept, and how many of that it is."""
 MFU: Final = "mfu"
-_SHORT: Final = {"peak": "peak memory"}
-"""A word of the settings -> the series that it stands for."""
+_SHORT: Final = {MFU: MFU, "peak": "peak memory", "throughput": "throughput"}
+"""A word of the settings, in small letters -> the series that it stands for."""
 _UNIT_OF_SERIES: Final = {
     MFU: "ratio", "peak memory": "bytes", "throughput": "per_second", "imbalance": "ratio", "rank spread": "ratio",
 }  # fmt: skip
@@ -91,13 +91,13 @@ class Budget(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     @property
     def name(self) -> str:
         """The name of the series."""
-        return _SHORT.get(self.series, self.series)
+        return _SHORT.get(self.series.lower(), self.series)
 
     @property
     def limit(self) -> Limit:
         """The limit, in the unit of its series."""
         found = parse_limit(self._stated)
-        if found.unit == "ratio" and self._unit == "per_second":
+        if not found.word and self._unit == "per_second":
             return Limit(found.value, self._unit)
         return found
 

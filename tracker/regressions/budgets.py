@@ -20,6 +20,7 @@ from tracker.schema.series import OWN_TIMES, RUN, STEP_WAYS, SeriesKey
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
 from tracker.store.tracks import TrackRun
+from tracker.units import SAMPLES
 
 Row = dict[str, Any]
 _OWN_TIMES: Final = [metric.name for metric in OWN_TIMES]
@@ -47,7 +48,10 @@ def judge_side(
     if not store.budgets:
         return ()
     names = named_tracks(store, workload, branches=True)
-    own = {key: of for key, of in names.items() if (of["configuration"], of["device"]) == (configuration, device)}
+    own = {}
+    for key, of in names.items():
+        if (of["configuration"], of["device"]) == (configuration, device) and list_budgets(store, of):
+            own[key] = of
     found = []
     for track in read_tracks(store, own):
         runs = [run for run in track.runs if run.run_id in run_ids]
@@ -69,8 +73,9 @@ def judge_version(store: Store, track: TrackRuns, budget: Budget, runs: Sequence
         values = _read_mfu(store, runs)
     else:
         rows = _choose_series(store, track, budget, runs[0].version_id)
-        values = _read_series(store, rows, runs)
-        units = tuple(dict.fromkeys(row["input_shapes"] for row in rows))
+        found = _read_series(store, rows, runs)
+        units = tuple(dict.fromkeys(unit for unit, _ in found))
+        values = found[0][1] if found else np.full(len(runs), np.nan)
     usual = usual_values(values)
     limit = budget.limit
     verdict, reason = decide(usual, limit.value, is_least=budget.at_least is not None)
@@ -129,10 +134,11 @@ def decide(values: F64, limit: float, *, is_least: bool) -> tuple[BudgetVerdict,
     return ("met" if 2 * within > count else "not met"), ""
 
 
-def _read_series(store: Store, rows: Sequence[Row], runs: Sequence[TrackRun]) -> F64:
-    """Return the number of each run, nan for none: of the first of these series that any of them has. A run of which
-    records were lost that the number rests on has none.
+def _read_series(store: Store, rows: Sequence[Row], runs: Sequence[TrackRun]) -> list[tuple[str, F64]]:
+    """Return of each of these series that any run has what it counts, as a throughput does, and the number of each run,
+    nan for none. A run of which records were lost that the number rests on has none.
     """
+    found = []
     # by ascending number, as samples are looked up
     numbers = sorted(row["series_id"] for row in rows)
     with store.connect() as connection:
@@ -143,8 +149,8 @@ def _read_series(store: Store, rows: Sequence[Row], runs: Sequence[TrackRun]) ->
         is_whole = np.array([not one.recording.lacks(key) for one in stated])
         values = np.where(is_whole, read[numbers.index(row["series_id"])], np.nan)
         if not np.isnan(values).all():
-            return np.asarray(values)
-    return np.full(len(runs), np.nan)
+            found.append((row["input_shapes"] or SAMPLES, np.asarray(values)))
+    return found
 
 
 def _choose_series(store: Store, track: TrackRuns, budget: Budget, version_id: int) -> list[Row]:
@@ -159,7 +165,7 @@ def _choose_series(store: Store, track: TrackRuns, budget: Budget, version_id: i
         if row["step_kind"] not in (step_kind, ""):
             continue
         is_other = row["step_kind"] != step_kind
-        if row["kind"] == RUN and _is_of_unit(row["input_shapes"], unit):
+        if row["kind"] == RUN and _is_of_unit(row["input_shapes"] or SAMPLES, unit):
             of_runs.append((is_other, STEP_WAYS.index(row["part"]), row["series_id"], row))
         elif row["kind"] == OF_OPERATOR and row["metric"] in _OWN_TIMES:
             of_operators.append((is_other, _OWN_TIMES.index(row["metric"]), row["series_id"], row))
