@@ -337,6 +337,24 @@ def test_version_with_fewer_runs_than_usual_is_slower_so_far(memory_store):
     assert text.startswith("v5 (2 of the usual 3 runs so far) is 50.0 % slower than the level of v2, v3, v4.")
 
 
+def test_slower_version_on_a_new_host_may_be_the_host(memory_store):
+    """v1 of node-a takes 40 ms, v2 of node-b 60."""
+    made.runs(memory_store, "v1", host="node-a")
+    run_ids = made.runs(memory_store, "v2", shared=1.5, start=3, host="node-b")
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    text = meaning(memory_store, [new_run(run_id, "v2", "gpt") for run_id in run_ids])
+    assert text.startswith("v2 (3 runs) is ") and "slower than v1, or on another host." in text
+
+
+def test_slower_version_that_was_throttled_may_be_its_machine(memory_store):
+    made.runs(memory_store, "v1", host="node-a")
+    held = {"facts": {"device_throttled": "power"}}
+    run_ids = made.runs(memory_store, "v2", shared=1.5, start=3, host="node-a", of_run=held)
+    judgement.update(memory_store, judgement.tracks_of(memory_store))
+    text = meaning(memory_store, [new_run(run_id, "v2", "gpt") for run_id in run_ids])
+    assert text.startswith("v2 (3 runs) is ") and "slower than v1, or on a throttled machine." in text
+
+
 def test_workloads_of_one_ingest_have_a_line_each_worst_first(memory_store):
     """40 to 80 ms, 40 to 60, 60 to 40, a first version, and two as before: the worst leads, and is proposed."""
     steps = {"as_it_was": (1, 1), "new": (None, 1), "better": (21, 1), "bad": (1, 21), "also": (1, 1), "worst": (1, 41)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
 from tests.regressions.made import runs
 from tracker.compare import diffs
@@ -64,3 +65,17 @@ def test_workload_that_did_not_run_is_named(judged):
     assert sentence.endswith("did not run in v4.")
     assert "bert" not in sentence
     assert board(judged).missing == (sentence,)
+
+
+def test_version_with_half_of_its_operators_is_counted_row_by_row(judged):
+    # 20 of 40 operators are gone, which is certain: they are judged, too
+    runs(judged, "v4", start=9, without=[f"op{at:02}" for at in range(20)])
+    update(judged, tracks_of(judged))
+    with judged.connect() as connection:
+        rows = connection.execute(
+            text("SELECT verdict FROM verdict WHERE version_id = (SELECT MAX(version_id) FROM verdict)")
+        ).all()
+    line = line_of(judged)
+    with_verdict = [row for (row,) in rows if row not in ("TOO_FEW_RUNS", "SUSPECT")]
+    assert line["judged_series"] == line["expected_series"] == len(with_verdict)
+    assert with_verdict.count("REMOVED") == 40  # each by itself and by its name

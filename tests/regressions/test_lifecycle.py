@@ -284,7 +284,7 @@ def bad_track(*rows, runs=1):
     [
         ([[100, 900, 3, 70, 5000, 1, 40, 77, 12, 800, 2, 600]], [], "INCONCLUSIVE"),  # outliers only
         ([[100] * 12, [1000] * 12], [], "UNCHANGED"),  # constant
-        ([[100] * 6 + [110] * 6, [1000] * 12], ["level"], "UNCHANGED"),  # constant, and constant again
+        ([[100] * 6 + [110] * 6, [1000] * 12], ["late"], "UNCHANGED"),  # constant, and constant again
         ([[100, 130], [1000, 1030]], [], "TOO_FEW_RUNS"),  # two runs in all
         ([[100], [1000]], [], "TOO_FEW_RUNS"),  # a single one
         ([[0, 0, 0, 0, 5, 5, 5], [NAN] * 7], [], "TOO_FEW_RUNS"),  # no numbers, then too few

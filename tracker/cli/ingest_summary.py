@@ -200,7 +200,9 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
         kind = "slower" if verdict == "REGRESSED" else "faster"
         direction = "slower" if size > 0 else "faster"
         percent = f"{abs(size):.1%}".replace("%", " %")
-        return made(kind, f" is {percent} {direction} than {base}{of_kind}.", size)
+        cause = _maybe_cause(store, track, version)
+        or_host = f", or on {cause}" if cause else ""
+        return made(kind, f" is {percent} {direction} than {base}{of_kind}{or_host}.", size)
     why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
     if verdict == "INCONCLUSIVE" and not needed:
         before = [run for run in track.runs if run.run_id in against]
@@ -210,6 +212,17 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str) -> Tr
             why = f" ({words_of_rounding(rounding)})"
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
     return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
+
+
+def _maybe_cause(store: Store, track: TrackRuns, version: int) -> str:
+    """Return what may be the cause of a change of a version beside its code, such as another host; "" for nothing."""
+    from tracker.results.verdicts import MAYBE_CAUSES
+    from tracker.store import findings as stored_findings
+
+    with store.connect() as connection:
+        rows = stored_findings.read_findings(connection, track.key)
+    causes = [MAYBE_CAUSES[row.how] for row in rows if row.how in MAYBE_CAUSES and row.first_version_id == version]
+    return causes[0] if causes else ""
 
 
 def _sentences_of_configurations(changes: Sequence[TrackChange]) -> list[str]:

@@ -213,6 +213,6 @@ _COLUMNS = (
     Column("ranks", _ranks, right=True, drop=2), Column("steps", right=True, drop=4),
     Column("step time", "step_ns", format_ns, right=True),
     Column("started (UTC)", "started_at_ns", format_moment, drop=1), Column("state", _state, drop=3),
-    Column("tags", is_elastic=True, drop=1),
+    Column("machine", is_elastic=True, drop=1), Column("tags", is_elastic=True, drop=1),
 )  # fmt: skip
 _OUTDATED_COLUMNS = (*_COLUMNS[:3], Column("why", is_elastic=True))

@@ -20,6 +20,7 @@ from tracker.compare.contributions import list_contributions
 from tracker.compare.headline import (
     Range,
     Total,
+    add_machines,
     add_missing_devices,
     add_regressed,
     do_overlap,
@@ -144,7 +145,7 @@ def explain(
         facts=find_facts(operators, tables["overall"]),
         forced=options.force,
     )
-    headline = add_missing_devices(headline, sides)
+    headline = add_machines(add_missing_devices(headline, sides), sides)
     odd_runs = tuple(_remarks_on_odd_runs(sides, total.metric))
     on_logs = dict.fromkeys(remark for side in sides for remark in remark_on_log(side))
     headline = add_regressed(headline, list_regressed(findings, renames, excused_names, contributions))

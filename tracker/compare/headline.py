@@ -15,7 +15,7 @@ from tracker.compare.notes import (
     sentences_on_history,
     words_of_deciding_runs,
 )
-from tracker.compare.references import short_labels
+from tracker.compare.references import FILES, short_labels
 from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -24,6 +24,7 @@ from tracker.regressions.replacements import main_names
 from tracker.regressions.rounding import find_rounding
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
+from tracker.results.machine_state import sentence_on_machines
 from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
 from tracker.results.verdicts import (
@@ -33,12 +34,14 @@ from tracker.results.verdicts import (
     INCOMPARABLE,
     NOT_CONFIRMED,
     ROUNDING_REASON,
+    THROTTLED_REASON,
     remark_on_few,
     sentence_on_alike,
     sentence_on_equal_hosts,
     sentence_on_machine,
     sentence_on_one_run,
     sentence_on_other_hosts,
+    sentence_on_throttled,
     words_of_rounding,
 )
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
@@ -341,6 +344,8 @@ def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
     sentence = sentence_on_equal_hosts(row, hosts)
     if row["reason"] == HOST_REASON:
         sentence = sentence_on_other_hosts(hosts)
+    elif row["reason"] == THROTTLED_REASON and judged.verdicts is not None:
+        sentence = sentence_on_throttled(judged.verdicts.throttled)
     return (sentence,) if sentence else ()
 
 
@@ -412,6 +417,17 @@ def add_missing_devices(headline: Headline, sides: Sequence[LoadedSide]) -> Head
     return replace(headline, text=f"{headline.text}; no device data of {' and '.join(without)}")
 
 
+def add_machines(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
+    """Return a headline that also says which runs their machine slowed down, as far as it is recorded."""
+    labels = short_labels([side.side.label for side in sides])
+    sentences = []
+    for label, side in zip(labels, sides, strict=True):
+        is_of_files = FILES in side.runs.listed("workload")
+        runs = [(label if is_of_files else f"run {run_id}", facts) for run_id, facts in side.machines().items()]
+        sentences.append(sentence_on_machines(label, runs))
+    return replace(headline, remarks=(*headline.remarks, *dict.fromkeys(filter(None, sentences))))
+
+
 def _describe_regressed(regressed: Sequence[Regressed]) -> str:
     """Return how many operators regressed, and the largest of them, for a step that does not say it.
 
@@ -432,7 +448,7 @@ def _describe_regressed(regressed: Sequence[Regressed]) -> str:
 def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple[str, ...]:
     """Return what fails a gate beside the step."""
     result = judged.gates.get("new")
-    if result is None or (verdict == "REGRESSED" and result.cause not in ("alike", "host")):
+    if result is None or (verdict == "REGRESSED" and result.cause not in ("alike", "host", "throttled")):
         return ()
     if result.cause == "peak memory":
         before, after = facts.peak or (1.0, 1.0 + result.peak)
@@ -449,7 +465,7 @@ def _remarks_on_gate(judged: Judged, verdict: str | None, facts: Facts) -> tuple
         return (f"The operators that changed cost {net} of the step: that fails a gate (--fail-on).",)
     if result.cause == "alike":
         return ("Measure the version before it again. A gate (--fail-on) ends with 4.",)
-    if result.cause == "host":
+    if result.cause in ("host", "throttled"):
         return ("A gate (--fail-on) ends with 4.",)
     if result.cause == "machine":
         return ("The drift stays: measure the version before it again. A gate (--fail-on) ends with 4.",)

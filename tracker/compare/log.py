@@ -17,6 +17,7 @@ from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
+from tracker.results.machine_state import marks_of_machines
 from tracker.results.recording import Recording, rests_on
 from tracker.schema.series import PROFILER_OF_WAY, RUN, SeriesKey, key_of_run, way_of
 from tracker.store import queries, read_one_state
@@ -121,6 +122,7 @@ class _Run(Struct, frozen=True):
     row: Mapping[str, Any]
     configuration: Mapping[str, str]
     tags: Mapping[str, str]
+    facts: Mapping[str, str]
     settings: Mapping[str, str]
     recording: Recording
 
@@ -207,6 +209,7 @@ def _runs(store: Store, workload: str) -> list[_Run]:
             row,
             known.get((row["run_id"], "configuration"), {}),
             known.get((row["run_id"], "tag"), {}),
+            known.get((row["run_id"], "fact"), {}),
             queries.settings_of(row["settings"]),
             recordings[row["run_id"]].recording,
         )
@@ -421,6 +424,7 @@ def _list_versions(
                 "commit": first["commit"],
                 "direction": directions or _texts(families_of.get(version, ())),
                 "note": _texts(notes, "; "),
+                "machine": marks_of_machines(run.facts for run in own) or None,
                 "pinned": first["pinned"],
                 "runs": shown_runs[version],
             }

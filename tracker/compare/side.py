@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns, Flags, objects
 from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
+from tracker.results.machine_state import KEYS
 from tracker.results.partial import Partial, find_partial, keep_whole
 from tracker.store import Store, queries
 from tracker.units import format_numbers
@@ -191,6 +192,14 @@ class LoadedSide(Struct, frozen=True, eq=False):
         return self.remember(
             "partial", lambda: find_partial(self.captures.rows("run_id", "rank", "quality_reason", "settings"))
         )
+
+    def machines(self) -> dict[int, dict[str, str]]:
+        """Return what is known of the machine of each run; see `store.tracks.read_machines`."""
+        found: dict[int, dict[str, str]] = {run_id: {} for run_id in self.run_ids}
+        for run_id, kind, key, value in self.query_with(queries.facts).rows("run_id", "kind", "key", "value"):
+            if kind == "fact" and key in KEYS:
+                found[run_id][key] = value
+        return found
 
     def keep_own(self, table: str, rows: Columns, *, by_name: bool = False) -> Columns:
         """Return those of the rows of this side that are of the runs of their series; see `OwnRuns.keep`."""

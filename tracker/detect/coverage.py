@@ -17,6 +17,7 @@ _WHY_NOT: Final = {
     "lost": Reason.INCOMPLETE,
     "other_work": Reason.OTHER_WORK,
     "other_host": Reason.HOST,
+    "throttled": Reason.THROTTLED,
 }
 """Field of a Coverage -> the reason that it counts."""
 
@@ -38,10 +39,12 @@ def count_coverage(judged: JudgedSeries, reasons: I64, series: SeriesTraits, lim
 
 
 def _is_small(judged: JudgedSeries, series: SeriesTraits, limits: Thresholds) -> Flags:
-    """Return which series are not tested, since they cost less of the step than is ever tested."""
+    """Return which series have no verdict since they cost too little of the step."""
     is_compared = (judged.base_runs > 0) & (judged.new_runs > 0)
     with np.errstate(invalid="ignore"):
         is_untested = is_compared & np.isnan(judged.p) & (judged.freedom > 0)
         # of one side alone, the change is all of it
         is_one_sided_and_small = ~is_compared & (np.abs(judged.contribution) < limits.tested)
-    return np.asarray(~series.of_step & (is_untested | is_one_sided_and_small))
+    # an operator that certainly came or went, and costs too little to be a finding
+    comes_or_goes = (judged.verdict == Verdict.TOO_FEW_RUNS) & (judged.reason == Reason.CONTRIBUTION)
+    return np.asarray(~series.of_step & (is_untested | is_one_sided_and_small | comes_or_goes))

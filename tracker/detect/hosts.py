@@ -2,7 +2,8 @@
 
 Two machines of one kind differ by a steady factor, the operators by factors of their own. Where several hosts ran in
 one level, what they differ by is known, and is taken out. Where no host ran both sides of a change, nothing tells the
-version from its host: docs/judging.md, step 3.
+version from its host: docs/judging.md, step 3. A host whose clock was held down by heat or power is another one than
+the same host without.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ _NO_TIME: Final = (KindCode.PEAK, KindCode.MEMORY)
 class Comparable(Struct, frozen=True, eq=False):
     """The runs that new runs are compared with. `base`, `beside` (series, runs): as `judge_version` has them; `new`
     (series, runs): the new runs that count; `variance` (series,): what it adds that the difference of the hosts is
-    measured, as a share of the variance between runs; `is_other` (series,): whether no host ran both sides.
+    measured, as a share of the variance between runs; `is_other` (series,): whether no host ran both sides
+    in one state; `throttled`: 1 where the new runs were throttled on hosts that ran both, -1 where those before were,
+    0 where the hosts are others.
     """
 
     base: Flags
@@ -46,6 +49,7 @@ class Comparable(Struct, frozen=True, eq=False):
     new: Flags
     variance: F64
     is_other: Flags
+    throttled: int = 0
 
 
 def on_equal_hosts(window: Window, series: SeriesTraits, hosts: Hosts | None, levels: I64, new: Flags) -> Window:
@@ -194,7 +198,7 @@ def choose_comparable(
         return nothing
     runs_of = np.stack([(there & (codes == host)).sum(axis=1) for host in range(hosts.count)], axis=1)
     is_level_known = ~(there & (codes < 0)).any(axis=1)
-    is_few = (runs_of > 0).sum(axis=1) < MANY_HOSTS
+    is_few = hosts.count_machines(runs_of) < MANY_HOSTS
     is_known = ((own.weight > 0) | (runs_of == 0)).all(axis=1)
     differs = _differ_together(((own.offset != 0) & (runs_of > 0)).any(axis=1), series)
     of_new = runs_of[:, new_hosts].max(axis=1)
@@ -203,6 +207,10 @@ def choose_comparable(
     is_own = (differs & (of_new >= LEAST_RUNS)) | (is_few & is_level_known & ~is_known & (of_new >= LEAST_OWN))
     is_other = is_few & is_level_known & ~is_known & (of_new < LEAST_OWN) & there.any(axis=1)
     is_other &= ~shares_host | (of_new > 0)
+    throttled = _throttled_side(hosts, new_hosts, runs_of)
+    if throttled > 0:
+        # however many hosts there are, what holds all of the new runs down is no noise between hosts
+        is_other |= ~is_few & (runs_of[:, hosts.is_throttled].sum(axis=1) < LEAST_OWN) & there.any(axis=1)
     # new runs of hosts of which nothing is known do not count beside others
     is_comparable = own.of_runs(own.weight) > 0
     counted = np.where(is_own[:, None], new & is_comparable, counted)
@@ -212,7 +220,18 @@ def choose_comparable(
     is_short = is_own & ((chosen & ~np.isnan(window.logs)).sum(axis=1) < LEAST_RUNS)
     others = newest(level & ~on_own & window.recorded, most)
     beside = np.where(is_short[:, None], beside | others, beside)
-    return Comparable(chosen, beside, counted, _variance_of_offsets(own, chosen, counted), is_other)
+    return Comparable(chosen, beside, counted, _variance_of_offsets(own, chosen, counted), is_other, throttled)
+
+
+def _throttled_side(hosts: Hosts, new_hosts: I64, runs_of: I64) -> int:
+    """Return which side was throttled, as `Comparable` has it; `runs_of` (series, hosts): the runs before."""
+    before = np.flatnonzero(runs_of.any(axis=0))
+    is_same = bool(np.isin(hosts.machines[new_hosts], hosts.machines[before]).all())
+    if hosts.is_throttled[new_hosts].all():
+        # of many hosts each new one is as good as another
+        return int(is_same or len(sort_distinct(hosts.machines[before])) >= MANY_HOSTS)
+    is_freed = is_same and bool(hosts.is_throttled[before].any() and not hosts.is_throttled[new_hosts].any())
+    return -1 if is_freed else 0
 
 
 def _differ_together(differs: Flags, series: SeriesTraits) -> Flags:
@@ -241,13 +260,20 @@ def _variance_of_offsets(own: HostLevels, base: Flags, new: Flags) -> F64:
     return found
 
 
-def judge_other_hosts(judged: JudgedSeries, series: SeriesTraits, is_other: Flags, limits: Thresholds) -> JudgedSeries:
-    """Let the step alone stand for what changed where too few runs before are of the same host (`is_other`).
+def judge_other_hosts(
+    judged: JudgedSeries, series: SeriesTraits, of_hosts: Comparable, limits: Thresholds
+) -> JudgedSeries:
+    """Let the step alone stand for what changed where too few runs before are of the same host in the same state.
 
-    It keeps its verdict, or that of its sign in place of DRIFT, with the reason HOST, unless operators that are
-    certainly new or gone make up half of it. Its parts and operators are INCONCLUSIVE: another host may be all of it.
+    It keeps its verdict, or that of its sign in place of DRIFT, with the reason HOST, or THROTTLED, unless operators
+    that are certainly new or gone make up half of it. Its parts and operators are INCONCLUSIVE: another host, or the
+    clock that was held down, may be all of it.
     """
-    may_be_host = is_other & np.isin(judged.verdict, _MAY_DIFFER) & ~np.isin(series.kind, _NO_TIME)
+    why = Reason.THROTTLED if of_hosts.throttled else Reason.HOST
+    may_be_host = of_hosts.is_other & np.isin(judged.verdict, _MAY_DIFFER) & ~np.isin(series.kind, _NO_TIME)
+    if of_hosts.throttled:
+        # a clock that is held down makes nothing faster
+        may_be_host &= np.sign(judged.change) == of_hosts.throttled
     if not may_be_host.any():
         return judged
     step = series.choose_step(judged.new_runs, judged.base_runs)
@@ -257,12 +283,12 @@ def judge_other_hosts(judged: JudgedSeries, series: SeriesTraits, is_other: Flag
     # without a step each series stands for itself
     stands = np.arange(len(verdict)) == step if step is not None else may_be_host
     keeps = may_be_host & stands
-    reason[keeps] = np.where(verdict[keeps] == Verdict.SUSPECT, reason[keeps], Reason.HOST)
+    reason[keeps] = np.where(verdict[keeps] == Verdict.SUSPECT, reason[keeps], why)
     # one run that moved with its machine waits for others, as everywhere
     drifts = keeps & (verdict == Verdict.DRIFT) & (judged.new_runs >= limits.least_new)
     verdict[drifts] = np.where(judged.change[drifts] > 0, Verdict.REGRESSED, Verdict.IMPROVED)
     others = may_be_host & ~stands
-    verdict[others], reason[others], suspect[others] = Verdict.INCONCLUSIVE, Reason.HOST, 0
+    verdict[others], reason[others], suspect[others] = Verdict.INCONCLUSIVE, why, 0
     return replace(judged, verdict=verdict, reason=reason, suspect=suspect)
 
 

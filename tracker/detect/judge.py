@@ -113,7 +113,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     own = on_equal_machine(own, window, series, (base, beside), counted, limits)
     own = decided_by_operators(own, series, limits)
     own = judge_alike(own, series, before / whole, bool(window.shift.any()), limits)
-    own = judge_other_hosts(own, series, of_hosts.is_other, limits)
+    own = judge_other_hosts(own, series, of_hosts, limits)
     own = within_rounding(own, window, series)
     return with_likely_suspects(own, series, limits)
 

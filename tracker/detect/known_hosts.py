@@ -1,4 +1,4 @@
-"""The hosts of runs, and what is known of how these differ."""
+"""The hosts of runs, and what is known of how these differ. A host whose clock is held down is one of its own."""
 
 from __future__ import annotations
 
@@ -7,29 +7,46 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import F64, I64, Flags
+from tracker.table import sort_distinct
 
 MANY_HOSTS: Final = 3
 """Hosts from which on how hosts differ is part of the noise."""
 
 
 class Hosts(Struct, frozen=True, eq=False):
-    """The hosts of runs. `codes` (runs,): a number for each set of hosts, -1 where one is unknown; `overlap` (hosts,
-    hosts): whether two of these sets share a host.
+    """The hosts of runs. `codes` (runs,): a number for each set of hosts in one state, -1 where one is unknown;
+    `overlap` (hosts, hosts): whether two of these share a host in one state; `machines` (hosts,): the number of the set
+    in any state; `is_throttled` (hosts,): whether its state is that of a clock that is held down.
     """
 
     codes: I64
     overlap: Flags
+    machines: I64
+    is_throttled: Flags
 
     @property
     def count(self) -> int:
         """How many different ones there are."""
         return len(self.overlap)
 
+    @property
+    def machine_count(self) -> int:
+        """How many there are, whatever their states."""
+        return len(sort_distinct(self.machines))
+
     def take(self, runs: I64) -> Hosts:
         """Return those of some of the runs."""
-        return Hosts(self.codes[runs], self.overlap)
+        return replace(self, codes=self.codes[runs])
+
+    def count_machines(self, runs_of: I64) -> I64:
+        """Return of how many machines there are runs (series,), in whatever state; `runs_of`: (series, hosts)."""
+        found = np.zeros(len(runs_of), dtype=np.int64)
+        for machine in sort_distinct(self.machines).tolist():
+            found += (runs_of[:, self.machines == machine] > 0).any(axis=1)
+        return found
 
 
 class HostLevels(Struct, frozen=True, eq=False):
@@ -54,20 +71,30 @@ class HostLevels(Struct, frozen=True, eq=False):
         """(series, runs): which numbers can be compared with the reference: all but those of hosts of which nobody
         knows how they differ. Of many hosts what they differ by is noise.
         """
-        if self.hosts.count >= MANY_HOSTS:
+        if self.hosts.machine_count >= MANY_HOSTS:
             return np.ones((len(self.weight), len(self.hosts.codes)), dtype=bool)
         return np.asarray(self.of_runs(self.weight) != 0)
 
 
-def code_hosts(names: Sequence[frozenset[str]]) -> Hosts:
-    """Return the hosts of runs, each a set of names, empty where one is unknown.
+def code_hosts(names: Sequence[frozenset[str]], throttled: Sequence[bool] | None = None) -> Hosts:
+    """Return the hosts of runs, each a set of names, empty where one is unknown. `throttled`: of each run whether a
+    clock was held down, None: of none.
 
-    >>> found = code_hosts([frozenset({"a"}), frozenset(), frozenset({"b"}), frozenset({"a"})])
-    >>> found.codes.tolist(), found.overlap.tolist()
+    >>> names = [frozenset({"a"}), frozenset(), frozenset({"b"}), frozenset({"a"})]
+    >>> code_hosts(names).codes.tolist(), code_hosts(names).overlap.tolist()
     ([0, -1, 1, 0], [[True, False], [False, True]])
+    >>> found = code_hosts(names, [False, False, False, True])
+    >>> found.codes.tolist(), found.is_throttled.tolist(), found.machine_count
+    ([0, -1, 2, 1], [False, True, False], 2)
     """
-    distinct = sorted({one for one in names if one}, key=sorted)
-    place = {one: at for at, one in enumerate(distinct)}
-    overlap = np.array([[bool(one & other) for other in distinct] for one in distinct], dtype=bool)
-    codes = np.array([place.get(one, -1) for one in names], dtype=np.int64)
-    return Hosts(codes, overlap.reshape(len(distinct), len(distinct)))
+    states = [*zip(names, [False] * len(names) if throttled is None else throttled, strict=True)]
+    distinct = sorted({state for state in states if state[0]}, key=lambda state: (sorted(state[0]), state[1]))
+    place = {state: at for at, state in enumerate(distinct)}
+    sets = [*dict.fromkeys(names_of_host for names_of_host, _ in distinct)]
+    overlap = [[bool(one[0] & other[0]) and one[1] == other[1] for other in distinct] for one in distinct]
+    return Hosts(
+        codes=np.array([place.get(state, -1) for state in states], dtype=np.int64),
+        overlap=np.array(overlap, dtype=bool).reshape(len(distinct), len(distinct)),
+        machines=np.array([sets.index(names_of_host) for names_of_host, _ in distinct], dtype=np.int64),
+        is_throttled=np.array([is_throttled for _, is_throttled in distinct], dtype=bool),
+    )

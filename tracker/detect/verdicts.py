@@ -35,7 +35,7 @@ CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 class Reason(IntEnum):
     """What kept a series from being a change: the first condition that does not hold; NONE for a change, but for
-    EQUAL_MACHINE, OPERATORS, ALIKE and HOST.
+    EQUAL_MACHINE, OPERATORS, ALIKE, HOST and THROTTLED.
     """
 
     NONE = 0
@@ -71,6 +71,8 @@ class Reason(IntEnum):
     """Too few of the runs before are of the same host: `detect.hosts`."""
     ROUNDING = 17
     """The change lies within what the sources of both sides rounded."""
+    THROTTLED = 18
+    """A clock was held down in the new runs, and in too few of those before: `detect.hosts`."""
 
 
 class JudgedSeries(Struct, frozen=True):

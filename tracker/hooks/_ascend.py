@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
+from . import machine
 from .job import Job, harmless
 
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
@@ -33,6 +34,7 @@ def handler(
 
     @harmless
     def handle(profiler: Any) -> None:
+        machine.recording.end()
         analyse(profiler)
         for path in sorted(captures(folder, ending) - known):
             # `rank1_...` is no capture of `rank12`

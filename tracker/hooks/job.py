@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
-from . import branch, environment, places, spool
+from . import branch, environment, machine, places, spool
 from .sidecar import sidecar_of
 
 _TEXTS = ("version", "workload", "branch", "commit", "note", "device")
@@ -75,6 +75,7 @@ class Job:
         # while the job trains: the working tree is still what was started, and nobody waits for git
         self._asking = threading.Thread(target=self._ask_git, name="tracker-git", daemon=True)
         harmless(self._asking.start)()  # a machine may have no thread left
+        machine.recording.begin()
 
     @harmless
     def _ask_git(self) -> None:
@@ -97,7 +98,7 @@ class Job:
             "host": environment.host(),
             "rank": rank,
             "world_size": world_size,
-            "facts": dict(environment.facts(self.environ), **git),
+            "facts": {**machine.recording.take(), **environment.facts(self.environ), **git},
         }
         told.update(self._branch or branch.branch_without_git(self.environ))
         told.update(said)

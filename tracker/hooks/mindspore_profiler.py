@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
-from . import _ascend
+from . import _ascend, machine
 from .job import Job, harmless, warn
 
 _ENDING = "_ascend_ms"
@@ -71,6 +71,7 @@ def _profiling(mindspore: Any) -> Any:
         @harmless
         def on_train_step_begin(self, run_context: Any) -> None:
             if run_context.original_args().cur_step_num == self._steps[0]:
+                machine.recording.begin()
                 self._profiler.start()
                 self._is_on = True
 
@@ -86,6 +87,7 @@ def _profiling(mindspore: Any) -> Any:
         def _finish(self) -> None:
             was_on, self._is_on = self._is_on, False
             if was_on:
+                machine.recording.end()
                 self._profiler.stop()
                 self._profiler.analyse()
                 self._hand_over(self._profiler)

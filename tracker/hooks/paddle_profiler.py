@@ -16,7 +16,11 @@ import os
 import time
 from typing import Any, Callable
 
+from . import machine
 from .job import Job, harmless
+from .machine import watched
+
+__all__ = ["on_trace_ready", "watched"]
 
 
 def on_trace_ready(folder: str, worker_name: str | None = None, **options: Any) -> Callable[[Any], None]:
@@ -28,6 +32,7 @@ def on_trace_ready(folder: str, worker_name: str | None = None, **options: Any) 
 
     @harmless
     def handle(profiler: Any) -> None:
+        machine.recording.end()
         os.makedirs(folder, exist_ok=True)
         window = f"step{getattr(profiler, 'step_num', 0)}.{time.time_ns()}"
         path = os.path.join(folder, f"{worker_name or job.worker_name()}.{window}.paddle_trace.json")

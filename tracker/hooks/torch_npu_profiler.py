@@ -3,7 +3,7 @@
     from tracker_hooks import torch_npu_profiler
 
     with torch_npu.profiler.profile(
-        schedule=torch_npu.profiler.schedule(wait=5, warmup=2, active=5, repeat=1),
+        schedule=torch_npu_profiler.watched(torch_npu.profiler.schedule(wait=5, warmup=2, active=5, repeat=1)),
         on_trace_ready=torch_npu_profiler.on_trace_ready("prof", workload="gpt"),
     ) as prof:
         ...
@@ -17,6 +17,9 @@ from typing import Any, Callable
 
 from . import _ascend
 from .job import Job, warn
+from .machine import watched
+
+__all__ = ["on_trace_ready", "watched"]
 
 
 def on_trace_ready(

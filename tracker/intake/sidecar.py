@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from tracker.config.refusals import explained as told_of_refusal
 from tracker.errors import SourceError
-from tracker.hooks import environment
+from tracker.hooks import environment, machine
 from tracker.hooks import sidecar as hooked
 from tracker.limits.files import open_regular
 from tracker.readers import short_word
@@ -40,7 +40,7 @@ MAX_BYTES: Final = 1 << 16
 
 FACTS: Final = frozenset(
     {
-        *environment.FACTS, *environment.VARIABLES,
+        *environment.FACTS, *environment.VARIABLES, *machine.STATES, *machine.NUMBERS,
         # what readers find in profiles, under the same names
         "cuda_driver_version", "cuda_runtime_version", "hip_driver_version", "hip_runtime_version", "cupti_version",
         "distributed_backend", "firmware_version", "os", "cpu",

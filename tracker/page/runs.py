@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.errors import FIRST_INGEST
 from tracker.page.links import RunsOptions, texts_of
+from tracker.profile import OF_A_MOMENT
 from tracker.reports.cells import blank, col, of, words
 from tracker.reports.commands import command, command_of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
@@ -40,7 +41,8 @@ _COLUMNS: Final = (
     Column("ranks", _ranks), Column("steps", of("steps", words)), col("step time", "step_ns"),
     Column("started (UTC)", _started, left=True),
     Column("state", lambda row: ": ".join(filter(None, (row["state"], row["state_reason"]))), left=True),
-    col("tags", form=blank), Column("commit", lambda row: (row["commit"] or "")[:12], left=True),
+    col("machine", form=blank), col("tags", form=blank),
+    Column("commit", lambda row: (row["commit"] or "")[:12], left=True),
 )  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def _differing(facts: Sequence[Row]) -> list[tuple[str, dict[int, str]]]:
     """Return what runs have different values of, each with run -> value: that of the fewest values first."""
     known: dict[str, dict[int, str]] = {}
     for fact in facts:
-        if fact["kind"] != "tag":
+        if fact["kind"] != "tag" and fact["key"] not in OF_A_MOMENT:
             known.setdefault(fact["key"], {})[fact["run_id"]] = fact["value"]
     counts = {key: len(set(values.values())) for key, values in known.items()}
     return sorted(((key, known[key]) for key in known if counts[key] > 1), key=lambda pair: (counts[pair[0]], pair[0]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracker.hooks import machine
+
 MISSING: Final = -(2**63)
 """The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
 
@@ -133,8 +135,11 @@ PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimiz
 """The parts of a training step; the empty word where nothing says. recompute: what activation checkpointing runs once
 more in the backward pass."""
 
-OF_A_RUN: Final = frozenset({"job_id"})
-"""Facts that name a run: they differ from run to run and tell nothing of a version."""
+OF_A_MOMENT: Final = frozenset(machine.NUMBERS)
+"""Facts of what a machine did just then, such as its heat."""
+
+OF_A_RUN: Final = frozenset({"job_id"}) | OF_A_MOMENT
+"""Facts that name a run, or are of its moment: they differ from run to run and tell nothing of a version."""
 
 OF_THE_CODE: Final = frozenset({"git_commit", "git_dirty"})
 """Facts of the code that ran: they differ from version to version, and are no environment."""

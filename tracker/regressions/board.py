@@ -18,7 +18,7 @@ from tracker.config.owners import list_owners, matches, owner_of
 from tracker.errors import UsageError
 from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
-from tracker.regressions.lifecycle import HOST
+from tracker.regressions.lifecycle import HOST, THROTTLED
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
@@ -211,6 +211,7 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
         "new": sum(row["is_new"] for row in found),
         "open": sum(not row["is_new"] for row in found if row["state"] != "suspect"),
         "may_be_host": any(row["change"] == HOST and row["is_new"] for row in found),
+        "may_be_throttled": any(row["change"] == THROTTLED and row["is_new"] for row in found),
         "suspects": states.count("suspect"), "muted": states.count("muted"),
         "incident_id": worst,
     }  # fmt: skip

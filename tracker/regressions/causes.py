@@ -22,7 +22,7 @@ from tracker.regressions.replacements import (
 )
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
-from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE
+from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES
 from tracker.schema.series import IDLE_SERIES, KINDS
 from tracker.store import Store, queries
 from tracker.units import some_of
@@ -90,8 +90,8 @@ def mark_cause(row: Row) -> None:
         cause = "machine-wide drift"
     elif row["change"] == "alike":
         cause = ALIKE_CAUSE
-    elif row["change"] == "host":
-        cause = OTHER_HOST_CAUSE
+    elif row["change"] in MAYBE_CAUSES:
+        cause = MAYBE_CAUSES[row["change"]]
     row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
 
 

@@ -21,9 +21,9 @@ from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, li
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
-from tracker.regressions.hosts import note_of, other_hosts, slow_host
+from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
-from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE, UNDECIDED
+from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
     geometric_mean,
@@ -34,7 +34,7 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
-from tracker.results.verdicts import sentence_on_other_hosts
+from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled
 from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
 from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
@@ -85,6 +85,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known, step_kind=kind)
         host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
         hosts = other_hosts((connection, sides[1]), (connection, sides[0]))
+        throttled = throttled_sides((connection, sides[1]), (connection, sides[0]))
     row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
     base, new = (np.isin(data.run_ids, side) for side in sides)
     deciding_window = window = _deciding_window(data, place, track.thresholds)
@@ -106,6 +107,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
         "" if host or finding["unit"] != "ns" else sentence_on_other_hosts(hosts),
+        sentence_on_throttled(throttled) if finding["change"] == THROTTLED else "",
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
-from tracker.regressions.lifecycle import ALIKE, HOST
+from tracker.regressions.lifecycle import ALIKE, OF_HOSTS
 from tracker.results import CONFIRMED_STATES, Findings
 from tracker.results.options import check_words
 from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Outcome
@@ -30,6 +30,8 @@ WHY: Final = {
     "measure the version before again",
     "host": "the step got slower, or another host is slower: no host ran both sides; a run of one side on the host of "
     "the other decides",
+    "throttled": "the step got slower, or its machine was throttled: in all of its runs, and not in those before; a "
+    "run that is not throttled decides",
     "runs": "the step has no verdict: too few runs before or in it",
     "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
     "other work": "the step has no verdict: the inputs have another size, which is other work",
@@ -43,8 +45,8 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
 
     Exit codes: 1 where the step or the mean step of one got slower, its peak memory rose by `gate_peak`, or (no finding
     of the step) the net of the operators is at least `gate_net`; else 4 where the step of one is a suspect, has no
-    verdict, became slower with the machine for good, with all of a few operators alike, or on another host; else 0.
-    `any` counts what began with older versions and is open, too.
+    verdict, became slower with the machine for good, with all of a few operators alike, on another host, or throttled;
+    else 0. `any` counts what began with older versions and is open, too.
     """
     check_words("gate", (word,), FAIL_ON)
     rows, lines = (found.tables[name].records() for name in ("findings", "lines"))
@@ -93,7 +95,7 @@ def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
         return "passed", said
     if word == "new" and not row["is_new"]:
         return "known", said
-    if row["change"] in (ALIKE, HOST):
+    if row["change"] in (ALIKE, *OF_HOSTS):
         return "unsure", said
     is_step = row["kind"] == "run" and row["name"] in ("step", "e2e", "compute")
     is_peak = row["kind"] == "run" and row["unit"] == "bytes"

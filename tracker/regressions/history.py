@@ -35,6 +35,7 @@ from tracker.regressions.track import (
 )
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.results.budgets import JudgedBudget
+from tracker.results.machine_state import marks_of_machines
 from tracker.results.verdicts import OTHER_WORK_REASON
 from tracker.schema.series import RUN, SeriesKey
 from tracker.store import Store, queries
@@ -94,6 +95,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 if options.against == "pinned":
                     notes += against_pinned(connection, track, cells)
                 add_levels(connection, track, [row["series_id"] for row in rows], cells)
+                machines = stored_tracks.read_machines(connection, [run.run_id for run in track.runs])
             changed = changes(store, track)
             said = queries.version_notes(store, track.key.workload_id)
             earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
@@ -102,10 +104,14 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 for version, key, before, after in changed
                 if version in shown
             ]
+            machines_of: dict[str, list[Mapping[str, str]]] = {}
+            for run in track.runs:
+                machines_of.setdefault(run.version, []).append(machines.get(run.run_id, {}))
             about = {}
             for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
                 words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
-                about[number] = {"commit": commit, "note": note, "environment": "; ".join(words)}
+                machine = marks_of_machines(machines_of.get(version, ()))
+                about[number] = {"commit": commit, "note": note, "environment": "; ".join(words), "machine": machine}
             for row in rows:
                 for point in _points(track, row["series_id"], cells, about):
                     if point["version"] in shown:

@@ -14,9 +14,10 @@ from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, host_rows, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import SLOW
+from tracker.results.machine_state import Facts, throttled_by
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
-from tracker.store.tracks import read_hosts
+from tracker.store.tracks import read_hosts, read_machines
 from tracker.units import counted, some_of
 
 OfRuns = tuple[Connection, Sequence[int]]
@@ -59,6 +60,22 @@ def words_of_other_hosts(baseline: Sequence[frozenset[str]], candidate: Sequence
     if not after or not before or after & before:
         return "", ""
     return some_of(sorted(before)), some_of(sorted(after))
+
+
+def throttled_sides(candidate: OfRuns, baseline: OfRuns) -> tuple[str, str]:
+    """Return by what runs were held down, and how many of the candidate; and how many of the baseline, in words."""
+    sides = []
+    for connection, run_ids in (baseline, candidate):
+        machines = read_machines(connection, run_ids)
+        sides.append([machines.get(run_id, {}) for run_id in run_ids])
+    return words_of_throttled(*sides)
+
+
+def words_of_throttled(baseline: Sequence[Facts], candidate: Sequence[Facts]) -> tuple[str, str]:
+    """Return the same of what is known of the machine of each run of both sides."""
+    before, after = ([*filter(None, map(throttled_by, side))] for side in (baseline, candidate))
+    reasons = ", ".join(dict.fromkeys([*after, *before]))
+    return f"{reasons} in {len(after)} of {counted(len(candidate), 'run')}", f"{len(before)} of {len(baseline)}"
 
 
 def share_hosts(connection: Connection, run_ids: Sequence[int], findings: Sequence[Any]) -> list[bool]:

@@ -43,11 +43,18 @@ ALIKE: Final = "alike"
 """How a finding of the step came about that stands for all operators, which moved by one factor and are few."""
 HOST: Final = "host"
 """How a finding of the step came about that may be another host: too few runs before are of the same one."""
-MAYBE_CODE: Final = (MACHINE, ALIKE, HOST)
+THROTTLED: Final = "throttled"
+"""How a finding of the step came about that may be a clock that was held down, and was not in the runs before."""
+OF_HOSTS: Final = (HOST, THROTTLED)
+"""How findings came about of runs that are compared with those of the same host in the same state alone."""
+MAYBE_CODE: Final = (MACHINE, ALIKE, *OF_HOSTS)
 """How findings came about that may not be of the code."""
 
-_HOW_BY_REASON: Final = {int(Reason.ALIKE): ALIKE, int(Reason.HOST): HOST}
+_HOW_BY_REASON: Final = {
+    int(Reason.ALIKE): ALIKE, int(Reason.HOST): HOST, int(Reason.THROTTLED): THROTTLED,
+}  # fmt: skip
 
+_OF_HOSTS: Final = (Reason.HOST, Reason.THROTTLED)
 _DIGITS: Final = 3
 """Of the share of the step that new and gone operators make up."""
 
@@ -55,8 +62,8 @@ _DIGITS: Final = 3
 class Finding(Struct):
     """A confirmed change of a series. Its key is (series, sign, how, first_version).
 
-    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late, machine, alike or host; `first_version`: that
-    it is dated to; `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen;
+    `sign`: 1 worse, -1 better; `how`: level, presence, gradual, late, machine, alike, host, throttled; `first_version`:
+    that it is dated to; `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen;
     `reference_level`: their level; `size`: absolute change, a log, 0 for new and gone operators; `contribution`: share
     of the step, signed; `faster`: of an improvement, whether its version was faster on the whole; `state`: open,
     recovered, taken back, accepted, vanished or withdrawn; `ended_version`: that in which it was over,
@@ -116,7 +123,7 @@ class TrackState(Struct):
     def opened(self) -> Flags:
         """(series,): which have an open finding. One that may be another host says nothing of later runs of it."""
         found = np.zeros(self.series, dtype=bool)
-        found[[one.series for one in self.open if one.how != HOST]] = True
+        found[[one.series for one in self.open if one.how not in OF_HOSTS]] = True
         return found
 
     @property
@@ -351,9 +358,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
     changes = {change.series: change for change in decided}
     for row, change in changes.items():
         # what may be another host is a level of that host
-        level[row] = change.first_version if change.how != HOST else now.current[row]
+        level[row] = change.first_version if change.how not in OF_HOSTS else now.current[row]
     # a fall while a regression is open only moves the level
-    falling = {one.series for one in state.open if one.sign > 0 and one.how != HOST}
+    falling = {one.series for one in state.open if one.sign > 0 and one.how not in OF_HOSTS}
     found = [state.begin(own) for own in changes.values() if own.sign > 0 or own.series not in falling]
     found += compare_returned(state, now, judged, returned, level)
     begin_certain_levels(state, now, versions, count, level, waits)
@@ -438,7 +445,7 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
         else:
             base = np.isin(now.run_ids, one.reference) & there[row]
             logs = centred[row]
-            if one.how == HOST and now.window.measured is not None:
+            if one.how in OF_HOSTS and now.window.measured is not None:
                 # whether it is back is seen as it was measured, whatever the hosts differ by
                 logs = now.window.measured[row]
             reference = logs[base].mean() if base.any() else np.nan
@@ -604,7 +611,7 @@ def decide_suspects(
         is_alike = together.reason[row] == Reason.ALIKE and sign[row] * together.change[row] > 0
         follows = bool(enough[row]) and together.sign[row] == 0 and bool(is_alike)
         state.settle(pending.before(row), row, int(now.current[row]), now.version)
-        begins = (confirmed or follows) and together.reason[row] != Reason.HOST
+        begins = (confirmed or follows) and together.reason[row] not in _OF_HOSTS
         state.settle(own, row, own[0] if begins else int(now.current[row]), now.version)
         if follows:
             level[row] = own[0]
@@ -663,7 +670,7 @@ def decide_drifts(
             state.settle(own, row, int(now.current[row]), now.version)
             continue
         state.settle(own, row, own[0], now.version)
-        if whole.reason[row] == Reason.HOST:
+        if whole.reason[row] in _OF_HOSTS:
             state.settle(own, row, int(now.current[row]), now.version)
         else:
             level[row] = own[0]
@@ -878,7 +885,7 @@ def late_changes(state: TrackState, now: VersionRuns, judged: JudgedSeries, sett
     splits = best_splits(logs, starts, np.maximum(usual, own), least_after)
     with np.errstate(invalid="ignore"):
         likely = (np.abs(splits.change) >= ratio[rows]) & (splits.p <= most_p)
-    open_signs = {(one.series, one.sign) for one in state.open if one.how != HOST}
+    open_signs = {(one.series, one.sign) for one in state.open if one.how not in OF_HOSTS}
     for at in np.flatnonzero(likely).tolist():
         row, sign = int(rows[at]), 1 if splits.change[at] > 0 else -1
         if sign < 0 and (row, 1) in open_signs:

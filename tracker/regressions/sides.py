@@ -30,15 +30,22 @@ from tracker.detect import (
 )
 from tracker.detect.coverage import count_coverage
 from tracker.detect.hosts import on_equal_hosts
-from tracker.detect.known_hosts import code_hosts
+from tracker.detect.known_hosts import Hosts, code_hosts
 from tracker.detect.sides import newest
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.bases import Bases, read_bases
-from tracker.regressions.hosts import gates_with_host, other_hosts, share_hosts, words_of_other_hosts
+from tracker.regressions.hosts import (
+    gates_with_host,
+    other_hosts,
+    share_hosts,
+    throttled_sides,
+    words_of_other_hosts,
+    words_of_throttled,
+)
 from tracker.regressions.judgement import SIGNS, numbers_of, stated
-from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, UNDECIDED
+from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, OF_HOSTS, THROTTLED, UNDECIDED
 from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
 from tracker.regressions.track import (
@@ -51,6 +58,7 @@ from tracker.regressions.track import (
 )
 from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results.coverage import Coverage
+from tracker.results.machine_state import throttled_by
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
 from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult
@@ -86,14 +94,16 @@ without the common-mode shift.
 def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     limits: Thresholds, *, signs: Sequence[int] = (), mean_signs: Sequence[int] = (), net: float = 0.0,
     peak: float = 0.0, is_suspect: bool = False, is_machine: bool = False, is_alike: bool = False,
-    is_host: bool = False, is_decided: bool = False, is_incomplete: bool = False, is_other_work: bool = False,
+    is_host: bool = False, is_throttled: bool = False, is_decided: bool = False, is_incomplete: bool = False,
+    is_other_work: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
 
     `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
     by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the
     step may be slower; `is_machine`: all operators became slower together, and stay so; `is_alike`: all of a few did by
-    one factor, which may be the machine; `is_host`: it is slower, or runs on another host; `is_decided`: the step has
+    one factor, which may be the machine; `is_host`: it is slower, or runs on another host; `is_throttled`: or its
+    machine was throttled; `is_decided`: the step has
     a verdict; `is_incomplete`: it has none, since records were lost; `is_other_work`: it has none, since the inputs
     have another size.
     """
@@ -106,6 +116,7 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
         (is_machine, "machine", EXIT_TOO_LITTLE_DATA),
         (is_alike, "alike", EXIT_TOO_LITTLE_DATA),
         (is_host, "host", EXIT_TOO_LITTLE_DATA),
+        (is_throttled, "throttled", EXIT_TOO_LITTLE_DATA),
         (is_incomplete, "incomplete", EXIT_TOO_LITTLE_DATA),
         (is_other_work, "other work", EXIT_TOO_LITTLE_DATA),
         (not is_decided, "runs", EXIT_TOO_LITTLE_DATA),
@@ -166,7 +177,8 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     `shift`: how much slower all operators together are than in the runs that the step was judged against, a ratio;
     None where too few of them are in all runs.
     `gates`: by the words of `--fail-on`; `host`: the slow one that explains a slower candidate, in words.
-    `hosts`: those of the runs before and after in words, where no host ran both, else "".
+    `hosts`: those of the runs before and after in words, where no host ran both, else "". `throttled`: as of
+    `throttled_sides`.
     `coverage`: how many series were judged; None: not known, of what an earlier program judged.
     `base_runs`: that a stored verdict of the step rests on; None where exactly these sides were judged.
     `still`: what was found before the candidate and is open in it, in words.
@@ -184,6 +196,7 @@ class SideVerdicts(Struct, frozen=True, eq=False):
     gates: Mapping[str, GateResult]
     host: str = ""
     hosts: tuple[str, str] = ("", "")
+    throttled: tuple[str, str] = ("", "")
     coverage: Coverage | None = None
     base_runs: tuple[int, ...] | None = None
     still: Mapping[SeriesKey, str] = field(default_factory=dict)
@@ -332,7 +345,7 @@ def _stored_verdicts(
     """Return what is stored of a version, compared with the runs that its step was judged against; `bases`: what its
     series were, None: they are read.
     """
-    candidate = [run.run_id for run in track.runs_of(row.version_id)]
+    candidate, base = [run.run_id for run in track.runs_of(row.version_id)], [*map(int, row.base_runs.split())]
     verdicts = _read_verdicts(connection, track, row)
     findings = _findings_open_in(connection, track, row.version_id)
     gates, host = _stored_gates(connection, track, row, verdicts, findings)
@@ -347,7 +360,8 @@ def _stored_verdicts(
         gates=gates,
         host=host,
         coverage=Coverage.of_numbers(row.coverage),
-        hosts=other_hosts((connection, candidate), (connection, [*map(int, row.base_runs.split())])),
+        hosts=other_hosts((connection, candidate), (connection, base)),
+        throttled=throttled_sides((connection, candidate), (connection, base)),
         base_runs=tuple(map(int, row.base_runs.split())),
         still=_words_of_older(connection, track, older_and_worse, candidate),
         excused=frozenset(_key_of(finding) for finding in findings if finding.excused),
@@ -515,6 +529,7 @@ def _stored_gates(
         gates[word] = _gate(
             track.thresholds, verdicts, signs, net=net, peak=peak,
             is_machine=MACHINE in slower_by, is_alike=ALIKE in slower_by, is_host=HOST in slower_by,
+            is_throttled=THROTTLED in slower_by,
         )  # fmt: skip
     runs = [run.run_id for run in track.runs_of(row.version_id)]
     if track.main is not None and len(runs) >= track.thresholds.least_new:
@@ -612,7 +627,7 @@ def judge_sides(
                 for kind in ("", *kinds.shared)
             ]
     found = _join_parts(parts, marks, limits, is_by_kind=kinds.is_by_kind)
-    older_of_code = [one for one in marks.older if one.change not in (ALIKE, HOST)]
+    older_of_code = [one for one in marks.older if one.change not in (ALIKE, *OF_HOSTS)]
     older_slower_by = {one.change for one in marks.older if SIGNS[one.direction] > 0}
     signs = [*found.signs, *((one.kind, one.name, SIGNS[one.direction]) for one in older_of_code)]
     net = {FAIL_ON[0]: found.net, FAIL_ON[1]: found.net + _net_of(marks.older)}
@@ -622,6 +637,7 @@ def judge_sides(
         gates[word] = _gate(
             limits, found.verdicts, own_signs, net=net[word], peak=found.peak,
             is_alike=ALIKE in slower_by[word], is_host=HOST in slower_by[word],
+            is_throttled=THROTTLED in slower_by[word],
         )  # fmt: skip
     with candidate_store.connect() as after, store.connect() as before:
         gates, host = gates_with_host(gates, limits, (after, candidate), (before, baseline))
@@ -635,6 +651,7 @@ def judge_sides(
         host=host,
         coverage=found.coverage,
         hosts=words_of_other_hosts(*([run.hosts for run in runs[side]] for side in (before_side, after_side))),
+        throttled=words_of_throttled(*([run.machine for run in runs[side]] for side in (before_side, after_side))),
         still=marks.still,
         excused=found.excused,
         history=marks.history,
@@ -646,7 +663,7 @@ def judge_sides(
 class _Found(Struct, frozen=True):
     """What all kinds of steps of two sides show: their verdicts; `signs`: kind, name and sign of what changed; `net`:
     of the operators that changed, in the kind that lost most; `peak`: rise of peak memory; `slower_by`: ALIKE where a
-    step is slower because all of its few operators are, by one factor, and HOST where it may be another host.
+    step is slower because all of its few operators are, by one factor, HOST or THROTTLED where its hosts may be it.
     `coverage`: how many series were judged.
     """
 
@@ -683,7 +700,7 @@ def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, i
         changed = np.isin(judged.verdict, CHANGES) & ~excused
         nets.append(float(judged.contribution[traits.leaf & changed].sum()))
         of_code = (judged.sign != 0) & ~excused
-        for reason, how in ((Reason.ALIKE, ALIKE), (Reason.HOST, HOST)):
+        for reason, how in ((Reason.ALIKE, ALIKE), (Reason.HOST, HOST), (Reason.THROTTLED, THROTTLED)):
             may_be_else = of_code & (judged.reason == reason)
             if (may_be_else & (judged.sign > 0)).any():
                 slower_by.add(how)
@@ -775,9 +792,13 @@ def _judge_runs(
     if by_turns:
         window = replace(window, versions=None)
     levels = np.broadcast_to(np.where(base, 0, UNDECIDED), values.shape)
-    window = on_equal_hosts(window, traits, code_hosts([run.hosts for run in every]), levels, new)
+    window = on_equal_hosts(window, traits, _hosts_of(every), levels, new)
     judged = judge_version(window, traits, window.recorded & base, new, limits=limits)
     return track, judged, window
+
+
+def _hosts_of(runs: Sequence[ChosenRun]) -> Hosts:
+    return code_hosts([run.hosts for run in runs], [bool(throttled_by(run.machine)) for run in runs])
 
 
 def _shift_of(window: Window, judged: JudgedSeries, track: Track) -> float | None:
@@ -829,9 +850,10 @@ def _list_verdicts(
     return verdicts
 
 
-def _gate(
+def _gate(  # noqa: PLR0913 -- what of the findings may not be of the code
     limits: Thresholds, verdicts: VerdictsBySeries, signs: Sequence[tuple[str, str, int]], *, net: float, peak: float,
     is_machine: bool = False, is_alike: bool = False, is_host: bool = False,
+    is_throttled: bool = False,
 ) -> GateResult:  # fmt: skip
     """Return how the gate ends; `signs`: kind, name and sign of the findings that are not the machine's, and may not
     be.
@@ -860,6 +882,7 @@ def _gate(
         is_machine=is_machine,
         is_alike=is_alike,
         is_host=is_host,
+        is_throttled=is_throttled,
         is_decided=is_decided,
         is_incomplete=not is_decided and "INCOMPLETE" in reasons,
         is_other_work=not is_decided and OTHER_WORK_REASON in reasons,

@@ -30,6 +30,7 @@ from tracker.regressions.merge_base import BranchVersion, MainVersion, MergeBase
 from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import ScaledInputs, find_other_runs
 from tracker.results import HistoryOptions
+from tracker.results.machine_state import throttled_by
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
 from tracker.results.thresholds import Threshold
 from tracker.results.waiting import WaitingRun
@@ -46,7 +47,7 @@ from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey, TrackRun
 from tracker.units import format_numbers
 
-RULE_VERSION: Final = 21
+RULE_VERSION: Final = 22
 """Changes with the rules, so that all versions are judged again."""
 
 BEGINNING: Final = 0
@@ -350,13 +351,14 @@ def waiting_runs(
 
 class ReadBefore(Struct):
     """What was read of a track before: its series, samples by run, traits by whether it is timed on the device, and
-    by kinds of steps; and hosts by run.
+    by kinds of steps; hosts by run, and whether a clock of it was held down.
     """
 
     series: SeriesTable | None = None
     arrays: dict[int, SampleArray] = msgspec.field(default_factory=dict)
     traits: dict[tuple[bool, str | None], SeriesTraits] = msgspec.field(default_factory=dict)
     hosts: dict[int, frozenset[str]] = msgspec.field(default_factory=dict)
+    throttled: dict[int, bool] = msgspec.field(default_factory=dict)
 
     def series_of(self, connection: Connection, track_key: TrackKey) -> SeriesTable:
         """Return the series of the track by ascending ids."""
@@ -368,7 +370,9 @@ class ReadBefore(Struct):
         missing = [run_id for run_id in run_ids if run_id not in self.hosts]
         if missing:
             self.hosts |= stored_tracks.read_hosts(connection, missing)
-        return code_hosts([self.hosts[run_id] for run_id in run_ids])
+            machines = stored_tracks.read_machines(connection, missing)
+            self.throttled |= {run_id: bool(throttled_by(machines.get(run_id, {}))) for run_id in missing}
+        return code_hosts([self.hosts[one] for one in run_ids], [self.throttled[one] for one in run_ids])
 
 
 def join_main(connection: Connection, track: TrackRuns, version: int) -> tuple[TrackRuns, ReadBefore]:

@@ -21,7 +21,8 @@ __all__ = ["BOARD_COLUMNS", "Board", "BoardOptions"]
 BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
-        "step_ns", "step_verdict", "may_be_host", "step_change", "accepted", "lacks_runs", "lacks_base_runs",
+        "step_ns", "step_verdict", "may_be_host", "may_be_throttled", "step_change", "accepted", "lacks_runs",
+        "lacks_base_runs",
         "previous_change", "good_version", "good_change", "pinned_version", "pinned_change",
         "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind",
         "judged_series", "expected_series", "coverage", "so_far",
@@ -54,8 +55,8 @@ class Board(Result, frozen=True, eq=False):
 
     - lines: its newest version with so many runs (`version_runs`), all active `runs`, the last run (started_at, ns
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
-      newest version, may_be_host: whether another host may be all of it; step_change: the change that it rests on;
-      accepted: whether a user expects that change;
+      newest version, may_be_host, may_be_throttled: whether another host, or a clock that was held down, may be all of
+      it; step_change: the change that it rests on; accepted: whether a user expects that change;
       lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it; so_far: how many
       of the usual runs came, in words, as long as more may come, else "".
       previous_change: to the version before, a ratio; good_change: to the level before the oldest open regression of

@@ -268,7 +268,7 @@ LOG_TITLES: Final[Mapping[str, str]] = {
 }
 """The words of `tracker log --metric`."""
 LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "versions": ("version", "ordinal", "commit", "direction", "note", "pinned", "runs"),
+    "versions": ("version", "ordinal", "commit", "direction", "note", "machine", "pinned", "runs"),
     "columns": (
         "column", "title", "measure", "unit", "scope", "profiler", "device", "configuration", "higher_is_better",
     ),

@@ -16,7 +16,8 @@ class Coverage(Struct, frozen=True):
 
     `judged`: they have a verdict; `few_runs`: more runs are needed; `settings`: recorded otherwise; `lost`: they rest
     on records that were lost; `other_work`: the inputs have another size; `other_host`: too few runs before are of the
-    same host. `small`: below the limit from which on a series is tested, and not expected.
+    same host; `throttled`: a clock was held down in the runs of one side. `small`: they cost too little of the step for
+    a verdict, and are not expected.
     """
 
     judged: int = 0
@@ -26,11 +27,14 @@ class Coverage(Struct, frozen=True):
     other_work: int = 0
     other_host: int = 0
     small: int = 0
+    # the last one: what was stored before has no such number
+    throttled: int = 0
 
     @property
     def expected(self) -> int:
         """All but those that are too small to matter."""
-        return self.judged + self.few_runs + self.settings + self.lost + self.other_work + self.other_host
+        of_hosts = self.other_host + self.throttled
+        return self.judged + self.few_runs + self.settings + self.lost + self.other_work + of_hosts
 
     @property
     def share(self) -> float:
@@ -66,6 +70,7 @@ class Coverage(Struct, frozen=True):
             (self.lost, "rests on lost records", "rest on lost records"),
             (self.other_work, "is of inputs of another size", "are of inputs of another size"),
             (self.other_host, "ran on another host", "ran on another host"),
+            (self.throttled, "ran on a throttled machine", "ran on a throttled machine"),
         )
         words = [f"{count:,} {one if count == 1 else many}" for count, one, many in reasons if count]
         why = f"; {', '.join(words)}" if words else ""

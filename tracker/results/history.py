@@ -25,6 +25,7 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
         "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "since", "decided_by",
         "change_point", "back_to", "gradual_change", "facts", "pinned_change", "pinned_verdict", "environment",
+        "machine",
     ),
     "runs": (
         "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
@@ -125,7 +126,8 @@ class History(Result, frozen=True, eq=False):
       change_point: a level begins with this version; back_to: the version that began the older
       level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
       the level. facts: what changed for certain, as text; pinned_change: against the pinned version;
-      pinned_verdict: against it, where `options.against` asks for it; environment: what else changed here, as text
+      pinned_verdict: against it, where `options.against` asks for it; environment: what else changed here, as text;
+      machine: what slowed its runs down, as text, such as `held by power in 2 of 3 runs`
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none
@@ -160,7 +162,8 @@ class Log(Result, frozen=True, eq=False):
 
     A column is one measure of one configuration on one device, with or without a profiler: these are never mixed.
 
-    - versions: one row per version: `direction` and `note` as its runs say, `runs` in the columns shown
+    - versions: one row per version: `direction` and `note` as its runs say, `machine`: what slowed them down, as text;
+      `runs` in the columns shown
     - columns: one row per column that has cells; `column` is its number. `title`: all that makes the column, `measure`
       (throughput, step, e2e, memory), `unit` (ns, bytes, or what is counted per second), `scope` (of a throughput:
       `per rank`, `total`, or that it is not stated; none where the job is one process), `profiler` (a key of

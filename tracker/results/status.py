@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from tracker.results.audit import JudgeAudit
 from tracker.results.screens import Result, Rows
 from tracker.results.waiting import WaitingAlert
 from tracker.units import counted
@@ -144,7 +145,7 @@ class Status(Result, frozen=True):
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
     that were named, of this machine; `shut`: folders of those that this user cannot take from. `waiting_alerts`:
-    incidents that wait for the usual number of runs of a version.
+    incidents that wait for the usual number of runs of a version. `judge`: what it found of late.
     """
 
     word: ClassVar[str] = "status"
@@ -161,6 +162,7 @@ class Status(Result, frozen=True):
     spooled: tuple[SpooledStatus, ...] = ()
     shut: tuple[ShutStatus, ...] = ()
     waiting_alerts: tuple[WaitingAlert, ...] = ()
+    judge: JudgeAudit = JudgeAudit()
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return what it says of the whole, then its lists, that of what is expected the last."""

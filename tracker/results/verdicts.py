@@ -40,9 +40,10 @@ REASONS: Final[Mapping[str, str]] = {
     "ALIKE": "all operators moved by one factor",
     "HOST": "too few of the runs before are of the same host, which alone may make the difference",
     "ROUNDING": "known no better than the source rounds it",
+    "THROTTLED": "its GPU was held down in its runs and not in those before, which alone may make the difference",
 }
-"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE and
-HOST of the step as well.
+"""Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE,
+HOST and THROTTLED of the step as well.
 """
 
 VERDICTS: Final[Mapping[str, str]] = {
@@ -68,6 +69,13 @@ HOST_REASON: Final = "HOST"
 """The code in REASONS of what changed where no host ran both sides."""
 OTHER_HOST_CAUSE: Final = "another host"
 """What may be the cause of such a step."""
+THROTTLED_REASON: Final = "THROTTLED"
+"""The code in REASONS of what changed where the new runs were throttled, and those before were not."""
+THROTTLED_CAUSE: Final = "a throttled machine"
+"""What may be the cause of such a step."""
+MAYBE_CAUSES: Final[Mapping[str, str]] = {"host": OTHER_HOST_CAUSE, "throttled": THROTTLED_CAUSE}
+"""How a finding came about that may be of its hosts -> what may be its cause."""
+_MAYBE_BY_REASON: Final = {HOST_REASON: OTHER_HOST_CAUSE, THROTTLED_REASON: THROTTLED_CAUSE}
 LEAST_FOR_DRIFT: Final = 20
 """Operators from which the median of all is the machine's: the limit `least_leaves` of the judge."""
 
@@ -199,13 +207,16 @@ def remark_on_few(*, is_worse: bool) -> str:
 
 
 def word_of_step(verdict: str | None, reason: str | None) -> str:
-    """Return the verdict of a step, and that it may be another host where that is so. `reason`: its code, or in words.
+    """Return the verdict of a step, and what else it may be: another host, or one that was throttled. `reason`: its
+    code, or in words.
 
     >>> word_of_step("REGRESSED", "HOST"), word_of_step("REGRESSED", "NONE"), word_of_step(None, None)
     ('REGRESSED or another host', 'REGRESSED', '')
     """
-    is_open = verdict in ("REGRESSED", "IMPROVED") and reason in (HOST_REASON, REASONS[HOST_REASON])
-    return f"{verdict} or {OTHER_HOST_CAUSE}" if is_open else verdict or ""
+    for code, cause in _MAYBE_BY_REASON.items():
+        if verdict in ("REGRESSED", "IMPROVED") and reason in (code, REASONS[code]):
+            return f"{verdict} or {cause}"
+    return verdict or ""
 
 
 def sentence_on_other_hosts(hosts: tuple[str, str]) -> str:
@@ -221,6 +232,18 @@ def sentence_on_other_hosts(hosts: tuple[str, str]) -> str:
     return f"{changed}: a run of one side on the host of the other decides."
 
 
+def sentence_on_throttled(throttled: tuple[str, str]) -> str:
+    """Return what to do where the runs of one side were throttled, and those of the other were not.
+
+    `throttled`: by what, and in how many runs; and in how many before.
+
+    >>> sentence_on_throttled(("power in 3 of 3 runs", "0 of 8"))
+    'The GPU was held down by power in 3 of 3 runs, before in 0 of 8: a run that is not throttled decides.'
+    """
+    after, before = throttled
+    return f"The GPU was held down by {after}, before in {before}: a run that is not throttled decides."
+
+
 def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) -> str:
     """Return how a step changed on equal hosts, where what they differ by was taken out; "" where it was not.
 
@@ -231,13 +254,13 @@ def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) 
     'On equal hosts it is +0.1 % (measured +13.9 %): by other runs, node-b is 13.8 % slower than node-a.'
     """
     judged, measured = verdict["judged_change"], verdict["change"]
-    is_of_hosts = verdict["reason"] not in (HOST_REASON, "EQUAL_MACHINE")
+    is_of_hosts = verdict["reason"] not in (*_MAYBE_BY_REASON, "EQUAL_MACHINE")
     if not is_of_hosts or not abs(measured - judged) >= _OF_HOSTS:
         return ""
     sentence = f"On equal hosts it is {format_diff(judged)} (measured {format_diff(measured)})"
     before, after = hosts
     if not before:
-        return f"{sentence}: the runs before are of several hosts, which differ."
+        return f"{sentence}: the runs before are of several hosts, or of hosts in several states, which differ."
     of_hosts = (1.0 + measured) / (1.0 + judged) - 1.0
     size, word = format_diff(abs(of_hosts)).lstrip("+"), "slower" if of_hosts > 0 else "faster"
     return f"{sentence}: by other runs, {after} is {size} {word} than {before}."
@@ -288,8 +311,9 @@ or it is as it should be."""
 
 class GateResult(Struct, frozen=True):
     """An exit code, and what gave it: step, mean step, peak memory, net of the operators, suspect, machine, alike,
-    runs, incomplete, or slow host; "" for 0. `net`: change of the step by the operators that the version changed, as a
-    share of it; `peak`: change of peak memory, 0.1 for 10 % more; `host`: the slow host that took part, in words.
+    host, throttled, runs, incomplete, or slow host; "" for 0. `net`: change of the step by the operators that the
+    version changed, as a share of it; `peak`: change of peak memory, 0.1 for 10 % more; `host`: the slow host that took
+    part, in words.
     """
 
     code: int

@@ -5,16 +5,18 @@ A track is what forms one history: a workload, in one configuration, on one devi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
+from tracker.results.machine_state import KEYS
 from tracker.results.thresholds import Threshold
 from tracker.schema.series import SeriesKey
 from tracker.store import bulk, samples
@@ -189,6 +191,15 @@ def read_values_of_series(connection: Connection, run_ids: Sequence[int], series
     return read_values(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
 
 
+def read_machines(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, str]]:
+    """Run -> what is known of its machine by key, those of `machine_state.KEYS`; runs of which nothing is have none."""
+    which = {"ids": bulk.as_keys(run_ids), "words": json.dumps(dict.fromkeys(KEYS, 0))}
+    found: dict[int, dict[str, str]] = {}
+    for row in connection.execute(statement("run_machines"), which):
+        found.setdefault(row.run_id, {})[row.key] = row.value
+    return found
+
+
 def read_hosts(connection: Connection, run_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """Run -> the hosts that it ran on; empty where none is known."""
     rows = connection.execute(statement("run_hosts"), {"run_ids": [*run_ids]}).all()
@@ -241,7 +252,8 @@ def _limit_key(workload_id: int, limit: Threshold) -> dict[str, Any]:
 class ChosenRun(Struct, frozen=True, eq=False):
     """What a run says of its series: `keys`; `values`, `calls`: per step, nan where the run does not have it;
     `by_calls` (2, series): as in `SampleArray`. `limits`: that users set in its track; `recorded`: what its captures
-    say of how it was recorded; `hosts`: empty where none is known; `started_at_ns`: None: unknown.
+    say of how it was recorded; `hosts`: empty where none is known; `started_at_ns`: None: unknown; `machine`: what is
+    known of it, by key.
     """
 
     keys: Sequence[SeriesKey]
@@ -252,6 +264,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
     recorded: Recorded
     hosts: frozenset[str] = frozenset()
     started_at_ns: int | None = None
+    machine: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def step_kinds(self) -> set[str]:
@@ -266,7 +279,7 @@ class ChosenRun(Struct, frozen=True, eq=False):
         rows = [row for row, key in enumerate(self.keys) if key.step_kind == step_kind]
         keys = [self.keys[row] for row in rows]
         own = (self.values[rows], self.calls[rows], self.by_calls[:, rows])
-        return ChosenRun(keys, *own, self.limits, self.recorded, self.hosts, self.started_at_ns)
+        return ChosenRun(keys, *own, self.limits, self.recorded, self.hosts, self.started_at_ns, self.machine)
 
 
 def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[ChosenRun]:
@@ -295,6 +308,7 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
             values, calls, by_calls = (table[..., at] for table in tables)
             numbers[run_id] = (series.keys, values, calls, by_calls)
     hosts = read_hosts(connection, [row.run_id for row in rows])
+    machines = read_machines(connection, [row.run_id for row in rows])
     found = {
         row.run_id: ChosenRun(
             *numbers[row.run_id],
@@ -302,6 +316,7 @@ def read_chosen_runs(connection: Connection, run_ids: Sequence[int]) -> list[Cho
             content_of(row.content),
             hosts[row.run_id],
             row.started_at_ns,
+            machines.get(row.run_id, {}),
         )
         for row in rows
     }

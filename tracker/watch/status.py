@@ -9,7 +9,9 @@ from typing import Final
 from tracker import intake
 from tracker.config import Alerts, Folder
 from tracker.notify.enqueueing import list_waiting
+from tracker.regressions.audit import audit_judge
 from tracker.regressions.inbox import found_rows, uncovered
+from tracker.regressions.track import named_tracks, read_tracks
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -21,7 +23,7 @@ from tracker.results.status import (
     Status,
     WatcherStatus,
 )
-from tracker.store import Store, inbox, notifications, queries, read_one_state, watchers
+from tracker.store import Store, inbox, notifications, read_one_state, watchers
 from tracker.store.watchers import LEASE_LIFETIME_NS, Expectation, LastRun, WatchedFolder, Watcher
 from tracker.units import NS_PER_DAY
 from tracker.watch.alarms import is_stuck, missing
@@ -46,7 +48,8 @@ def status(
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
-    rows = found_rows(store, now_ns=now_ns, branches=False) if len(queries.tracks(store)) else []
+    tracks = read_tracks(store, named_tracks(store))
+    rows = found_rows(store, now_ns=now_ns, tracks=tracks) if tracks else []
     muted = len(uncovered([row for row in rows if row["state"] == "muted"]))
     return Status(
         database=store.url,
@@ -90,6 +93,7 @@ def status(
             for one in intake.waiting(place)
         ),
         shut=tuple(ShutStatus(str(place), problem) for place, problem in shut),
+        judge=audit_judge(tracks, rows),
         waiting_alerts=tuple(list_waiting(store, alerts, now_ns=now_ns)) if alerts is not None else (),
     )
 

@@ -21,7 +21,7 @@ from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Lo
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.view import View
 from tracker.results import Board
-from tracker.results.verdicts import OTHER_HOST_CAUSE
+from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE
 from tracker.results.waiting import WaitingRun
 from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment, step_word
 
@@ -174,6 +174,8 @@ def _verdict(line: Row) -> str:
     verdict = verdict_or_why(line["step_verdict"], line["previous_change"])
     if line["may_be_host"] and verdict:
         verdict = f"{verdict} or {OTHER_HOST_CAUSE}"
+    elif line["may_be_throttled"] and verdict:
+        verdict = f"{verdict} or {THROTTLED_CAUSE}"
     return f"{verdict}, accepted" if line["accepted"] else verdict
 
 

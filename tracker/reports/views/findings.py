@@ -30,7 +30,7 @@ from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.results.coverage import LEAST_SEEN
-from tracker.results.verdicts import ALIKE_CAUSE, OTHER_HOST_CAUSE, SO_FAR, remark_on_few
+from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES, SO_FAR, remark_on_few
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 MACHINE: Final = "machine"
-HOST: Final = "host"
 """How a finding came about that is the machine's, not the version's."""
 _PARTS: Final = {
     "operators_ns": "operators found", "new_ns": "new operators or shapes", "gone_ns": "gone operators or shapes",
@@ -237,7 +236,7 @@ def verdict_of(row: Mapping[str, Any]) -> str:
     if row["change"] == MACHINE:
         return "DRIFT"
     word = CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
-    return f"{word} or {OTHER_HOST_CAUSE}" if row["change"] == HOST else word
+    return f"{word} or {MAYBE_CAUSES[row['change']]}" if row["change"] in MAYBE_CAUSES else word
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -343,7 +342,7 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
         return verdict_of(own[0])
     if own and all(row["state"] == "renamed" for row in own):
         return "renamed"
-    of_host = [row for row in own if row["change"] == HOST]
+    of_host = [row for row in own if row["change"] in MAYBE_CAUSES]
     if of_host:
         return verdict_of(of_host[0])
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}

@@ -299,14 +299,14 @@ def _corrected(point: Row) -> str:
 
 
 def _what_else(point: Row) -> str:
-    """Return exact facts of a version, what else changed with it, and that it slowed down gradually."""
+    """Return exact facts of a version, what else changed with it, what slowed it down, and that it did so gradually."""
     calls, gradual = "", ""
     ends = [cells.number(point[name]) for name in ("calls_before", "calls")]
     if MISSING_TEXT not in ends and ends[0] != ends[1] and "calls" not in point["facts"]:
         calls = f"calls {cells.pair(*ends)}"
     if point["gradual_change"] is not None:
         gradual = f"gradual slowdown: {format_diff(point['gradual_change'])} against the first runs of its level"
-    return "; ".join(filter(None, (calls, point["facts"], point["environment"], gradual)))
+    return "; ".join(filter(None, (calls, point["facts"], point["environment"], point["machine"], gradual)))
 
 
 def _range_words(history: History) -> list[str]:

@@ -210,7 +210,7 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
     heads = [Column("\n".join([*(printable(part.key) for part in differing[0]), "version"]), left=True)]
     rows = [[row["version"]] for row in shown]
     # a label like 20230808_69edec3bb7 holds the commit already
-    for key in ("direction", "commit", "note") if look.details else ("direction", "note"):
+    for key in ("direction", "commit", "note", "machine") if look.details else ("direction", "note", "machine"):
         if any(row[key] and (key != "commit" or str(row[key]) not in row["version"]) for row in versions):
             heads.append(Column(key, left=True, elastic=key != "commit"))
             before = None

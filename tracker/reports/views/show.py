@@ -16,6 +16,7 @@ from tracker.compare.references import FILES
 from tracker.profile import (
     IDLE_REASONS,
     LOG_COUNTERS,
+    OF_A_MOMENT,
     UNLINKED_OP,
     IdleCause,
 )
@@ -49,6 +50,7 @@ from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, S
 from tracker.reports.views.slow_steps import slow_steps_table
 from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
 from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results.machine_state import describe_machine
 from tracker.results.recording import has_no_device_data, incomplete_of
 from tracker.results.run_summary import (
     GRAIN,
@@ -184,7 +186,11 @@ def _steps_chosen(shown: Shown) -> str:
 def _remarks(shown: Shown) -> list[str]:
     """Return the tags of the run, and which ranks are not like the others, and why."""
     tags = shown.run.get("tags")
+    facts = {row["key"]: row["value"] for row in records(shown.tables["facts"]) if row["kind"] == "fact"}
+    machine = describe_machine(facts)
     remarks = [*shown.partial.sentences, *([f"tags: {tags}"] if tags else [])]
+    if machine:
+        remarks.append(machine)
     ranks_of_reason: dict[str, list[int]] = {}
     for row in records(shown.tables["overall"]):
         # what a check found stands above
@@ -272,6 +278,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         made = advice_table(shown.advice, str(shown.run["workload"]))
         yield replace(made, title="What could make it faster: tracker advise has all of it")
     facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
+    # what is of the moment stands behind what is of the environment
+    facts.sort(key=lambda row: row["key"] in OF_A_MOMENT)
     if facts:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
         listed = facts if look.details else facts[:_FACTS]

@@ -46,6 +46,7 @@ def document(status: Status, look: Look) -> Document:
         ("Messages", _cut([_message(one, now) for one in status.messages], _LISTED, look, "tracker notify --list")),
         ("Alerts that wait for runs", _cut([one.sentence for one in status.waiting_alerts], _LISTED, look)),
         ("Muted", [*_cut(silences, _LISTED, look), *muted]),
+        ("The judge, of the last 30 versions", [status.judge.sentence] if status.judge.sentence else []),
     )
     undelivered = sum(one.state != "dead" for one in status.messages)
     counts = [f"{counted(alive, 'watcher')} alive"]

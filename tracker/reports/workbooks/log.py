@@ -25,6 +25,8 @@ def write(book: Book, log: Log, view: View, look: Look) -> None:
         cells.setdefault(cell["version"], {})[cell["column"]] = cell
     rows = [{**row, "cells": cells.get(row["version"], {})} for row in records(log.tables["versions"])]
     fields = [field("Version", "version", 16), field("Direction", "direction", 16), field("Note", "note", 36)]
+    if any(row["machine"] for row in records(log.tables["versions"])):
+        fields.append(field("Machine", "machine", 24))
     fields.append(field("Commit", "commit", 14))
     for column, name in zip(columns, short_names(columns), strict=True):
         fields += _list_fields(column, name, log.baseline)

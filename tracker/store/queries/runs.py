@@ -11,11 +11,13 @@ import numpy as np
 from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP, is_hccl_kernel
 from tracker.profile.branches import branch_of, main_of
+from tracker.results.machine_state import marks_of_machine
 from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store, read_one_state
 from tracker.store.levels import list_filled_levels
 from tracker.store.names import like_pattern
+from tracker.store.tracks import read_machines
 from tracker.units import device_part
 
 State = Literal["active", "excluded", "deleted", "all"]
@@ -39,7 +41,8 @@ def runs(
     `?` stand for any characters. Columns: run_id, workload, version,
     device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, ranks_awaited (NA: it is
     judged with its track, else the ranks that it should have), world_size, steps, format,
-    e2e_ns (mean of the ranks), step_ns (per step), tags (`key=value, key`), paths (separated by `, `),
+    e2e_ns (mean of the ranks), step_ns (per step), tags (`key=value, key`), machine (what may have slowed it down),
+    paths (separated by `, `),
     commit (of the version), note, rules_version (of the rules that made names and categories).
     """
     key, _, value = (tag or "").partition("=")
@@ -250,21 +253,24 @@ def settings_of(text: str) -> dict[str, str]:
 
 @read_one_state
 def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:
-    """Return the answer to `runs.sql`, with the tags, formats and paths of each run as text."""
+    """Return the answer to `runs.sql`, with the tags, formats, state of the machine and paths of each run as text."""
     found = answer(store, "runs", parameters)
     run_ids = found.listed("run_id")
     tags = facts(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")
+    with store.connect() as connection:
+        machines = read_machines(connection, run_ids)
     files = sources(store, run_ids)
     texts = {
         "format": _joined(files.rows("run_id", "format")),
         "tags": _joined((run_id, _tag(key, value)) for run_id, key, value in tags.rows("run_id", "key", "value")),
+        "machine": {run_id: ", ".join(marks_of_machine(own)) for run_id, own in machines.items()},
         "paths": _joined(files.rows("run_id", "path")),
     }
     columns = {name: objects([of_run.get(run_id, "") for run_id in run_ids]) for name, of_run in texts.items()}
     last = ("commit_id", "note", "rules_version")
     names = [name for name in found.arrays if name not in last]
     names.insert(names.index("steps") + 1, "format")
-    found = found.having(**columns).only([*names, "tags", "paths", *last])
+    found = found.having(**columns).only([*names, "tags", "machine", "paths", *last])
     return with_branch(found).renamed({"commit_id": "commit"})
 
 
