@@ -209,7 +209,7 @@ def test_to_pandas_gives_one_table_or_all(everything):
     assert compared.to_pandas("ops").equals(compared.ops)
     whole = compared.to_pandas()
     assert {*results.DIFF_COLUMNS, "tree"} <= set(whole)
-    assert {"incidents", "findings", "environment", "lines"} == set(everything[6].to_pandas())
+    assert {"incidents", "findings", "environment", "lines", "budgets"} == set(everything[6].to_pandas())
     for result in everything:
         tables = result.to_pandas()
         assert all(isinstance(frame, pd.DataFrame) for frame in tables.values()), type(result)

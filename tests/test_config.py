@@ -97,7 +97,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         (
             "databse = 'x'",
             r"tracker.toml: key databse: there is no such setting; known here: database, workload, version, versions, "
-            "limits, readers, watch, prune, alerts, coverage, page",
+            "limits, readers, watch, prune, alerts, coverage, budgets, page",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -107,6 +107,34 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ),
         ("limits = 3", r"tracker.toml: key limits: expected a table, got a whole number; .*"),
         ("coverage.least = 90", r"tracker.toml: key coverage.least: is 90, expected a share above 0, at most 1; .*"),
+        ("[[budgets]]\nat_most = 3", r"tracker.toml: key budgets of entry 1: lacks .*series.*"),
+        (
+            "budgets.series = 'step'",
+            r"tracker.toml: key budgets: expected a list, got a table; write \[\[budgets\]\].*",
+        ),
+        (
+            "[[budgets]]\nseries = 'step'",
+            r"tracker.toml: key budgets.at_most of entry 1: has none of at_most and at_least, expected one; .*",
+        ),
+        (
+            "[[budgets]]\nseries = 'step'\nat_most = '2 m'",
+            r"tracker.toml: key budgets.at_most of entry 1: is '2 m', which has the unit 'm', expected a time .*",
+        ),
+        (
+            "[[budgets]]\nseries = 'peak'\nat_most = '120 ms'",
+            r"tracker.toml: key budgets.at_most of entry 1: is '120 ms', expected a size such as 60 GB .* for peak; .*",
+        ),
+        (
+            "[[budgets]]\nseries = 'mfu'\nat_least = 45",
+            r"tracker.toml: key budgets.at_least of entry 1: is 45.0, expected a share above 0, at most 1; .*",
+        ),
+        ("[[budgets]]\nseries = 'throughput'\nat_least = '45 %'", r".* is '45 %', expected a rate such as 300 .*"),
+        ("[[budgets]]\nseries = 'MFU'\nat_least = '4 ms'", r".* is '4 ms', expected a ratio such as 0.45 .* for MFU.*"),
+        ("[[budgets]]\nseries = 'step'\nat_least = 'fast'", r".* is 'fast', which is no number, expected a time .*"),
+        (
+            "[[budgets]]\nseries = 'step'\natmost = '2 s'",
+            r"tracker.toml: key budgets.atmost of entry 1: there is no such setting; known here: series, workload, .*",
+        ),
         ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; known here: max_bytes"),
         (
             "limits.max_bytes = 0",
@@ -370,7 +398,7 @@ def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
         "[prune]": entries.Prune,
         "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
         "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner, "[page]": entries.PageRoles,
-        "[coverage]": entries.CoverageLimits,
+        "[coverage]": entries.CoverageLimits, "[[budgets]]": entries.Budget,
     }  # fmt: skip
     inner = {name.strip("[]").rpartition(".")[2] for name in tables}
     known = {table: sorted(set(kind.__struct_fields__) - inner) for table, kind in tables.items()}

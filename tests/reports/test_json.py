@@ -17,6 +17,7 @@ def test_diff_has_the_documented_keys_in_order():
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
         "memory_peak_totals", "memory_blocks", "modules", "api", "idle", "counters", "explanation", "judgement",
+        "budgets",
     ]  # fmt: skip
     assert document["schema"] == 1
 

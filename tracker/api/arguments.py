@@ -95,6 +95,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
         store = open_store(name, create=create, read_only=read_only, late=late)
         store.settled_ns = settings.watch.settled_ns
         store.runs_settle_ns = settings.alerts.settle_ns
+        store.budgets = settings.budgets
         return store
     except (OSError, ValueError) as error:
         shown = urls.name_of(urls.parse_url(name)) if "://" in name else name

@@ -22,7 +22,7 @@ from tracker.errors import (
 )
 from tracker.results import TREES, DiffOptions, ShowOptions
 from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
-from tracker.results.verdicts import COVERAGE
+from tracker.results.verdicts import BUDGET, COVERAGE
 
 DiffBy = Annotated[tuple[str, ...], TREE._replace(words=(*TREES, "communication"))]
 _SHORT: Final = {"text", "markdown", "speedscope"}
@@ -98,8 +98,8 @@ def diff(
                 if fail_on:
                     raise
                 raise UsageError(error.problem, remedy=error.remedy) from error
-            # a baseline that the user names needs no merge base
-            needs_merge_base = bool(fail_on) and len(sides) == 1 and not baseline
+            # a baseline that the user names needs no merge base, and neither does a budget
+            needs_merge_base = fail_on not in (None, BUDGET) and len(sides) == 1 and not baseline
             lost = [needs_merge_base and is_merge_base_lost(store, each.candidate.run_ids) for each in found]
     if several:
         delivery.deliver(matrix, limit=top)
@@ -112,6 +112,10 @@ def diff(
 
                 coverage = None if each.judgement is None else each.judgement.coverage
                 gate = gate_of_coverage([columns_of(coverage)], (), config.load(db).least_coverage)
+            elif fail_on == BUDGET:
+                from tracker.results.budgets import gate_of_budgets
+
+                gate = gate_of_budgets(each.budgets, config.load(db).budgets)
             else:
                 gate = compare.gate_of_diff(each, fail_on)
             ended.append((gate_of_lost_merge_base(gate) if is_lost else gate, each.candidate))

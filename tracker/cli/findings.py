@@ -18,7 +18,7 @@ from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.options import Option
-from tracker.results.verdicts import COVERAGE
+from tracker.results.verdicts import BUDGET, COVERAGE
 from tracker.units import counted, format_moment, format_numbers, some_of
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
     from tracker.regressions.coverage import gate_of_coverage
     from tracker.regressions.gates import gate_of_findings
     from tracker.regressions.inbox import findings as findings_of
+    from tracker.results.budgets import gate_of_budgets
 
     delivery = plan(page, f"findings_{chosen.workload or ''}".rstrip("_"), "findings")
     with opened(db, read_only=True) as store, store.reading():
@@ -52,9 +53,11 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         incidents = found.tables["incidents"].records()
         found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, incidents)))
         newest = [line["last_run_id"] for line in found.tables["lines"].records()]
-        is_lost = fail_on is not None and is_merge_base_lost(store, newest)
+        is_lost = fail_on not in (None, BUDGET) and is_merge_base_lost(store, newest)
     if fail_on == COVERAGE:
         gate = gate_of_coverage(found.tables["lines"].records(), found.missing, config.load(db).least_coverage)
+    elif fail_on == BUDGET:
+        gate = gate_of_budgets(found.budgets, config.load(db).budgets)
     else:
         gate = gate_of_findings(found, fail_on or "new")
     if is_lost:

@@ -53,10 +53,10 @@ Top = Annotated[
            "Markdown, else all.", "N", group=OUTPUT, least=0),
 ]  # fmt: skip
 FailOn = Annotated[
-    Literal["new", "any", "coverage"] | None,
+    Literal["new", "any", "coverage", "budget"] | None,
     Option(
-        "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or the operators found make it 1 % slower (new: "
-        "by this version; any: or an earlier one); 3: never judged; 4: too few runs, or series (coverage).",
+        "Exit code 1: the step REGRESSED, peak memory rose by 10 %, or operators make it 1 % slower (new: by this "
+        "version; any: or an earlier one), or a budget fails; 3: never judged; 4: too few runs, or series.",
         group=OUTPUT,
     ),
 ]

@@ -34,8 +34,10 @@ from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
 from tracker.compare.side import OwnRows
 from tracker.errors import UsageError
+from tracker.regressions.budgets import judge_side
 from tracker.regressions.sides import verdicts_of_sides
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
+from tracker.results.budgets import JudgedBudget
 from tracker.results.diff import DiffSamples
 from tracker.schema.series import IDLE_SERIES, RUN, key_of_run
 from tracker.store import queries
@@ -150,6 +152,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             tree_table=recorded.tree(tree_tables.compare_trees(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
             gates=judged.gates,
+            budgets=_judge_budgets(every_run[1]),
             samples=DiffSamples(
                 overall=overall.overall_of_runs(left, right, rows_of),
                 keys=found.keys,
@@ -169,6 +172,12 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _judge_budgets(candidate: LoadedSide) -> tuple[JudgedBudget, ...]:
+    """Return how the runs of the candidate came out by the budgets of the settings."""
+    side = candidate.side
+    return judge_side(candidate.store, side.workload, side.configuration, side.device, side.run_ids)
 
 
 def _find_kinds(left: LoadedSide, right: LoadedSide, pair: Pair) -> step_kinds.Kinds:

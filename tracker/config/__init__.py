@@ -16,14 +16,15 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from tracker.config.budgets import Budget
 from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, PageRoles, Prune, Rule, Watch, read
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
 from tracker.units import MAX_BYTES
 
 __all__ = [
-    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "PageRoles", "Prune",
-    "Rule", "Settings", "Watch", "load", "make_default_folder", "settings_file",
+    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Budget", "Channel", "Folder", "Owner", "PageRoles",
+    "Prune", "Rule", "Settings", "Watch", "load", "make_default_folder", "settings_file",
 ]  # fmt: skip
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
@@ -36,7 +37,8 @@ class Settings(Struct, frozen=True):
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
     the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
     `alerts`, `prune`, `workload`, `version` and `page`: as in the file; `loaders`: its `readers.loaders`;
-    `main_branch`: its `versions.main`; `least_coverage`: its `coverage.least`; `file`: where that is, there or not.
+    `main_branch`: its `versions.main`; `least_coverage`: its `coverage.least`; `budgets`: what each
+    version must keep; `file`: where that is, there or not.
     """
 
     database: str
@@ -52,6 +54,7 @@ class Settings(Struct, frozen=True):
     page: PageRoles = field(default_factory=PageRoles)
     main_branch: str | None = None
     least_coverage: float | None = None
+    budgets: tuple[Budget, ...] = ()
 
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ, reads_file: bool = True) -> Settings:
@@ -70,7 +73,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     return Settings(
         where, origin, entries.limits.max_bytes, entries.readers.loaders, entries.watch, entries.alerts, entries.prune,
         path, entries.workload, entries.version, entries.page, entries.versions.main,
-        entries.coverage.least,
+        entries.coverage.least, entries.budgets,
     )  # fmt: skip
 
 

@@ -41,6 +41,12 @@ Everything is optional. A complete file:
     [coverage]
     least = 0.9                      # --fail-on coverage: part of the series of a version that must be judged
 
+    [[budgets]]                      # --fail-on budget, and an alert: what each version must keep
+    workload = "gpt*"
+    device = "*H100*"
+    series = "step"                  # or mfu, peak, throughput, an operator, ...
+    at_most = "120 ms"               # or at_least
+
     [page]                           # who may do what on the pages of tracker page
     user_header = "X-Forwarded-User"
     proxies = ["10.0.0.5/32"]        # from where that header counts
@@ -77,6 +83,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tracker.config import layout
+from tracker.config.budgets import Budget
 from tracker.config.places import is_address, is_variable, user_path
 from tracker.config.refusals import explained
 from tracker.errors import SourceError
@@ -305,11 +312,13 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     prune: Prune | None = None
     alerts: Alerts = Alerts()
     coverage: CoverageLimits = CoverageLimits()
+    budgets: tuple[Budget, ...] = ()
     page: PageRoles = PageRoles()
 
 
 _LISTED: Final[dict[str, type[Struct]]] = {
-    "watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner
+    "watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner,
+    "budgets": Budget,
 }  # fmt: skip
 
 
@@ -408,6 +417,7 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
     least = entries.coverage.least
     if least is not None and not 0 < least <= 1:
         found.append(("coverage.least", f"is {least:g}, expected a share above 0, at most 1"))
+    found += _numbered("budgets", (budget.list_problems() for budget in entries.budgets))
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     if entries.page.perfetto and not re.fullmatch(r"https?://[\w.\[\]:-]+(?:/[^\s]*)?", entries.page.perfetto):

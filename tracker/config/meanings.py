@@ -65,6 +65,13 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "repeat": "time until a reminder of what is still open",
     },
     "[coverage]": {"least": "the share of the series of a version that must be judged, for --fail-on coverage"},
+    "[[budgets]]": {
+        "workload": "a pattern of workloads",
+        "device": "a pattern of devices, with vendor or without",
+        "series": "mfu, peak, throughput, step, another series of a whole run, or an operator",
+        "at_most": "what it may be at most: 120 ms, 60 GB, 45 %; or at_least",
+        "at_least": "what it must be at least: 0.45, 300 samples/s",
+    },
     "[[alerts.channels]]": {
         "name": "the name by which rules and owners call it",
         "url_env": "the variable that holds its address; or url_file, or url",

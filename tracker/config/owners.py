@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from tracker.config.entries import Owner
+from tracker.units import device_part
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -15,6 +16,18 @@ def matches(pattern: str, text: str) -> bool:
     (True, False)
     """
     return fnmatchcase(text.lower(), pattern.lower())
+
+
+def fits_device(pattern: str, device: str) -> bool:
+    """Whether `pattern` fits the device, with its vendor or without, however both are spelled.
+
+    >>> [fits_device(pattern, "NVIDIA H100 80GB") for pattern in ("H100*", "nvidia*", "H100", "A100*")]
+    [True, True, False, False]
+    >>> fits_device("Ascend 910B", "Huawei Ascend910B")
+    True
+    """
+    names = (device, device.partition(" ")[2])
+    return any(matches(pattern, name) or matches(device_part(pattern), device_part(name)) for name in names)
 
 
 def owner_of(owners: Sequence[Owner], workload: str, name: str) -> str:

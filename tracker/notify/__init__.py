@@ -7,7 +7,8 @@ they hear of it, and when). Messages are stored as what happened; `reports` writ
 
 from __future__ import annotations
 
+from tracker.notify.alarms import Alarm
 from tracker.notify.delivering import Delivered, deliver, expire
-from tracker.notify.enqueueing import Alarm, alarm, enqueue
+from tracker.notify.enqueueing import alarm, enqueue
 
 __all__ = ["Alarm", "Delivered", "alarm", "deliver", "enqueue", "expire"]

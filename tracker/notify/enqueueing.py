@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,6 +16,8 @@ from sqlalchemy import Connection
 
 from tracker.config import Alerts
 from tracker.notify import seen
+from tracker.notify.alarms import Alarm
+from tracker.notify.budgets import list_alarms
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.delivering import due
 from tracker.notify.life import OPENING, Heard, Want, find_awaited, wanted
@@ -41,15 +42,17 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
     """
     if not channels_of(alerts):
         return 0
+    on_budgets = _messages_on_budgets(store, alerts, now_ns)
+    count = store.transact(partial(_add_or_keep, made=on_budgets, now_ns=now_ns)) if on_budgets else 0
     for _ in range(_TRIES):
         plan = _planned(store, alerts, now_ns)
         if not (plan.added or plan.changed or plan.skipped):
-            return 0
+            return count
         try:
-            return store.transact(partial(_write, plan=plan, now_ns=now_ns))
+            return count + store.transact(partial(_write, plan=plan, now_ns=now_ns))
         except _Outdated:
             continue
-    return 0
+    return count
 
 
 @read_one_state
@@ -62,7 +65,11 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
     gone = {number for number, _ in plan.skipped} | {number for number, _ in plan.changed}
     with store.connect() as connection:
         old = [one for one in notifications.undelivered(connection) if one.id not in gone]
-    made = [*plan.added, *(message for _, message in plan.changed)]
+    on_budgets = []
+    for message in _messages_on_budgets(store, alerts, now_ns):
+        if not notifications.is_known(store, message.key, message.channel):
+            on_budgets.append(message)
+    made = [*plan.added, *(message for _, message in plan.changed), *on_budgets]
     new = [
         Undelivered(0, one.channel, frozenset(one.incidents), one.content, now_ns, now_ns, 0, None)
         for one in made
@@ -330,16 +337,6 @@ def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:
     return sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)
 
 
-class Alarm(Struct, frozen=True):
-    """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
-
-    key: str
-    kind: Literal["missing_runs", "quarantined", "watcher"]
-    workload: str
-    title: str
-    lines: tuple[str, ...] = ()
-
-
 Remember = Callable[[Connection], bool]
 """Remembers, in an open transaction, that something was told; whether nobody had remembered it before."""
 
@@ -352,11 +349,27 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Reme
     None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
     is still so, is not forgotten: an alarm expires when nobody asked for so long.
     """
-    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+    made = _messages_of_alarm(store, alerts, alarm, now_ns)
+
+    def add(connection: Connection) -> int:
+        if then is not None and not then(connection):
+            raise _Outdated  # what `then` wrote is taken back
+        _add_or_keep(connection, made, now_ns)
+        return len(made)
+
+    try:
+        return store.transact(add) if made else 0
+    except _Outdated:
         return 0
+
+
+def _messages_of_alarm(store: Store, alerts: Alerts, alarm: Alarm, now_ns: int) -> list[NewMessage]:
+    """Return the message of an alarm for each channel that hears of it; none while the whole workload is silenced."""
+    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+        return []
     key = f"{alarm.kind}:{alarm.key}"
     message = Message(event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines)
-    made = [
+    return [
         NewMessage(
             key, channel, alarm.kind, 1, "pending", now_ns, severity="warning", workload=alarm.workload,
             title=title_of(message), content=json_of(message).decode(), next_try_ns=now_ns,
@@ -364,15 +377,21 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Reme
         for channel in alarm_channels(alerts, alarm.workload)
     ]  # fmt: skip
 
-    def add(connection: Connection) -> int:
-        if then is not None and not then(connection):
-            raise _Outdated  # what `then` wrote is taken back
-        for message in made:
-            if not notifications.add(connection, message):
-                notifications.keep(connection, message.key, message.channel, now_ns=now_ns)
-        return len(made)
 
-    try:
-        return store.transact(add) if made else 0
-    except _Outdated:
-        return 0
+def _add_or_keep(connection: Connection, made: Sequence[NewMessage], now_ns: int) -> int:
+    """Add the messages whose key is new for their channel, and keep the others from being forgotten; how many are
+    new.
+    """
+    added = 0
+    for message in made:
+        if notifications.add(connection, message):
+            added += 1
+        else:
+            notifications.keep(connection, message.key, message.channel, now_ns=now_ns)
+    return added
+
+
+def _messages_on_budgets(store: Store, alerts: Alerts, now_ns: int) -> list[NewMessage]:
+    """Return the messages on budgets that are not met, those of before among them."""
+    found = list_alarms(store, alerts, now_ns=now_ns)
+    return [message for alarm in found for message in _messages_of_alarm(store, alerts, alarm, now_ns)]

@@ -8,8 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from tracker.config import Alerts, Rule
-from tracker.config.owners import matches
-from tracker.units import device_part
+from tracker.config.owners import fits_device, matches
 
 When = Literal["at once", "grouped"]
 
@@ -33,18 +32,6 @@ class Route(Struct, frozen=True):
 
     when: When
     narrowed_to: tuple[str, ...] = ()
-
-
-def fits_device(pattern: str, device: str) -> bool:
-    """Whether `pattern` fits the device, with its vendor or without, however both are spelled.
-
-    >>> [fits_device(pattern, "NVIDIA H100 80GB") for pattern in ("H100*", "nvidia*", "H100", "A100*")]
-    [True, True, False, False]
-    >>> fits_device("Ascend 910B", "Huawei Ascend910B")
-    True
-    """
-    names = (device, device.partition(" ")[2])
-    return any(matches(pattern, name) or matches(device_part(pattern), device_part(name)) for name in names)
 
 
 def routes(alerts: Alerts, subject: Subject) -> dict[str, Route]:

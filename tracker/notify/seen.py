@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from tracker.config.owners import matches
-from tracker.notify.routes import fits_device
+from tracker.config.owners import fits_device, matches
 from tracker.regressions.inbox import STEP, found_rows
 from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, notifications, queries

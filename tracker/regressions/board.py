@@ -82,6 +82,7 @@ def board(
         options=options,
         partial=found.partial if found else (),
         missing=found.missing if found else (),
+        budgets=tuple(one for one in found.budgets if is_shown(one.workload)) if found else (),
     )
 
 

@@ -12,11 +12,13 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
+from tracker.config.budgets import MFU
 from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
 from tracker.detect.sides import newest
 from tracker.detect.thresholds import like, words_of_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
+from tracker.regressions.budgets import OF_OPERATOR, judge_newest
 from tracker.regressions.causes import changes
 from tracker.regressions.inbox import words_of_partial
 from tracker.regressions.lifecycle import UNDECIDED
@@ -32,6 +34,7 @@ from tracker.regressions.track import (
     waiting_runs,
 )
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
+from tracker.results.budgets import JudgedBudget
 from tracker.results.machine_state import marks_of_machines
 from tracker.results.verdicts import OTHER_WORK_REASON
 from tracker.schema.series import RUN, SeriesKey
@@ -83,7 +86,9 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         notes = [run.sentence for run in waiting_runs(store, found[0].names["workload"], options.device)]
         made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
         left_out: set[tuple[int, str]] = set()
+        budgets = list[JudgedBudget]()
         for track, rows in pairs:
+            budgets += judge_newest(store, [track], _budgeted_names(rows))
             notes += words_of_partial(store, track)
             with store.connect() as connection:
                 notes += notes_of(connection, track)
@@ -141,7 +146,14 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     }
     pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
     before = Columns.of_rows(made["earlier"], HISTORY_COLUMNS["points"]) if made["earlier"] else None
-    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), before)
+    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), before, tuple(budgets))
+
+
+def _budgeted_names(rows: Sequence[Row]) -> set[str]:
+    """Return the names of the series of which budgets are shown beside these."""
+    names = {row["name"] for row in rows if row["kind"] in (RUN, OF_OPERATOR)}
+    # MFU is no series: it is the step by what the model needs
+    return names | {MFU} if "step" in names else names
 
 
 def _chosen_versions(

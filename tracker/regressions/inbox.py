@@ -16,6 +16,7 @@ from tracker.columns import Columns
 from tracker.detect.series import NO_OPERATORS
 from tracker.errors import EXIT_TOO_LITTLE_DATA, FIRST_INGEST, UsageError
 from tracker.regressions import causes
+from tracker.regressions.budgets import judge_newest
 from tracker.regressions.coverage import columns_of, sentences_on_missing
 from tracker.regressions.hosts import note_of, share_hosts
 from tracker.regressions.judgement import SIGNS, verdict_word
@@ -123,6 +124,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         partial=tuple(dict.fromkeys(partial)),
         notes=tuple(filter(None, dict.fromkeys(notes))),
         missing=sentences_on_missing(tracks),
+        budgets=judge_newest(store, tracks),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
+from tracker.results.budgets import JudgedBudget
 from tracker.results.verdicts import CHANGED, GLOSSES
 from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
@@ -329,6 +330,20 @@ def waiting_words(line: Mapping[str, Any]) -> str:
     if not words or change is None or (line["step_verdict"] != "SUSPECT" and abs(change) < _VISIBLE):
         return ""
     return f"step {format_diff(change)}: {words}"
+
+
+def budget_words(judged: Sequence[JudgedBudget], most: int) -> Iterator[str]:
+    """Yield a sentence on each budget that is not met, of the first few, and how many others came out how."""
+    broken = [one for one in judged if one.verdict == "not met"]
+    yield from (one.sentence for one in broken[:most])
+    counts = {
+        "more not met": max(0, len(broken) - most),
+        "not judged": sum(one.verdict == "not judged" for one in judged),
+        "met": sum(one.verdict == "met" for one in judged),
+    }
+    words = [f"{count:,} {word}" for word, count in counts.items() if count]
+    if words:
+        yield f"Budgets: {', '.join(words)}."
 
 
 def so_far_words(line: Mapping[str, Any]) -> str:

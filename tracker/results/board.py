@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 
 from msgspec import field
 
+from tracker.results.budgets import JudgedBudget
 from tracker.results.options import DEVICE, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result
 from tracker.results.waiting import WAITING_COLUMNS
@@ -67,6 +68,7 @@ class Board(Result, frozen=True, eq=False):
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
     - missing: sentences on workloads that did not run in the newest version
+    - budgets: how the newest versions came out by the budgets of the settings
     - partial: sentences on newest versions that lost records, or have records that cannot be
     - waiting: runs that are not judged, since fewer `ranks` came than `ranks_awaited`: not yet, or no more came for as
       long as a run waits (`is_over`); step_ns: of those that came
@@ -74,12 +76,13 @@ class Board(Result, frozen=True, eq=False):
 
     word: ClassVar[str] = "board"
     printed_by: ClassVar[str] = "tracker board"
-    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options", "partial", "missing")
+    json_fields: ClassVar[tuple[str, ...]] = ("headline", "options", "partial", "missing", "budgets")
 
     tables: Mapping[str, Columns]
     options: BoardOptions = field(default_factory=BoardOptions)
     partial: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    budgets: tuple[JudgedBudget, ...] = ()
 
     lines = Frame()
     points = Frame()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
+from tracker.results.budgets import JudgedBudget
 from tracker.results.chosen_tables import choose_sections, choose_tables
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
@@ -382,6 +383,7 @@ class Diff(Result, frozen=True, eq=False):
       names
     - judgement: what the runs can tell; overall, ops, kernels, communication, memory, modules, api (by its self time)
       and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
+    - budgets: how the candidate came out by the budgets of the settings
     - gates: how each word of `--fail-on` ends, empty where nothing was judged
     - step_kinds: the kinds of steps of both sides, the one of all tables first; empty where steps are of one kind
     - bottlenecks: of the baseline and of the candidate
@@ -408,6 +410,7 @@ class Diff(Result, frozen=True, eq=False):
     judgement: Judgement | None = None
     gates: Mapping[str, GateResult] = field(default_factory=dict)
     samples: DiffSamples = field(default_factory=DiffSamples)
+    budgets: tuple[JudgedBudget, ...] = ()
 
     (
         environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from tracker.columns import Columns
 from tracker.results.advice import Advice
+from tracker.results.budgets import JudgedBudget
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Result, Rows, frames
@@ -157,11 +158,12 @@ class Findings(Result, frozen=True, eq=False):
       verdict, of those that its runs have or the runs before it, NA where it is not known; `coverage`: that, and why
       others have none, in words
     - missing: sentences on workloads that did not run in the newest version
+    - budgets: how the newest versions came out by the budgets of the settings
     """
 
     word: ClassVar[str] = "findings"
     printed_by: ClassVar[str] = "tracker findings"
-    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes", "missing")
+    json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes", "missing", "budgets")
 
     tables: Mapping[str, Columns]
     hidden: int = 0
@@ -169,6 +171,7 @@ class Findings(Result, frozen=True, eq=False):
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    budgets: tuple[JudgedBudget, ...] = ()
 
     incidents, findings, environment, lines = frames(4)
 
@@ -326,8 +329,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
 class Message(Struct, frozen=True, kw_only=True):
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
-    `event`: opened, added, reminder or recovered, of incidents; else missing_runs, quarantined, watcher or test.
-    `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why it has
+    `event`: opened, added, reminder or recovered, of incidents; else missing_runs, quarantined, watcher, budget or
+    test. `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why it has
     no details; empty: it has them. `narrowed_to`: the patterns of operators that this channel answers for; empty: all.
     `title`, `lines`: of a message without incidents.
     """

@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from msgspec import field
 
 from tracker.columns import Columns
+from tracker.results.budgets import JudgedBudget
 from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.schema.series import SERIES_KINDS as SERIES_KINDS  # noqa: PLC0414 words of an option
@@ -130,18 +131,20 @@ class History(Result, frozen=True, eq=False):
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say
     - pinned: the pinned version, None: there is none
+    - budgets: how the newest versions came out by the budgets of the settings on these series; of mfu beside the step
     - earlier: points before the versions that `options` choose, from which the changes of the first ones are read
     """
 
     word: ClassVar[str] = "history"
     printed_by: ClassVar[str] = "tracker history KEY"
-    json_fields: ClassVar[tuple[str, ...]] = ("pinned", "options", "notes")
+    json_fields: ClassVar[tuple[str, ...]] = ("pinned", "options", "notes", "budgets")
 
     tables: Mapping[str, Columns]
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
     notes: tuple[str, ...] = ()
     earlier: Columns | None = None
+    budgets: tuple[JudgedBudget, ...] = ()
 
     series, points, runs, environment = frames(4)
 

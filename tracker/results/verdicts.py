@@ -301,6 +301,8 @@ FAIL_ON: Final = ("new", "any")
 """The words of `--fail-on` that ask whether something regressed."""
 COVERAGE: Final = "coverage"
 """The word that asks whether enough was judged."""
+BUDGET: Final = "budget"
+"""The word that asks whether budgets are met."""
 
 Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
 """What becomes of something that was judged: it fails the gate, more runs decide, it is no news, the runs cannot tell,

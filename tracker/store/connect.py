@@ -20,7 +20,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
-from tracker.config import Alerts, Watch
+from tracker.config import Alerts, Budget, Watch
 from tracker.errors import FIRST_INGEST, NO_DATABASE, StoreError
 from tracker.store import schema
 from tracker.store.failures import Damaged, Raced, explain_damage, explain_failure, is_collision, is_crowded
@@ -62,7 +62,8 @@ class Store:
     """An open database. `url` names it in messages: a path, or a URL without its password and query. `keys`: the keys
     of ops and kernels that were read, by table and number. `migrates`: it makes its tables, or changes them.
     `settled_ns`: how long after its last rank a run waits for others, `settled` of [watch] in the settings;
-    `runs_settle_ns`: how long after its first run a version waits for others, `settle` of [alerts].
+    `runs_settle_ns`: how long after its first run a version waits for others, `settle` of [alerts];
+    `budgets`: what each version must keep.
     """
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False, migrates: bool = False) -> None:
@@ -77,6 +78,7 @@ class Store:
         self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
         self.settled_ns = Watch().settled_ns
         self.runs_settle_ns = Alerts().settle_ns
+        self.budgets: tuple[Budget, ...] = ()
         self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 

@@ -41,6 +41,7 @@ _CLAIM: Final = text(
     "UPDATE notification SET claimed_by = :who, claimed_until_ns = :until_ns, attempts = attempts + 1 "  # noqa: S608 own
     f"WHERE id = :id AND {_WAITS} AND {_FREE} AND {_DUE} AND attempts < {MOST_ATTEMPTS}"
 )
+_IS_KNOWN: Final = text("SELECT 1 FROM notification WHERE key = :key AND channel = :channel")
 _CLAIMED: Final = text(
     f"SELECT DISTINCT claimed_by FROM notification WHERE {_WAITS} AND claimed_until_ns > :now_ns"  # noqa: S608 own
 )
@@ -251,6 +252,12 @@ def mark_failed(connection: Connection, number: int, who: str, error: str, *, no
 def give_up(connection: Connection, now_ns: int) -> int:
     """Bury messages whose senders died at every attempt; how many."""
     return connection.execute(_GIVE_UP, {"now_ns": now_ns}).rowcount
+
+
+def is_known(store: Store, key: str, channel: str) -> bool:
+    """Return whether there is a message with this key for a channel, sent or not."""
+    with store.connect() as connection:
+        return connection.execute(_IS_KNOWN, {"key": key, "channel": channel}).first() is not None
 
 
 def keep(connection: Connection, key: str, channel: str, *, now_ns: int) -> None:

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tracker.errors import FIRST_INGEST
-from tracker.reports.cells import TONES, col, pairs, so_far_words, sparkline, verdict_or_why, waiting_words
+from tracker.reports.cells import (
+    TONES,
+    budget_words,
+    col,
+    pairs,
+    so_far_words,
+    sparkline,
+    verdict_or_why,
+    waiting_words,
+)
 from tracker.reports.commands import command
 from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Look, Table, Target, Trend
 from tracker.reports.rows import Row, records, table_of
@@ -29,12 +38,15 @@ _LEAST_AXIS = 0.05
 def document(board: Board, look: Look) -> Document:
     """Return the report of `tracker board`."""
     lines = records(board.tables["lines"])
+    is_worse = any(line["new"] or line["open"] for line in lines)
+    is_worse = is_worse or any(one.verdict == "not met" for one in board.budgets)
     return Document(
         title=_title(board),
         headline=board.headline,
-        tone="worse" if any(line["new"] or line["open"] for line in lines) else "",
+        tone="worse" if is_worse else "",
         remarks=(
             *_late_words(records(board.tables["late"])),
+            *budget_words(board.budgets, _LATE),
             *board.missing[:_LATE],
             *board.partial[:_LATE],
             *(

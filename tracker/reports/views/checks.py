@@ -14,11 +14,13 @@ from tracker.reports.document import Check, Checks, Look
 from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
 from tracker.results import Diff, Findings
-from tracker.results.verdicts import Gate, GatedRow
+from tracker.results.budgets import JudgedBudget
+from tracker.results.verdicts import BUDGET, FAIL_ON, Gate, GatedRow
 from tracker.units import format_diff, printable
 
 _OUTCOMES: Final = {EXIT_NOT_COMPARABLE: "error", EXIT_TOO_LITTLE_DATA: "unsure"}
 """Exit code of a gate -> outcome of a step that was not judged."""
+_OUTCOMES_OF_BUDGETS: Final = {"not met": "failed", "not judged": "unsure", "met": "passed"}
 _SMALL: Final = 0.001
 """Part of the whole below which what is as it should be, or cannot be judged, is not worth a line."""
 
@@ -34,6 +36,8 @@ def _checks_of_diff(diff: Diff, look: Look) -> Checks:
     headline = ". ".join([explanation.headline, *explanation.remarks]).rstrip(".")
     where = words_of(("--workload", diff.options.workload), ("--config", diff.options.config))
     title = command_of(("tracker", "diff"), [diff.baseline.label, diff.candidate.label], where)
+    if gate.word not in FAIL_ON:
+        return _checks_without_change(title, headline, gate, diff.budgets)
     step = explanation.total_metric.replace("step_ns", "duration_ns")
     alone = []
     if not any(row.key[:2] == ("run", step) for row in gate.rows):  # the step was not judged
@@ -48,6 +52,8 @@ def _checks_of_findings(found: Findings, look: Look) -> Checks:
     gate = look.gate or gate_of_findings(found)
     title = command("tracker", "findings", *words_of(("--workload", found.options.workload)))
     headline = view_of_findings.document(found, look).headline
+    if gate.word not in FAIL_ON:
+        return _checks_without_change(title, headline, gate, found.budgets)
     return _checks(title, headline, gate, _tracks(found, gate), gate.rows)
 
 
@@ -55,6 +61,22 @@ def _checks(title: str, headline: str, gate: Gate, alone: Sequence[Check], rows:
     """Return the checks of a gate: those of what was not judged, `alone`, then one for each row."""
     failed, warned = map(_check, gate.of("failed")), map(_check, gate.of("suspect", "known"))
     return Checks(title, headline, gate, (*alone, *map(_check, rows)), tuple(failed), tuple(warned))
+
+
+def _checks_without_change(title: str, headline: str, gate: Gate, budgets: Sequence[JudgedBudget]) -> Checks:
+    """Return the checks of a gate that asks for no change: one of each budget, or of all that it looks at."""
+    rows = []
+    if gate.word == BUDGET:
+        for one in budgets:
+            where = " ".join(filter(None, (one.workload, one.configuration, one.device)))
+            name = printable(f"{where}: {one.series} {one.limit}")
+            sentence = printable(one.sentence)
+            outcome = _OUTCOMES_OF_BUDGETS[one.verdict]
+            rows.append(Check(BUDGET, name, outcome, one.verdict, sentence, printable(one.words), None, name))
+    else:
+        outcome, why = _OUTCOMES.get(gate.code, "passed"), printable(gate.because)
+        rows.append(Check(gate.word, "all series", outcome, "", why, why, None, gate.word))
+    return Checks(title, headline, gate, tuple(rows), tuple(row for row in rows if row.outcome == "failed"), ())
 
 
 def _check(row: GatedRow) -> Check:

@@ -88,6 +88,7 @@ def document(diff: Diff, look: Look) -> Document:
     remarks = list(found.remarks)
     if coverage is not None and coverage.is_low:
         remarks.append(f"{coverage.words.capitalize()}.")
+    remarks += [one.sentence for one in diff.budgets if one.verdict == "not met"]
     is_explained = any(remark.startswith(CUT_OUTS) for remark in remarks)
     if diff.judgement is not None and not diff.judgement.judged and not is_explained:
         remarks += [one for one in diff.judgement.sentences[diff.is_refused :] if one not in remarks]
@@ -422,6 +423,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
             yield f"{judgement.coverage.words.capitalize()}."
         # what was judged against what is a detail, unless it is not what a reader expects
         yield from (one for one in judgement.sentences[1:] if not one.startswith(("Operators by", "Too few operators")))
+    yield from (one.sentence for one in diff.budgets if one.verdict != "not met")
     if diff.bottlenecks is not None and bottleneck.changed(diff):
         before, after = map(bottleneck.short, diff.bottlenecks)
         yield f"The bottleneck changed: {before} -> {after}."
@@ -522,6 +524,7 @@ def list_json(diff: Diff, look: Look) -> dict[str, Any]:
         **tables,
         "explanation": plain(diff.explanation),
         "judgement": judgement,
+        "budgets": plain(diff.budgets),
     }
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from tracker.reports.cells import (
     KINDS,
     blank,
+    budget_words,
     col,
     form,
     glosses,
@@ -103,6 +104,7 @@ def document(found: Findings, look: Look) -> Document:
         verdict=verdict,
         tone="worse" if verdict else "",
         remarks=(
+            *budget_words(found.budgets, _SCREEN_INCIDENTS),
             *found.missing[:_SCREEN_INCIDENTS],
             *found.partial[:_SCREEN_INCIDENTS],
             *remarks[:_SCREEN_INCIDENTS],

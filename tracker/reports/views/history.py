@@ -88,9 +88,15 @@ def document(history: History, look: Look) -> Document:
         verdict=own[-1]["verdict"] if own[-1]["verdict"] in CHANGED else "",
         tone=_tone(own[-1]),
         blocks=(_versions(history, one, own, look),),
-        notes=history.notes,
+        remarks=_budgets(history, is_met=False),
+        notes=(*_budgets(history, is_met=True), *history.notes),
         next_commands=tuple(following),
     )
+
+
+def _budgets(history: History, *, is_met: bool) -> tuple[str, ...]:
+    """Return a sentence on each budget of these series that is not met, or on each of the others."""
+    return tuple(one.sentence for one in history.budgets if (one.verdict != "not met") is is_met)
 
 
 def points_of(history: History) -> dict[int, list[Row]]:
@@ -556,7 +562,8 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
         headline=answer,
         tone=cells.TONES.get(next((word for word in CHANGED if word in verdicts), ""), ""),
         blocks=(replace(made, chart=plot), *values) if look.has_drawings else (made,),
-        notes=history.notes,
+        remarks=_budgets(history, is_met=False),
+        notes=(*_budgets(history, is_met=True), *history.notes),
         next_commands=tuple(following),
     )
 
