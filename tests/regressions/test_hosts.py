@@ -13,8 +13,10 @@ from tracker.detect.known_hosts import code_hosts
 from tracker.detect.track import Track
 from tracker.regressions.board import board
 from tracker.regressions.explain import explain
+from tracker.regressions.history import history
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.results import HistoryOptions
 
 SLOW_HOST = 1.14
 """What the host b takes more than a."""
@@ -114,6 +116,24 @@ def test_incident_of_another_host_is_one_warning(moved):
     assert (incident["severity"], incident["causes"]) == ("warning", "maybe another host")
     assert [row["name"] for row in found.tables["findings"].records()] == ["step"]
     assert [line["may_be_host"] for line in board(moved).tables["lines"].records()] == [True]
+
+
+def test_board_and_history_leave_out_what_hosts_differ_by(store):
+    """By turns on node-a (10 ms) and node-b (11.4 ms), and 25 % slower from v5 on."""
+    starts = iter(range(100))
+    for number in range(6):
+        host, of_host = (("node-a", 1.0), ("node-b", SLOW_HOST))[number % 2]
+        for spread in (1.0, 1.002, 0.998):
+            ns = int(10**7 * of_host * (1.25 if number >= 4 else 1.0) * spread)
+            start = EPOCH_NS + next(starts) * 10**13
+            ops = [("mm", ns - 2 * 10**6), ("add", 2 * 10**6)]
+            save(store, f"v{number + 1}", ops=ops, steps=3, step_ns=ns, started_at_ns=start, host=host)
+    update(store, tracks_of(store))
+    points = history(store, options=HistoryOptions(key="step")).tables["points"].records()
+    # v6 of node-b against v5 of node-a: as slow on equal hosts
+    assert (points[-1]["verdict"], round(points[-1]["change"], 2)) == ("UNCHANGED", 0.0)
+    (line,) = board(store).tables["lines"].records()
+    assert line["good_change"] is None  # what was found on node-a says nothing of the number of node-b
 
 
 def test_explain_says_which_run_decides(moved):

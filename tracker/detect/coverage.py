@@ -25,7 +25,9 @@ _WHY_NOT: Final = {
 def count_coverage(judged: JudgedSeries, reasons: I64, series: SeriesTraits, limits: Thresholds) -> Coverage:
     """Return how many series were judged. `reasons` (series,): of the verdicts as they are stated."""
     is_change = np.isin(judged.verdict, CHANGES)
-    is_expected = judged.verdict != Verdict.ABSENT
+    # what the runs of the version do not state of the step, no further run of them would
+    is_not_stated = series.of_step & (judged.new_runs == 0) & (reasons == Reason.FEW_NEW)
+    is_expected = (judged.verdict != Verdict.ABSENT) & ~is_not_stated
     small = is_expected & ~is_change & _is_small(judged, series, limits)
     left = is_expected & ~small
     counts: dict[str, int] = {"small": int(small.sum())}

@@ -20,7 +20,7 @@ from tracker.profile.branches import main_of
 from tracker.regressions.inbox import findings, number_of
 from tracker.regressions.lifecycle import HOST, THROTTLED
 from tracker.regressions.track import named_tracks, waiting_runs
-from tracker.results import BOARD_COLUMNS, OPEN_STATES, Board, BoardOptions, FindingsOptions
+from tracker.results import BOARD_COLUMNS, CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.results.partial import find_partial, keep_whole
 from tracker.schema.series import STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
@@ -205,7 +205,7 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
     return standing | {
         "step_ns": step, "previous_change": _change(step, course[-2]["step_ns"]) if len(course) > 1 else None,
         "good_version": oldest["good_version"] if oldest else None,
-        "good_change": _change(step, oldest["baseline_value"]) if oldest else None,
+        "good_change": _change(step, oldest["baseline_value"]) if oldest and _is_comparable(oldest) else None,
         "pinned_version": pinned["version"] if pinned else None,
         "pinned_change": _change(step, pinned["step_ns"]) if pinned else None,
         "new": sum(row["is_new"] for row in found),
@@ -215,6 +215,11 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
         "suspects": states.count("suspect"), "muted": states.count("muted"),
         "incident_id": worst,
     }  # fmt: skip
+
+
+def _is_comparable(finding: Row) -> bool:
+    """Return whether the newest number says something of an open finding: not that of another host, or other work."""
+    return finding["state"] not in CONFIRMED_STATES or finding["current_ratio"] is not None
 
 
 def _change(after: float | None, before: float | None) -> float | None:

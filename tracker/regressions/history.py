@@ -36,7 +36,7 @@ from tracker.regressions.track import (
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.results.budgets import JudgedBudget
 from tracker.results.machine_state import marks_of_machines
-from tracker.results.verdicts import OTHER_WORK_REASON
+from tracker.results.verdicts import EQUAL_MACHINE_REASON, OTHER_WORK_REASON
 from tracker.schema.series import RUN, SeriesKey
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
@@ -113,7 +113,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 machine = marks_of_machines(machines_of.get(version, ()))
                 about[number] = {"commit": commit, "note": note, "environment": "; ".join(words), "machine": machine}
             for row in rows:
-                for point in _points(track, row["series_id"], cells, about):
+                for point in _points(track, row["series_id"], cells, about, of_run=row["kind"] == RUN):
                     if point["version"] in shown:
                         made["points"].append(point)
                         continue
@@ -242,8 +242,10 @@ def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[in
             cells[row.series_id, row.first_version_id]["gradual"] = float(np.expm1(row.size))
 
 
-def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row]) -> list[Row]:
-    """Return one row per version of the track. `about`: notes on versions."""
+def _points(
+    track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row], *, of_run: bool
+) -> list[Row]:  # fmt: skip
+    """Return one row per version of the track. `about`: notes on versions; `of_run`: of a number of the whole run."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
     reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
     rows: list[Row] = []
@@ -271,6 +273,9 @@ def _points(track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row
                 "reason": stated["reason"], "change": stated["raw_change"],
                 **{name: stated[name] for name in ("judged_change", "q", "contribution")},
             }  # fmt: skip
+            if of_run and stated["judged_change"] is not None and stated["reason"] != EQUAL_MACHINE_REASON:
+                # of these it leaves out what hosts differ by, and nothing else
+                row["change"] = stated["judged_change"]
             if stated["reason"] == OTHER_WORK_REASON:
                 # too few runs of the same work, which no further run would change
                 row["verdict"] = None

@@ -65,6 +65,8 @@ ALIKE_REASON: Final = "ALIKE"
 """The code in REASONS of a step that stands for all operators, and of these."""
 ALIKE_CAUSE: Final = "all operators alike"
 """What is called the cause of such a step."""
+EQUAL_MACHINE_REASON: Final = "EQUAL_MACHINE"
+"""The code in REASONS of a step that changed on an equally fast machine."""
 HOST_REASON: Final = "HOST"
 """The code in REASONS of what changed where no host ran both sides."""
 OTHER_HOST_CAUSE: Final = "another host"
@@ -161,7 +163,7 @@ def sentence_on_machine(verdict: Mapping[str, Any] | None) -> str:
     >>> sentence_on_machine({"reason": "EQUAL_MACHINE", "change": 0.066, "judged_change": 0.235})
     '23.5 % slower on an equally fast machine (measured +6.6 %, the machine was 13.7 % faster).'
     """
-    if verdict is None or verdict["reason"] != "EQUAL_MACHINE":
+    if verdict is None or verdict["reason"] != EQUAL_MACHINE_REASON:
         return ""
     judged, measured = verdict["judged_change"], verdict["change"]
     of_machine = (1.0 + measured) / (1.0 + judged) - 1.0
@@ -254,7 +256,7 @@ def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) 
     'On equal hosts it is +0.1 % (measured +13.9 %): by other runs, node-b is 13.8 % slower than node-a.'
     """
     judged, measured = verdict["judged_change"], verdict["change"]
-    is_of_hosts = verdict["reason"] not in (*_MAYBE_BY_REASON, "EQUAL_MACHINE")
+    is_of_hosts = verdict["reason"] not in (*_MAYBE_BY_REASON, EQUAL_MACHINE_REASON)
     if not is_of_hosts or not abs(measured - judged) >= _OF_HOSTS:
         return ""
     sentence = f"On equal hosts it is {format_diff(judged)} (measured {format_diff(measured)})"
