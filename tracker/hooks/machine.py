@@ -18,7 +18,7 @@ import sys
 import time
 from typing import Any, Callable, Mapping, NamedTuple
 
-from . import smi, spool
+from . import smi
 
 STATES = (
     "device_throttled", "device_shared", "device_max_clock_mhz", "device_power_limit_watts", "cpu", "cpu_governor",
@@ -246,6 +246,9 @@ def _highest(numbers: Any) -> float | None:
 
 def _start(words: list[str], environ: Mapping[str, str], read: Callable[[str], smi.Sample | None]) -> _Running:
     """Start a program whose output waits in a pipe; the pipe is bounded, so that nothing it prints fills a disk."""
+    # readers know the names of facts by this module, on systems without the file locks of a spool, too
+    from . import spool
+
     ours, theirs = os.pipe()
     try:
         os.set_blocking(ours, False)
