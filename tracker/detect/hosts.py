@@ -67,12 +67,13 @@ def on_equal_hosts(window: Window, series: SeriesTraits, hosts: Hosts | None, le
     offset, weight = _differences(centred, levels, hosts, versions, reference)
     # the machine is a level of its own, which no version changes
     of_shift, _ = _differences(window.shift[None, :], levels.max(axis=0, keepdims=True), hosts, versions, reference)
-    moved = np.where(series.shares_shift[:, None], of_shift, 0.0)
+    # the offset is of numbers without the shift: of those that it moves, what hosts share is in the shift
+    in_shift = np.where(series.shares_shift[:, None], of_shift, 0.0)
     found = HostLevels(hosts, reference, offset, weight)
     shift_of_runs = np.nan_to_num(found.of_runs(of_shift))
     changed = replace(
         window,
-        logs=window.logs - np.nan_to_num(found.of_runs(offset + moved)),
+        logs=window.logs - np.nan_to_num(found.of_runs(offset + in_shift)),
         shift=window.shift - shift_of_runs[0],
         measured=window.logs,
         hosts=found,
@@ -187,32 +188,34 @@ def choose_comparable(
     """
     count = len(base)
     counted = np.broadcast_to(new, base.shape)
-    nothing = Comparable(base, beside, counted, np.zeros(count), np.zeros(count, dtype=bool))
-    own = window.hosts
-    if own is None:
-        return nothing
-    codes, hosts = own.hosts.codes, own.hosts
-    there = level & ~np.isnan(window.logs)
+    unchanged = Comparable(base, beside, counted, np.zeros(count), np.zeros(count, dtype=bool))
+    known = window.hosts
+    if known is None:
+        return unchanged
+    codes, hosts = known.hosts.codes, known.hosts
+    is_measured = level & ~np.isnan(window.logs)
     new_hosts = sort_distinct(codes[new])
     if (new_hosts < 0).any() or not len(new_hosts):
-        return nothing
-    runs_of = np.stack([(there & (codes == host)).sum(axis=1) for host in range(hosts.count)], axis=1)
-    is_level_known = ~(there & (codes < 0)).any(axis=1)
+        return unchanged
+    runs_of = np.stack([(is_measured & (codes == host)).sum(axis=1) for host in range(hosts.count)], axis=1)
+    names_all = ~(is_measured & (codes < 0)).any(axis=1)
     is_few = hosts.count_machines(runs_of) < MANY_HOSTS
-    is_known = ((own.weight > 0) | (runs_of == 0)).all(axis=1)
-    differs = _differ_together(((own.offset != 0) & (runs_of > 0)).any(axis=1), series)
+    is_difference_known = ((known.weight > 0) | (runs_of == 0)).all(axis=1)
+    differs = _differ_together(((known.offset != 0) & (runs_of > 0)).any(axis=1), series)
     of_new = runs_of[:, new_hosts].max(axis=1)
     shares_host = (runs_of > 0) @ hosts.overlap[:, new_hosts].any(axis=1)
-    # beside hosts that differ, or may
-    is_own = (differs & (of_new >= LEAST_RUNS)) | (is_few & is_level_known & ~is_known & (of_new >= LEAST_OWN))
-    is_other = is_few & is_level_known & ~is_known & (of_new < LEAST_OWN) & there.any(axis=1)
+    may_differ = is_few & names_all & ~is_difference_known
+    # its own runs are the base beside hosts that differ, or may
+    is_own = (differs & (of_new >= LEAST_RUNS)) | (may_differ & (of_new >= LEAST_OWN))
+    is_other = may_differ & (of_new < LEAST_OWN) & is_measured.any(axis=1)
+    # jobs of several hosts that share some of them are no others, but for a set that ran once before
     is_other &= ~shares_host | (of_new > 0)
     throttled = _throttled_side(hosts, new_hosts, runs_of)
     if throttled > 0:
         # however many hosts there are, what holds all of the new runs down is no noise between hosts
-        is_other |= ~is_few & (runs_of[:, hosts.is_throttled].sum(axis=1) < LEAST_OWN) & there.any(axis=1)
+        is_other |= ~is_few & (runs_of[:, hosts.is_throttled].sum(axis=1) < LEAST_OWN) & is_measured.any(axis=1)
     # new runs of hosts of which nothing is known do not count beside others
-    is_comparable = own.of_runs(own.weight) > 0
+    is_comparable = known.of_runs(known.weight) > 0
     counted = np.where(is_own[:, None], new & is_comparable, counted)
     on_own = np.isin(codes, new_hosts) & is_comparable
     chosen = np.where(is_own[:, None], newest(level & on_own & window.recorded, most), base)
@@ -220,7 +223,7 @@ def choose_comparable(
     is_short = is_own & ((chosen & ~np.isnan(window.logs)).sum(axis=1) < LEAST_RUNS)
     others = newest(level & ~on_own & window.recorded, most)
     beside = np.where(is_short[:, None], beside | others, beside)
-    return Comparable(chosen, beside, counted, _variance_of_offsets(own, chosen, counted), is_other, throttled)
+    return Comparable(chosen, beside, counted, _variance_of_offsets(known, chosen, counted), is_other, throttled)
 
 
 def _throttled_side(hosts: Hosts, new_hosts: I64, runs_of: I64) -> int:
