@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
+from tests.factories import save
 from tests.regressions.made import runs
 from tracker.compare import diffs
 from tracker.errors import UsageError
@@ -52,7 +53,7 @@ def test_share_below_the_least_ends_with_4(judged):
     assert gate_of_coverage([line], (), 0.9).code == 0
     low = gate_of_coverage([line], (), 0.99)
     assert (low.code, low.because) == (4, "judged 412 of 430 series, and 99 % are wanted")
-    assert gate_of_coverage([line], ["bert did not run in v3."], 0.9).code == 4
+    assert gate_of_coverage([line], ["bert has no run of v3."], 0.9).code == 4
     with pytest.raises(UsageError, match="coverage needs a share"):
         gate_of_coverage([line], (), None)
 
@@ -62,7 +63,7 @@ def test_workload_that_did_not_run_is_named(judged):
         runs(judged, f"v{number + 1}", start=3 * number + 100, workload="bert")
     update(judged, tracks_of(judged))
     (sentence,) = findings(judged).missing
-    assert sentence.endswith("did not run in v4.")
+    assert sentence.endswith("has no run of v4.")
     assert "bert" not in sentence
     assert board(judged).missing == (sentence,)
 
@@ -79,3 +80,12 @@ def test_version_with_half_of_its_operators_is_counted_row_by_row(judged):
     with_verdict = [row for (row,) in rows if row not in ("TOO_FEW_RUNS", "SUSPECT")]
     assert line["judged_series"] == line["expected_series"] == len(with_verdict)
     assert with_verdict.count("REMOVED") == 40  # each by itself and by its name
+
+
+def test_without_a_clock_no_workload_is_missed(store):
+    for number in range(4):
+        save(store, f"v{number + 1}", ops=[("mm", 100)], started_at_ns=None)
+        if number < 3:
+            save(store, f"v{number + 1}", ops=[("mm", 100)], started_at_ns=None, workload="bert")
+    update(store, tracks_of(store))
+    assert findings(store).missing == ()

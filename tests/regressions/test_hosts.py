@@ -14,6 +14,7 @@ from tracker.detect.track import Track
 from tracker.regressions.board import board
 from tracker.regressions.explain import explain
 from tracker.regressions.history import history
+from tracker.regressions.hosts import words_of_other_hosts
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
 from tracker.results import HistoryOptions
@@ -110,6 +111,12 @@ def test_diff_of_two_versions_doubts_the_history_as_itself(moved):
     assert own.startswith("v3 in its history: REGRESSED or another host, +14.0 %")
 
 
+def test_host_that_not_all_runs_name_is_none():
+    known, unknown = frozenset({"node-a"}), frozenset()
+    assert words_of_other_hosts([known, known], [frozenset({"node-b"})]) == ("node-a", "node-b")
+    assert words_of_other_hosts([known, unknown], [frozenset({"node-b"})]) == ("", "")
+
+
 def test_incident_of_another_host_is_one_warning(moved):
     found = findings(moved)
     (incident,) = found.tables["incidents"].records()
@@ -138,7 +145,7 @@ def test_board_and_history_leave_out_what_hosts_differ_by(store):
 
 def test_explain_says_which_run_decides(moved):
     (note,) = (note for note in explain(moved, 1).notes if "host" in note)
-    assert note.endswith("a run of one side on the host of the other decides.")
+    assert note.endswith("two runs of one side on the host of the other decide.")
 
 
 def test_run_of_the_old_version_on_the_new_host_decides(moved):

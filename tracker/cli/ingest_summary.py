@@ -212,7 +212,9 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
     if verdict == "INCONCLUSIVE" and not needed:
         before = [run for run in track.runs if run.run_id in against]
         with store.connect() as connection:
-            rounding = find_rounding(STEP_KEY, recorded_runs(connection, [*before, *track.runs_of(version)]))
+            rounding = find_rounding(
+                STEP_KEY, recorded_runs(connection, before), recorded_runs(connection, track.runs_of(version))
+            )
         if rounding > abs(size) / 2:
             why = f" ({words_of_rounding(rounding)})"
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")

@@ -351,11 +351,11 @@ def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
 
 def _remark_on_rounding(baseline: LoadedSide, candidate: LoadedSide) -> str:
     """Return how well the step is known where its change is no larger than what the sources rounded."""
-    recorded: list[recordings.Recorded] = []
+    sides: list[list[recordings.Recorded]] = []
     for side in (baseline, candidate):
         said = side.query_with(queries.recordings)
-        recorded += queries.recorded_of(said.rows(*said.arrays), side.run_ids).values()
-    return f"The step is {words_of_rounding(find_rounding(STEP_KEY, recorded))}: its source rounds it."
+        sides.append([*queries.recorded_of(said.rows(*said.arrays), side.run_ids).values()])
+    return f"The step is {words_of_rounding(find_rounding(STEP_KEY, *sides))}: its source rounds it."
 
 
 def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ def list_missing(tracks: Sequence[TrackRuns]) -> list[tuple[Mapping[str, str], s
     The newest version is that of which a run began last; those before it are those of its track.
     """
     newest = max(tracks, key=_last_start, default=None)
-    if newest is None:
+    if newest is None or not _last_start(newest):
+        # nothing says which version is the newest
         return []
     label = newest.labels[newest.order[-1]]
     before = [newest.labels[version] for version in newest.order[-1 - _LEAST_IN_STEP : -1]]
@@ -34,11 +35,11 @@ def list_missing(tracks: Sequence[TrackRuns]) -> list[tuple[Mapping[str, str], s
 
 
 def sentences_on_missing(tracks: Sequence[TrackRuns]) -> tuple[str, ...]:
-    """Return the same in sentences."""
+    """Return the tracks of `list_missing`, a sentence on each: they may still come."""
     sentences = []
     for names, label in list_missing(tracks):
         place = (names["workload"], names["configuration"], names["device"])
-        sentences.append(f"{', '.join(filter(None, place))} did not run in {label}.")
+        sentences.append(f"{', '.join(filter(None, place))} has no run of {label}.")
     return tuple(sentences)
 
 

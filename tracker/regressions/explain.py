@@ -23,7 +23,7 @@ from tracker.errors import UsageError
 from tracker.regressions.causes import as_one, changed_between
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
-from tracker.regressions.lifecycle import ALIKE, LATE, MACHINE, THROTTLED, UNDECIDED
+from tracker.regressions.lifecycle import ALIKE, HOST, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
     geometric_mean,
@@ -106,7 +106,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     odd_notes = (_outlier_words(track, data, row, column, judged.new[row], "its version") for column in odd)
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
-        "" if host or finding["unit"] != "ns" else sentence_on_other_hosts(hosts),
+        sentence_on_other_hosts(hosts) if finding["change"] == HOST and not host else "",
         sentence_on_throttled(throttled) if finding["change"] == THROTTLED else "",
     )  # fmt: skip
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])

@@ -28,8 +28,8 @@ WHY: Final = {
     "version before again",
     "alike": "all operators became slower by one factor: a slower machine or the code, which so few cannot tell; "
     "measure the version before again",
-    "host": "the step got slower, or another host is slower: no host ran both sides; a run of one side on the host of "
-    "the other decides",
+    "host": "the step got slower, or another host is slower: fewer than two runs before are of the same host; two "
+    "runs of one side on the host of the other decide",
     "throttled": "the step got slower, or its machine was throttled: in all of its runs, and not in those before; a "
     "run that is not throttled decides",
     "runs": "the step has no verdict: too few runs before or in it",

@@ -55,7 +55,10 @@ def other_hosts(candidate: OfRuns, baseline: OfRuns) -> tuple[str, str]:
 
 
 def words_of_other_hosts(baseline: Sequence[frozenset[str]], candidate: Sequence[frozenset[str]]) -> tuple[str, str]:
-    """Return the same of the hosts of each run of both sides."""
+    """Return the same as `other_hosts`, by the hosts of each run of both sides; empty where one is not known."""
+    if not all((*baseline, *candidate)):
+        # of a run whose host is not known, it may be any
+        return "", ""
     before, after = (frozenset[str]().union(*side) for side in (baseline, candidate))
     if not after or not before or after & before:
         return "", ""

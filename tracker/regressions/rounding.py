@@ -36,12 +36,16 @@ def tabulate_roundings(keys: Sequence[SeriesKey], runs: Sequence[Recorded]) -> F
     return table
 
 
-def find_rounding(key: SeriesKey, runs: Sequence[Recorded]) -> float:
-    """Return how far the number of a series may be from what was printed in any of some runs, as a part of it; 0 for
-    nothing.
+def find_rounding(key: SeriesKey, *sides: Sequence[Recorded]) -> float:
+    """Return how far the number of a series may be from what was printed, as a part of it: the usual rounding of the
+    runs of a side, as it is judged (`detect.rounding`), of the side that rounds most; 0 for nothing.
     """
-    table = tabulate_roundings([key], runs)
-    return 0.0 if table is None else float(table.max(initial=0.0))
+    largest = 0.0
+    for runs in sides:
+        table = tabulate_roundings([key], runs)
+        if table is not None:
+            largest = max(largest, float(np.median(table)))
+    return largest
 
 
 def _roundings_in(settings: Sequence[Mapping[str, str]]) -> dict[str, float]:

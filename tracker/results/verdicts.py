@@ -222,16 +222,17 @@ def word_of_step(verdict: str | None, reason: str | None) -> str:
 
 
 def sentence_on_other_hosts(hosts: tuple[str, str]) -> str:
-    """Return what to do where no host ran both sides; "" where one did. `hosts`: before and after.
+    """Return what to do where nothing tells a change from another host. `hosts`: before and after, where no host ran
+    both sides; else "" twice.
 
     >>> sentence_on_other_hosts(("node-a", "node-b"))
-    'The host changed with it (node-a to node-b in all runs): a run of one side on the host of the other decides.'
+    'The host changed with it (node-a to node-b in all runs): two runs of one side on the host of the other decide.'
     """
     before, after = hosts
     if not before:
-        return ""
+        return "Fewer than two runs before are of the same host: two runs of one side on the host of the other decide."
     changed = f"The host changed with it ({before} to {after} in all runs)"
-    return f"{changed}: a run of one side on the host of the other decides."
+    return f"{changed}: two runs of one side on the host of the other decide."
 
 
 def sentence_on_throttled(throttled: tuple[str, str]) -> str:
