@@ -15,7 +15,15 @@ DIFF = {"operators": [ROW], "notes": []}
 PROGRAM = """
 import json, os, sys
 def run():
-    command, path = sys.argv[1], sys.argv[2]
+    command, path = sys.argv[1], sys.argv[-1]  # the file of --output is the last word
+    if "--output" in sys.argv:
+        from openpyxl import Workbook
+        book = Workbook()
+        answer = open(os.path.join(os.path.dirname(__file__), "answer.json")).read()
+        book.active.append(list(json.loads(answer)["operators"][0].values()))
+        book.save(path)
+        os._exit(0)
+    path = next(word for word in [*sys.argv[2:], ""] if not word.startswith("-"))
     if path.endswith("crash.json"):
         print("ZeroDivisionError", file=sys.stderr, flush=True)
         os._exit(1)
@@ -96,3 +104,27 @@ def test_each_changed_value_is_found(tmp_path):
 def test_nothing_to_compare_is_an_error(tmp_path):
     old, new = make_checkout(tmp_path / "old", DIFF), make_checkout(tmp_path / "new", DIFF)
     assert compare(tmp_path, old, new, "--only", "no such command").returncode == 2
+
+
+def test_workbooks_are_compared_cell_by_cell(tmp_path):
+    old = make_checkout(tmp_path / "old", DIFF)
+    new = make_checkout(tmp_path / "new", {"operators": [{**ROW, "baseline_ns": 1001}], "notes": []})
+    done = compare(tmp_path, old, new, "--only", "show night/v1.json", "--formats", "xlsx")
+    assert done.returncode == 1
+    title, cell, counts = done.stdout.splitlines()
+    assert title == "show night/v1.json --format xlsx: 1 differences"
+    assert cell.startswith("    workbook.Sheet!C1: ")  # the third value of a row
+    assert counts == "0 equal, 0 refused by both, 1 different"
+
+
+def test_stores_are_filled_by_both_and_compared_by_version(tmp_path):
+    old = make_checkout(tmp_path / "old", {**DIFF, "findings": []})
+    new = make_checkout(tmp_path / "new", {"operators": [{**ROW, "calls": 4}], "notes": [], "findings": []})
+    words = ["--store", "night/v*", "--only", "diff v1.json v2.json --format json"]
+    done = compare(tmp_path, old, new, *words)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        "diff v1.json v2.json --format json: 1 differences",
+        "    .operators[0].calls: 3 -> 4",
+        "0 equal, 0 refused by both, 1 different",
+    ]
