@@ -6,8 +6,8 @@
     .venv/bin/python scripts/compare_results.py --data FOLDER OLD NEW --formats json,text,markdown,html,csv,xlsx
 
 OLD and NEW are folders that hold a checkout. Every capture under FOLDER that OLD shows as one run goes through show,
-cluster and advise, and every pair of captures through diff and advise, each as JSON and as text; --formats names
-others. A pair is a capture with the next one, and with the one at the same place of the next folder; --pair adds the
+cluster and advise, and every pair of captures through diff, advise and cluster, each as JSON and as text; --formats
+names others. A pair is a capture with the next one, and with the one at the same place of the next folder; --pair adds the
 pair of the first paths below FOLDER that match two patterns.
 
 With --store each checkout makes a database of its own of what the pattern matches below FOLDER, in the order of the
@@ -51,7 +51,7 @@ from openpyxl import load_workbook
 ROUNDING: Final = 1e-12
 LISTED_DIFFERENCES: Final = 8
 CAPTURE_COMMANDS: Final = ("show", "cluster", "advise")
-PAIR_COMMANDS: Final = ("diff", "advise")
+PAIR_COMMANDS: Final = ("diff", "advise", "cluster")
 FORMATS: Final = ("json", "text", "markdown", "html", "csv", "xlsx")
 USUAL_FORMATS: Final = "json,text"
 DONE: Final = 0

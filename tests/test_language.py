@@ -19,6 +19,8 @@ TEXTS = re.compile(
 )
 NAMES = {"told", "anew", "whoever", "nobody", "somebody", "borne", "yardstick", "apart", "deaths"}
 """Words that no part of a name is."""
+COLUMNS = {"told_by"}
+"""Columns of results, whose names scripts of users know."""
 OLD_ROOMS = {
     "readers": "not rewritten yet", "timeline": "not rewritten yet", "store": "not rewritten yet",
     "watch": "not rewritten yet", "intake": "not rewritten yet", "hooks": "not rewritten yet",
@@ -63,7 +65,9 @@ def strings_and_names(path: Path) -> tuple[list[str], set[str]]:
 def wrong_in(path: Path) -> list[str]:
     texts, names = strings_and_names(path)
     parts = {name: set(re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower().split("_")) for name in names}
-    return [text for text in texts if TEXTS.search(text)] + [name for name, own in parts.items() if own & NAMES]
+    return [text for text in texts if TEXTS.search(text)] + [
+        name for name, own in parts.items() if own & NAMES and name not in COLUMNS
+    ]
 
 
 MODULES = [

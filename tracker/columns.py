@@ -81,6 +81,18 @@ class Columns(Struct, frozen=True, eq=False):
         return cls({name: _of_values([row.get(name) for row in rows]) for name in names})
 
     @classmethod
+    def of_structs(cls, kind: type[Struct], rows: Sequence[Struct]) -> Self:
+        """From structs: a column for each field of `kind`, which is their class or a base of it; None is missing.
+
+        >>> class Call(Struct):
+        ...     name: str | None
+        ...     calls: int | None = None
+        >>> list(Columns.of_structs(Call, [Call("mm", 3), Call(None)]).rows("name", "calls"))
+        [('mm', 3), (None, None)]
+        """
+        return cls({name: _of_values([getattr(row, name) for row in rows]) for name in kind.__struct_fields__})
+
+    @classmethod
     def stacked(cls, parts: Sequence[Columns]) -> Self:
         """The rows of all `parts`, which have the same columns, one after the other."""
         return cls({name: stacked([part[name] for part in parts]) for name in parts[0].arrays})

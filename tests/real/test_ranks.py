@@ -10,7 +10,7 @@ from tests.real import data
 from tracker.detect.peers import judge
 from tracker.detect.stages import Stage
 from tracker.ranks import cluster
-from tracker.ranks.own_time import pipeline_row
+from tracker.ranks.own_time import pipeline_rows
 from tracker.results import ClusterOptions
 
 MS = 1e6
@@ -101,7 +101,7 @@ def test_the_closed_form_is_within_6_per_cent_of_the_published_simulation(name, 
         table = own[number].unstack("step").dropna(axis=1)
         times = table.to_numpy(dtype=np.float64)
         stages.append(Stage(int(number), [*table.index], [*table.columns], times, {}, judge(times)))
-    row = pipeline_row(stages, microbatches, "")
-    assert row is not None and row["slowdown"] == pytest.approx(slowdown, rel=0.06)
+    (row,) = pipeline_rows(stages, microbatches, "")
+    assert row.slowdown == pytest.approx(slowdown, rel=0.06)
     assert [word for stage in stages for word in stage.judged.verdict if word] == verdicts
     assert any(stage.is_uneven for stage in stages) == (name == "SE")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 from msgspec.structs import replace
 
@@ -55,9 +54,8 @@ def test_scale_of_a_map_names_every_shade(memory_store):
 def test_numbers_of_steps_stand_above_a_map_and_what_is_missing_is_dashed(memory_store):
     """Rank 1 has steps 0 and 2 alone: its second box is not known, and not that of the step after it."""
     found = cluster(memory_store, job(memory_store, {number: [10.0] * 3 for number in range(3)}))
-    steps = found.tables["steps"]
-    captured = np.array([place != (1, 1) for place in steps.rows("rank", "step")])
-    page = render(replace(found, tables={**found.tables, "steps": steps.taken(captured)}), "html")
+    captured = tuple(row for row in found.rows.steps if (row.rank, row.step) != (1, 1))
+    page = render(replace(found, rows=replace(found.rows, steps=captured)), "html")
     drawn = page.partition("<svg class=heat")[2]
     assert re.findall(r"y=14>(\d+)</text>", drawn) == ["0", "1", "2"]
     assert ("gone", "rank 1, step 1: not captured, -") in map_of(page)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tracker.detect.peers import FEWEST_STEPS, SLOWER, PeerVerdicts, judge, median_of_others
 from tracker.detect.step_order import Numbers
 from tracker.profile import median
+from tracker.results.cluster import HostRow
 
 if TYPE_CHECKING:
     from tracker.columns import F64
@@ -30,7 +31,6 @@ _MOVED: Final = 0.01
 """Share of the calls of a step that differ between ranks, from which on their work does."""
 _ALIKE: Final = 0.5
 """How much the least slow rank of a slow host is slower than ranks elsewhere, at least, by the slowest of its host."""
-Row = dict[str, Any]
 
 
 class Stall(Struct, frozen=True):
@@ -109,7 +109,7 @@ def stages_of(
     otherwise.
     """
     otherwise = numbers or {}
-    times: dict[int, dict[int, Row]] = {}
+    times: dict[int, dict[int, dict[str, int | None]]] = {}
     for rank, step, duration, whole, exposed, *parts in steps:
         if exposed is not None and (duration or whole):
             # of a run read before steps were windows, the marker can be shorter than the work of the device
@@ -182,7 +182,7 @@ def _share_of_others(ranks: Sequence[_Calls]) -> float:
     return 1 - common / most if most else 0.0
 
 
-def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
+def judge_hosts(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[HostRow]:
     """Judge hosts as ranks are, by the median of their ranks, each by the median of its stage; none with one host. A
     host is slow only where its ranks are alike: of one slow rank among others its host is not to blame.
     `hosts`: of each rank that names one.
@@ -210,14 +210,19 @@ def host_rows(hosts: Mapping[int, str], stages: Sequence[Stage]) -> list[Row]:
     if len(names) < 2:
         return []
     judged = judge(np.array([median(parts[name], axis=0) for name in names]))
-    return [
-        {
-            "host": name, "ranks": len(parts[name]), "own_ratio": known(judged.ratio[at]),
-            "steps": len(steps), "slowest_steps": int(judged.slowest[at]), "q": known(judged.q[at]),
-            "verdict": judged.verdict[at] if _are_alike(ratios.get(name, [])) else None,
-        }
-        for at, name in enumerate(names)
-    ]  # fmt: skip
+    rows = []
+    for at, name in enumerate(names):
+        row = HostRow(
+            host=name,
+            ranks=len(parts[name]),
+            own_ratio=known(judged.ratio[at]),
+            steps=len(steps),
+            slowest_steps=int(judged.slowest[at]),
+            q=known(judged.q[at]),
+            verdict=judged.verdict[at] if _are_alike(ratios.get(name, [])) else None,
+        )
+        rows.append(row)
+    return rows
 
 
 def _are_alike(ratios: Sequence[float]) -> bool:

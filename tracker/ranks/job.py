@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from tracker.advice.step_order import numbers_by_order
-from tracker.columns import Columns
 from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
 from tracker.compare.references import named, needs_store
 from tracker.compare.step_kinds import keep_kind
-from tracker.detect.stages import TIMES, host_rows, stages_of
+from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
 from tracker.ranks import exchange, losses, missing, own_time, waiting
+from tracker.ranks.changes import list_changes
 from tracker.ranks.work import Work, moves_work_in, operator_rows
-from tracker.results import CLUSTER_COLUMNS, Cluster, ClusterOptions, ShowOptions
+from tracker.results import Cluster, ClusterOptions, ShowOptions
+from tracker.results.cluster import ClusterRows
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -30,18 +31,6 @@ if TYPE_CHECKING:
 _ASIDES: Final = 3
 """Losses that are named beside the largest."""
 _MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
-Row = dict[str, Any]
-_COMPARED: Final[Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]] = {
-    "ranks": (("rank",), (("own_ns", "ns"), ("step_ns", "ns"), ("wait_ns", "ns"))),
-    "hosts": (("host",), (("own_ratio", "ratio"),)),
-    "stages": (("stage",), (("own_ns", "ns"), ("own_max_ns", "ns"), ("bubble_ns", "ns"), ("idle_ns", "ns"))),
-    "pipeline": ((), (("model_ns", "ns"), ("slowdown", "number"))),
-    "roles": (("role", "rank"), (("exposed_ns", "ns"), ("wait_ns", "ns"))),
-    "groups": (("role", "ranks", "kind"), (("transit_ns", "ns"), ("wait_ns", "ns"), ("bus_gb_per_s", "number"))),
-    "links": (("transport", "source_rank", "target_rank"), (("bandwidth_gb_per_s", "number"),)),
-    "balance": (("stage", "quantity"), (("imbalance", "number"),)),
-}
-"""Section -> what names its rows, and the numbers of two runs that are compared, with their units."""
 
 
 def cluster(store: Store | None, *references: str, options: ClusterOptions | None = None) -> Cluster:
@@ -57,13 +46,12 @@ def cluster(store: Store | None, *references: str, options: ClusterOptions | Non
     if len(found) == 1:
         return found[0]
     before, after = found
-    rows = _changes(before, after)
     first = f"In the first run, {before.answer}{f' ({before.verdict})' if before.verdict else ''}."
     captured = [found.run["captured"] for found in (before, after)]
     remarks = [f"The runs have {captured[0]} and {captured[1]} ranks."] if captured[0] != captured[1] else []
     return replace(
         after,
-        tables={**after.tables, "changes": Columns.of_rows(rows, CLUSTER_COLUMNS["changes"])},
+        rows=replace(after.rows, changes=tuple(list_changes(before.rows, after.rows))),
         answer=f"in the second run, {after.answer}",
         remarks=(*after.remarks, first, *remarks),
         baseline=before.run,
@@ -104,36 +92,30 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     roles = exchange.role_rows(side, steps)
     calls = exchange.calls_of(side)
     longest, late = exchange.call_rows(calls)
-    rows = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps))
     has_clock = bool(calls.matched) and not calls.without_clock
-    for row in rows:
-        row["late_calls"] = late.get(row["rank"], 0) if has_clock else None
+    ranks = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps), late if has_clock else None)
     moves = moves_work_in(side, stages, numbers)
-    pipeline = own_time.pipeline_row(stages, microbatches, source)
-    tables = {
-        "ranks": sorted(rows, key=lambda row: (row.get("verdict") is None, -(row.get("own_ratio") or 0), row["rank"])),
-        "steps": own_time.step_rows(stages),
-        "hosts": sorted(
-            host_rows({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages),
-            key=lambda row: (row["verdict"] is None, -(row["own_ratio"] or 0.0), row["host"]),
-        ),
-        "stages": own_time.stage_rows(stages, rows, microbatches, moves),
-        "pipeline": [pipeline] if pipeline else [],
-        "roles": roles,
-        "peers": waiting.peer_rows(side, calls, steps),
-        "groups": exchange.group_rows(calls, [*steps]),
-        "calls": longest,
-        "links": exchange.link_rows(side),
-        "operators": operator_rows(work, stages),
-        "balance": exchange.balance_rows(side, rows),
-        "changes": [],
-    }
-    # the ranks that took longest first, each with all of its steps
-    place = {row["rank"]: at for at, row in enumerate(tables["ranks"])}
-    tables["steps"].sort(key=lambda row: (place[row["rank"]], row["step"]))
+    hosts = judge_hosts({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages)
+    hosts.sort(key=lambda row: (row.verdict is None, -(row.own_ratio or 0.0), row.host))
+    peers = waiting.peer_rows(side, calls, steps)
+    links = exchange.link_rows(side)
+    rows = ClusterRows(
+        ranks=tuple(ranks),
+        steps=tuple(own_time.step_rows(stages, ranks)),
+        hosts=tuple(hosts),
+        stages=tuple(own_time.stage_rows(stages, ranks, microbatches, moves)),
+        pipeline=tuple(own_time.pipeline_rows(stages, microbatches, source)),
+        roles=tuple(roles),
+        peers=tuple(peers),
+        groups=tuple(exchange.group_rows(calls, [*steps])),
+        calls=tuple(longest),
+        links=tuple(links),
+        operators=tuple(operator_rows(work, stages)),
+        balance=tuple(exchange.balance_rows(side, ranks)),
+    )
     is_chosen = bool(options.ranks) or options.stage is not None
-    found = losses.Job(tables, stages, moves, losses.idle_of_ranks(side, steps))
-    answer, verdict, remarks = _answer(found, is_chosen=is_chosen)
+    job = losses.Job(ranks, hosts, peers, links, stages, moves, losses.idle_of_ranks(side, steps))
+    answer, verdict, remarks = _answer(job, is_chosen=is_chosen)
     if partial and answer == losses.NO_RANK:
         answer = (
             f"no rank of those that are whole holds the others back; rank {format_numbers(sorted(partial))} is partial"
@@ -142,11 +124,11 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     run = {"reference": reference, "captured": len(steps), **record}
     return Cluster(
         run=run,
-        tables={name: Columns.of_rows(tables[name], names) for name, names in CLUSTER_COLUMNS.items()},
+        rows=rows,
         answer=answer,
         verdict=verdict,
         remarks=(*side.partial.sentences, *remarks),
-        missing=missing.sentences(side, stages, tables, calls, facts, options),
+        missing=missing.sentences(side, stages, rows, calls, facts, options),
         notes=(*side.warnings, *_note_on_numbers(numbers)),
         options=options,
     )
@@ -182,12 +164,12 @@ def _answer(job: losses.Job, *, is_chosen: bool) -> tuple[str, str, tuple[str, .
     """Return the sentence that says what costs most, the verdict, and what limits it. `is_chosen`: other ranks are
     captured, and were left out.
     """
-    is_alone = len(job.tables["ranks"]) < 2
+    is_alone = len(job.ranks) < 2
     few = losses.remark_on_few_steps(job)
     if is_alone:
         few = f"one rank is {'chosen' if is_chosen else 'captured'}: there is no other to compare it with"
     found = losses.find_losses(job)
-    in_one_step = tuple(waiting.remark_on_one_step(job.tables["peers"], job.step_ns))
+    in_one_step = tuple(waiting.remark_on_one_step(job.peers, job.step_ns))
     if not found:
         is_compared = any(len(stage.ranks) > 1 for stage in job.stages)
         nothing = losses.NO_RANK if is_compared else "no rank can be compared with another"
@@ -200,30 +182,3 @@ def _answer(job: losses.Job, *, is_chosen: bool) -> tuple[str, str, tuple[str, .
     limits = [losses.make_sentence(few)] if few else []
     verdict = of_ranks[0].verdict if of_ranks else first.verdict
     return first.answer, verdict, (*first.remarks, *asides, *in_one_step, *limits)
-
-
-def _changes(before: Cluster, after: Cluster) -> list[Row]:
-    """Numbers of both runs by section and row, those of the candidate in its order; one side may lack a row."""
-    rows: list[Row] = []
-    for section, (keys, metrics) in _COMPARED.items():
-        tables = [{tuple(row[key] for key in keys): row for row in found.tables[section].records()}
-                  for found in (before, after)]  # fmt: skip
-        for key in dict.fromkeys([*tables[1], *tables[0]]):
-            name = " ".join(f"{word} {part}" for word, part in zip(keys, key, strict=True) if part is not None)
-            for metric, unit in metrics:
-                first, last = (table.get(key, {}).get(metric) for table in tables)
-                if first is None and last is None:
-                    continue
-                delta = None if first is None or last is None else float(last - first)
-                rows.append(
-                    {
-                        "section": section, "name": name or ("all ranks" if keys else section), "metric": metric,
-                        "unit": unit,
-                        "baseline_value": None if first is None else float(first),
-                        "candidate_value": None if last is None else float(last),
-                        "delta": delta, "diff": delta / first if delta is not None and first else None,
-                    }
-                )  # fmt: skip
-    order = [*_COMPARED]
-    rows.sort(key=lambda row: (order.index(row["section"]), -abs(row["diff"] or 0.0)))
-    return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -15,8 +15,9 @@ from tracker.detect.stages import Stage
 from tracker.profile.idle_causes import IDLE_CAUSES, IdleCause
 from tracker.ranks import waiting
 from tracker.ranks.exchange import median_of_steps
-from tracker.ranks.own_time import cause_of_slowest
+from tracker.ranks.own_time import JudgedRank, cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
+from tracker.results.cluster import HostRow, RankLinkRow, RankRow
 from tracker.store import queries
 from tracker.store.calls.splitting import PIPELINE
 from tracker.units import counted, format_ns, format_numbers
@@ -34,8 +35,6 @@ _CAUSES: Final = {
     "compute": "its compute",
 }  # fmt: skip
 _CAUSES_IN_TURN: Final = {**_CAUSES, "compute": "its calls take longer"}
-Row = dict[str, Any]
-Tables = Mapping[str, Sequence[Row]]
 
 
 class JobLoss(Struct, frozen=True):
@@ -53,11 +52,15 @@ class JobLoss(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True, eq=False):
-    """What the losses of a job are found in. `tables`: of the result; `moves`: of uneven stages, by number, whether
-    their work moves; `idle`: ns of a step without work of the device, by rank and cause; empty for a host.
+    """What the losses of a job are found in. `ranks`, `hosts`, `peers`, `links`: rows of the result; `moves`: of uneven
+    stages, by number, whether their work moves; `idle`: ns of a step without work of the device, by rank and cause;
+    empty for a host.
     """
 
-    tables: Tables
+    ranks: Sequence[JudgedRank]
+    hosts: Sequence[HostRow]
+    peers: Sequence[waiting.PeerWaits]
+    links: Sequence[RankLinkRow]
     stages: Sequence[Stage]
     moves: Mapping[int | None, bool | None]
     idle: Mapping[int, Mapping[int, float]]
@@ -65,7 +68,7 @@ class Job(Struct, frozen=True, eq=False):
     @property
     def step_ns(self) -> float:
         """The step of the job: the median of its ranks; 0.0 where none is known."""
-        known = [row["step_ns"] for row in self.tables["ranks"] if row.get("step_ns")]
+        known = [row.step_ns for row in self.ranks if row.step_ns]
         return float(np.median(known)) if known else 0.0
 
     def share(self, ns: float) -> str:
@@ -126,9 +129,9 @@ def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> d
 def _find_slow_ranks(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by ranks or a host with a verdict: of one stage together, the others as an aside."""
     for word in (SLOW, SUSPECT):
-        named = [row for row in job.tables["ranks"] if row.get("verdict") == word]
-        host = next((row for row in job.tables["hosts"] if row["verdict"] == word), None)
-        if host is not None and (not named or host["ranks"] > 1):
+        named = [row for row in job.ranks if row.verdict == word]
+        host = next((row for row in job.hosts if row.verdict == word), None)
+        if host is not None and (not named or host.ranks > 1):
             yield _loss_by_host(job, host, word)
             return
         if named:
@@ -136,8 +139,8 @@ def _find_slow_ranks(job: Job) -> Iterator[JobLoss]:
             return
 
 
-def _loss_by_host(job: Job, host: Row, word: str) -> JobLoss:
-    ranks = {row["rank"] for row in job.tables["ranks"] if row.get("host") == host["host"]}
+def _loss_by_host(job: Job, host: HostRow, word: str) -> JobLoss:
+    ranks = {row.rank for row in job.ranks if row.host == host.host}
     costs = []
     for stage in job.stages:
         is_own = np.array([rank in ranks for rank in stage.ranks])
@@ -146,41 +149,36 @@ def _loss_by_host(job: Job, host: Row, word: str) -> JobLoss:
     cost = max([0.0, *costs])
     verb = "holds" if word == SLOW else "may hold"
     text = (
-        f"host {host['host']} {verb} the job back: the own time of its {counted(host['ranks'], 'rank')} is "
-        f"x{host['own_ratio']:.2f} that of the others"
+        f"host {host.host} {verb} the job back: the own time of its {counted(host.ranks, 'rank')} is "
+        f"x{host.own_ratio or 0.0:.2f} that of the others"
     )
     text += f", {format_ns(cost)} a step" if cost else ""
     more = [] if word == SLOW else ["Record more steps to be sure."]
-    return JobLoss(
-        cost, text, word, (_describe_evidence(host, host["steps"]), *more), make_sentence(text), is_of_ranks=True
-    )
+    evidence = f"Own time {_describe_evidence(host, host.steps)}"
+    return JobLoss(cost, text, word, (evidence, *more), make_sentence(text), is_of_ranks=True)
 
 
-def _loss_by_ranks(job: Job, named: Sequence[Row], word: str) -> JobLoss:
-    rows = job.tables["ranks"]
+def _loss_by_ranks(job: Job, named: Sequence[JudgedRank], word: str) -> JobLoss:
     first = named[0]
-    own = next(stage for stage in job.stages if first["rank"] in stage.ranks)
-    group = [row for row in named if row["rank"] in own.ranks] if word == SLOW else [first]
-    numbers = [row["rank"] for row in group]
-    hosts = {row.get("host") for row in group}
-    has_several_hosts = len({row.get("host") for row in rows}) > 1
-    where = f" on {first['host']}" if has_several_hosts and len(hosts) == 1 and None not in hosts else ""
-    place = f" in {first['place']}" if first.get("place") else ""
-    cause = f": {_CAUSES[first['cause']]}{place}" if first.get("cause") and len(group) == 1 else ""
+    own = next(stage for stage in job.stages if first.rank in stage.ranks)
+    group = [row for row in named if row.rank in own.ranks] if word == SLOW else [first]
+    numbers = [row.rank for row in group]
+    hosts = {row.host for row in group}
+    has_several_hosts = len({row.host for row in job.ranks}) > 1
+    where = f" on {first.host}" if has_several_hosts and len(hosts) == 1 and None not in hosts else ""
+    place = f" in {first.place}" if first.place else ""
+    cause = f": {_CAUSES[first.cause]}{place}" if first.cause and len(group) == 1 else ""
     verb = ("hold" if len(group) > 1 else "holds") if word == SLOW else "may hold"
-    text = f"{_name_ranks(numbers)}{where} {verb} the job back by {format_ns(first['cost_ns'])} a step{cause}"
+    # a rank with a verdict has a cost
+    cost_ns = first.cost_ns or 0.0
+    text = f"{_name_ranks(numbers)}{where} {verb} the job back by {format_ns(cost_ns)} a step{cause}"
     more = [] if word == SLOW else ["Record more steps to be sure."]
-    more += waiting.remarks_on(job.tables["peers"], numbers)
-    others = [row["rank"] for row in named if row not in group][:_NAMED]
+    more += waiting.remarks_on(job.peers, numbers)
+    others = [row.rank for row in named if row not in group][:_NAMED]
     more += [f"{'Slow' if word == SLOW else 'Suspect'} as well: rank {rank}." for rank in others]
-    return JobLoss(
-        first["cost_ns"],
-        text,
-        word,
-        (_describe_evidence(first, len(own.steps)), *more),
-        make_sentence(text),
-        is_of_ranks=True,
-    )
+    own_time = "Own time " if first.own_ns is None else f"Own time {format_ns(first.own_ns)}, "
+    evidence = f"{own_time}{_describe_evidence(first, len(own.steps))}"
+    return JobLoss(cost_ns, text, word, (evidence, *more), make_sentence(text), is_of_ranks=True)
 
 
 def _find_leading_ranks(job: Job) -> Iterator[JobLoss]:
@@ -195,7 +193,7 @@ def _find_leading_ranks(job: Job) -> Iterator[JobLoss]:
             f"rank {stage.ranks[at]} was slowest in {stage.judged.slowest[at]} of {counted(steps, 'step')}, "
             f"x{stage.judged.ratio[at]:.2f}: {why} to call it slow"
         )
-        remarks = tuple(waiting.remarks_on(job.tables["peers"], [stage.ranks[at]]))
+        remarks = tuple(waiting.remarks_on(job.peers, [stage.ranks[at]]))
         yield JobLoss(float(stage.judged.cost[at]), text, "", remarks, make_sentence(text))
 
 
@@ -230,9 +228,11 @@ def _find_stages(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
     cost.
     """
     times = []
-    for row in job.tables["ranks"]:
-        numbers = {name: row.get(name) for name in ("stage", "step_ns", "own_ns", "bubble_ns")}
-        times.append(RankTimes(rank=row["rank"], **numbers))
+    for row in job.ranks:
+        of_rank = RankTimes(
+            rank=row.rank, stage=row.stage, step_ns=row.step_ns, own_ns=row.own_ns, bubble_ns=row.bubble_ns
+        )
+        times.append(of_rank)
     found = find_stage_loss(times)
     if found is not None:
         yield JobLoss(found.ns - claimed_ns, found.words, "", (), make_sentence(found.words))
@@ -240,8 +240,8 @@ def _find_stages(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
 
 def _find_absent_rank(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by a rank that was not captured, and that all captured ranks wait for."""
-    steps = {row["rank"]: row.get("step_ns") for row in job.tables["ranks"]}
-    text, lost = waiting.find_absent_rank(job.tables["peers"], steps)
+    steps = {row.rank: row.step_ns for row in job.ranks}
+    text, lost = waiting.find_absent_rank(job.peers, steps)
     if text:
         yield JobLoss(lost, text, "", (), make_sentence(text))
 
@@ -251,18 +251,18 @@ def _find_waiting(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
     of a pipeline aside. `claimed_ns`: what slow ranks cost.
     """
     exposed_waits: dict[int, float] = {}
-    for row in job.tables["ranks"]:
+    for row in job.ranks:
         ns = _exposed_wait(row)
         if ns is not None:
-            exposed_waits[row["rank"]] = ns
+            exposed_waits[row.rank] = ns
     if not exposed_waits:
         return
     longest = _find_longest_waits(job, exposed_waits)
     waits_for_peer: dict[str, dict[int, float]] = {}
-    for row in longest:
+    for of_peer in longest:
         # a rank that was not captured is a loss of its own
-        if row["captured"] != 0:
-            waits_for_peer.setdefault(waiting.name_peer(row), {})[row["rank"]] = row["wait_ns"]
+        if of_peer.captured != 0:
+            waits_for_peer.setdefault(waiting.name_peer(of_peer), {})[of_peer.rank] = of_peer.wait_ns or 0.0
     peer, waits = next(iter(waits_for_peer.items()), ("", {}))
     # the one that all others wait for may be one of the ranks whose waiting is known
     is_for_one = len(waits_for_peer) == 1 and len(waits) >= max(1, len(exposed_waits) - 1)
@@ -273,53 +273,59 @@ def _find_waiting(job: Job, claimed_ns: float) -> Iterator[JobLoss]:
     else:
         lost = float(np.median([*exposed_waits.values()]))
         text = f"exposed waiting for other ranks in collectives is {format_ns(lost)} a step{job.share(lost)}"
-        longest.sort(key=lambda row: (-row["wait_ns"], row["rank"]))
+        longest.sort(key=lambda row: (-(row.wait_ns or 0.0), row.rank))
         parts = []
-        for row in longest[:_NAMED]:
-            part = f"rank {row['rank']} waits {format_ns(row['wait_ns'])} for {waiting.name_peer(row)}"
+        for of_peer in longest[:_NAMED]:
+            part = f"rank {of_peer.rank} waits {format_ns(of_peer.wait_ns)} for {waiting.name_peer(of_peer)}"
             parts.append(part.removesuffix(","))
         text += f": {', '.join(parts)}" if parts else ""
     yield JobLoss(lost - claimed_ns, text)
 
 
-def _find_longest_waits(job: Job, ranks: Collection[int]) -> list[Row]:
+def _find_longest_waits(job: Job, ranks: Collection[int]) -> list[waiting.PeerWaits]:
     """Return for each of these ranks the row of the peer that it usually waits for longest, that for other stages
     aside; none of a rank that waits for no peer for long.
     """
     least_ns = max(1.0, waiting.MUCH * job.step_ns)
-    longest: dict[int, Row] = {}
-    for row in job.tables["peers"]:
-        rank, wait_ns = row["rank"], row["wait_ns"] or 0.0
-        if rank not in ranks or row["role"] == PIPELINE or not row["is_usual"] or wait_ns < least_ns:
+    longest: dict[int, waiting.PeerWaits] = {}
+    for row in job.peers:
+        wait_ns = row.wait_ns or 0.0
+        if row.rank not in ranks or row.role == PIPELINE or not row.is_usual or wait_ns < least_ns:
             continue
-        if rank not in longest or wait_ns > longest[rank]["wait_ns"]:
-            longest[rank] = row
+        if row.rank not in longest or wait_ns > (longest[row.rank].wait_ns or 0.0):
+            longest[row.rank] = row
     return [*longest.values()]
 
 
-def _exposed_wait(row: Row) -> float | None:
+def _exposed_wait(row: JudgedRank) -> float | None:
     """Return the waiting of a rank that no compute hides, but that for other stages; None where it is not known."""
-    ns, exposed = row.get("exposed_wait_ns"), row.get("exposed_communication_ns")
-    if ns is None or exposed is None or row.get("partial"):
+    if row.exposed_wait_ns is None or row.exposed_communication_ns is None or row.partial:
         return None
-    return float(min(ns, exposed))
+    return float(min(row.exposed_wait_ns, row.exposed_communication_ns))
 
 
 def _find_idle(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by devices that idle, on the median rank of those without a verdict, with its largest cause."""
-    rows = [row for row in job.tables["ranks"] if row["rank"] in job.idle and row.get("idle_ns") is not None]
-    usual = [row for row in rows if not row.get("verdict")] or rows
+    idle_ns: dict[int, float] = {}
+    idle_of_usual: dict[int, float] = {}
+    for row in job.ranks:
+        if row.rank not in job.idle or row.idle_ns is None:
+            continue
+        idle_ns[row.rank] = row.idle_ns
+        if not row.verdict:
+            idle_of_usual[row.rank] = row.idle_ns
+    usual = idle_of_usual or idle_ns
     if not usual:
         return
-    lost = float(np.median([row["idle_ns"] for row in usual]))
+    lost = float(np.median([*usual.values()]))
     who = "the device idles" if len(usual) == 1 else "in the median the devices idle"
     text = f"{who} {format_ns(lost)} a step{job.share(lost)}"
     causes: dict[int, float] = {}
-    for row in usual:
-        for cause, ns in job.idle[row["rank"]].items():
+    for rank in usual:
+        for cause, ns in job.idle[rank].items():
             causes[cause] = causes.get(cause, 0.0) + ns / len(usual)
     largest = max(causes, key=lambda cause: (causes[cause], -cause), default=IdleCause.UNKNOWN)
-    mean = float(np.mean([row["idle_ns"] for row in usual]))
+    mean = float(np.mean([*usual.values()]))
     if largest != IdleCause.UNKNOWN and mean and causes[largest] >= mean / 2:
         text += f", {min(100.0, 100 * causes[largest] / mean):.0f} % of that is {IDLE_CAUSES[largest]}"
     yield JobLoss(lost, text)
@@ -327,23 +333,22 @@ def _find_idle(job: Job) -> Iterator[JobLoss]:
 
 def _find_slow_links(job: Job) -> Iterator[JobLoss]:
     """Yield the loss by slow links, beside the median of their transport."""
-    counts = [row.get("steps") or 0 for row in job.tables["ranks"]]
-    steps = max([1, *counts])
-    for row in job.tables["links"]:
-        if row.get("verdict") == SLOW:
-            speed = row["bandwidth_gb_per_s"]
-            speeds = [speed]
-            for other in job.tables["links"]:
-                # without a score it was not compared with the others of its transport
-                is_compared = other["transport"] == row["transport"] and other.get("z") is not None
-                if is_compared and other is not row:
-                    speeds.append(other["bandwidth_gb_per_s"])
-            lost = row["transit_ns"] * (1 - speed / float(np.median(speeds))) / steps
-            text = (
-                f"the {row['transport']} link from rank {row['source_rank']} to {row['target_rank']} is slow: "
-                f"{speed:.2f} GB/s ({row['place']})"
-            )
-            yield JobLoss(max(0.0, lost), text, SLOW, (), make_sentence(text))
+    steps = max([1, *(row.steps or 0 for row in job.ranks)])
+    for slow in job.links:
+        if slow.verdict != SLOW or slow.bandwidth_gb_per_s is None:
+            continue
+        speeds = [slow.bandwidth_gb_per_s]
+        for link in job.links:
+            # without a score it was not compared with the others of its transport
+            is_compared = link.transport == slow.transport and link.z is not None
+            if is_compared and link is not slow and link.bandwidth_gb_per_s is not None:
+                speeds.append(link.bandwidth_gb_per_s)
+        lost = slow.transit_ns * (1 - slow.bandwidth_gb_per_s / float(np.median(speeds))) / steps
+        text = (
+            f"the {slow.transport} link from rank {slow.source_rank} to {slow.target_rank} is slow: "
+            f"{slow.bandwidth_gb_per_s:.2f} GB/s ({slow.place})"
+        )
+        yield JobLoss(max(0.0, lost), text, SLOW, (), make_sentence(text))
 
 
 def _find_stalls(job: Job) -> Iterator[JobLoss]:
@@ -372,10 +377,9 @@ def _format_span(values: Collection[float]) -> str:
     return most if least == most else f"{least} to {most}"
 
 
-def _describe_evidence(row: Mapping[str, Any], steps: int) -> str:
-    """Return what the verdict of a row rests on, a sentence."""
-    own = f"Own time {format_ns(row['own_ns'])}, " if row.get("own_ns") is not None else "Own time "
-    chance = f"q {row['q']:.3f}" if row["q"] >= 0.001 else "q < 0.001"
-    return (
-        f"{own}x{row['own_ratio']:.2f} that of its peers; slowest in {row['slowest_steps']} of {steps} steps, {chance}."
-    )
+def _describe_evidence(row: RankRow | HostRow, steps: int) -> str:
+    """Return what the verdict of a row rests on, the end of a sentence. `steps`: in which it is compared."""
+    # a row with a verdict has both numbers
+    ratio, q = row.own_ratio or 0.0, row.q or 0.0
+    chance = f"q {q:.3f}" if q >= 0.001 else "q < 0.001"
+    return f"x{ratio:.2f} that of its peers; slowest in {row.slowest_steps} of {steps} steps, {chance}."

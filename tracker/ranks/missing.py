@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.ranks.waiting import TASKS
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.detect.stages import Stage
     from tracker.results import ClusterOptions
+    from tracker.results.cluster import ClusterRows
     from tracker.store.calls.splitting import RunCalls
 
 _COLLECTIVES: Final = {
@@ -35,19 +36,21 @@ _NAMED: Final = 3
 def sentences(
     side: LoadedSide,
     stages: Sequence[Stage],
-    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+    rows: ClusterRows,
     calls: RunCalls,
     facts: Mapping[str, str],
     options: ClusterOptions,
 ) -> tuple[str, ...]:
-    """A sentence for each thing that is not known, the one that hides most first. `facts`: of the run, by key."""
-    return tuple(_sentences(side, stages, tables, calls, facts, options))
+    """Return a sentence for each thing that is not known, the one that hides most first. `facts`: of the run, by
+    key.
+    """
+    return tuple(_sentences(side, stages, rows, calls, facts, options))
 
 
 def _sentences(
     side: LoadedSide,
     stages: Sequence[Stage],
-    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+    rows: ClusterRows,
     calls: RunCalls,
     facts: Mapping[str, str],
     options: ClusterOptions,
@@ -64,22 +67,20 @@ def _sentences(
         how = "chosen" if is_chosen else "captured"
         yield f"{len(captured)} of {world} ranks are {how}: a rank is compared with those alone."
     if len(captured) > 1:
-        yield from _of_several(side, stages, tables, format)
+        yield from _of_several(side, stages, rows, format)
     if calls.matched and calls.without_clock:
         yield (
             f"Who came last: the captures of rank {format_numbers(sorted(calls.without_clock))} name no date, so that "
             "the ranks have no common clock. Record traces with baseTimeNanoseconds or epoch timestamps."
         )
-    yield from _groups(calls, is_waiting_known=any(row["told_by"] == TASKS for row in tables["peers"]))
-    if len(stages) < 2 and any(row["role"] == PIPELINE for row in tables["roles"]):
+    yield from _groups(calls, is_waiting_known=any(row.told_by == TASKS for row in rows.peers))
+    if len(stages) < 2 and any(row.role == PIPELINE for row in rows.roles):
         yield "Stages: nothing says which rank is in which stage; all ranks are compared with each other."
-    if len(stages) > 1 and not any(row["microbatches"] for row in tables["pipeline"]):
+    if len(stages) > 1 and not any(row.microbatches for row in rows.pipeline):
         yield "The model of the pipeline: the number of microbatches is not known. Give --microbatches M."
 
 
-def _of_several(
-    side: LoadedSide, stages: Sequence[Stage], tables: Mapping[str, Sequence[Mapping[str, Any]]], format: str
-) -> Iterator[str]:
+def _of_several(side: LoadedSide, stages: Sequence[Stage], rows: ClusterRows, format: str) -> Iterator[str]:
     compared = {rank for stage in stages for rank in stage.ranks}
     # of a partial rank the remark says why
     compared |= {rank for _, rank in side.partial.captures_of_partial_steps}
@@ -99,10 +100,10 @@ def _of_several(
             f"Which rank is slow: the ranks have {counted(steps, 'step')} in common, {FEWEST_STEPS} are needed to tell "
             f"it from chance. Record five{how}."
         )
-    if not tables["roles"]:
+    if not rows.roles:
         how = _COLLECTIVES.get(format, "a profiler level that records collectives")
         yield f"Communication: the captures hold no collectives. To have them: {how}."
-    elif not tables["links"]:
+    elif not rows.links:
         how = f"; {_LINKS[format]} does" if format in _LINKS else "; profilers of this kind do not"
         yield f"Links: the captures record no transfers from rank to rank{how}."
     if not any(side.captures.listed("host")):
@@ -114,12 +115,11 @@ def _groups(calls: RunCalls, *, is_waiting_known: bool) -> Iterator[str]:
     tasks of collectives.
     """
     captured = set(calls.calls)
-    partly = [
-        f"{group.role or 'group'} {format_numbers(group.ranks)} ({len(captured & {*group.ranks})} of "
-        f"{len(group.ranks)} captured)"
-        for group in calls.groups.values()
-        if len(group.ranks) > 1 and not captured.issuperset(group.ranks)
-    ]
+    partly = []
+    for group in calls.groups.values():
+        if len(group.ranks) > 1 and not captured.issuperset(group.ranks):
+            count = f"({len(captured & {*group.ranks})} of {len(group.ranks)} captured)"
+            partly.append(f"{group.role or 'group'} {format_numbers(group.ranks)} {count}")
     if partly:
         more = f" and {counted(len(partly) - _NAMED, 'more group')}" if len(partly) > _NAMED else ""
         what = "Transit" if is_waiting_known else "Waiting and transit"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +11,7 @@ import numpy as np
 from tracker.detect.stages import Stage, moves_work
 from tracker.detect.step_order import Numbers
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.results.cluster import RankOperatorRow
 from tracker.store import queries
 from tracker.table import is_among
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _BESIDE: Final = ("communication", "copy", "memset")
 Key = tuple[str, ...]
-Row = dict[str, Any]
 
 
 class Work:
@@ -130,32 +130,47 @@ def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
     return kernels.rows("rank", "calls", "total_ns", "piece", "op", "shapes")
 
 
-def operator_rows(work: Work, stages: Sequence[Any]) -> list[Row]:
-    """Work of the ranks of each stage, what equal ranks would save first; times over all steps of a rank."""
+def operator_rows(work: Work, stages: Sequence[Stage]) -> list[RankOperatorRow]:
+    """Return the work of the ranks of each stage, what equal ranks would save first; times over all steps of a rank."""
     rows = []
     for stage in stages:
-        pieces: dict[Key, dict[int, tuple[float, float]]] = {}
+        pieces: dict[tuple[str, str], dict[int, tuple[float, float]]] = {}
         for rank in stage.ranks:
             for (name, _, shapes), (calls, time) in work.of_rank.get(rank, {}).items():
-                own = pieces.setdefault((name, shapes), {})
-                before = own.get(rank, (0.0, 0.0))
-                own[rank] = before[0] + calls, before[1] + time
+                by_rank = pieces.setdefault((name, shapes), {})
+                calls_before, time_before = by_rank.get(rank, (0.0, 0.0))
+                by_rank[rank] = calls_before + calls, time_before + time
         for (name, shapes), by_rank in pieces.items():
-            times = {rank: time for rank, (_, time) in by_rank.items()}
-            numbers = [number for number, _ in by_rank.values()]
-            values = np.array([*times.values()])
-            most, least = max(times, key=times.__getitem__), min(times, key=times.__getitem__)
-            middle = float(np.median(values))
-            rows.append(
-                {
-                    "stage": stage.number, "name": name, "input_shapes": shapes, "ranks": len(by_rank),
-                    "calls": sum(numbers), "fewest_calls": min(numbers), "most_calls": max(numbers),
-                    "total_ns": float(values.sum()), "average_ns": float(values.sum()) / sum(numbers),
-                    "median_ns": middle, "min_ns": times[least], "min_rank": least, "max_ns": times[most],
-                    "max_rank": most, "spread_ns": times[most] - times[least],
-                    "variation": float(values.std() / values.mean()) if len(by_rank) > 1 else None,
-                    "saving_ns": times[most] - middle,
-                }
-            )  # fmt: skip
-    rows.sort(key=lambda row: (-row["saving_ns"], -row["total_ns"], row["name"], row["input_shapes"]))
+            rows.append(_make_operator_row(stage, name, shapes, by_rank))
+    rows.sort(key=lambda row: (-row.saving_ns, -row.total_ns, row.name, row.input_shapes))
     return rows
+
+
+def _make_operator_row(
+    stage: Stage, name: str, shapes: str, by_rank: Mapping[int, tuple[float, float]]
+) -> RankOperatorRow:
+    """Return the row of one piece of work. `by_rank`: calls and ns of each rank that has it."""
+    times = {rank: time for rank, (_, time) in by_rank.items()}
+    calls = [count for count, _ in by_rank.values()]
+    values = np.array([*times.values()])
+    most, least = max(times, key=times.__getitem__), min(times, key=times.__getitem__)
+    middle = float(np.median(values))
+    return RankOperatorRow(
+        stage=stage.number,
+        name=name,
+        input_shapes=shapes,
+        ranks=len(by_rank),
+        calls=sum(calls),
+        fewest_calls=min(calls),
+        most_calls=max(calls),
+        total_ns=float(values.sum()),
+        average_ns=float(values.sum()) / sum(calls),
+        median_ns=middle,
+        min_ns=times[least],
+        min_rank=least,
+        max_ns=times[most],
+        max_rank=most,
+        spread_ns=times[most] - times[least],
+        variation=float(values.std() / values.mean()) if len(by_rank) > 1 else None,
+        saving_ns=times[most] - middle,
+    )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from tracker.advice.step_order import numbers_by_order
 from tracker.detect import Thresholds
-from tracker.detect.stages import TIMES, host_rows, stages_of
+from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import SLOW
 from tracker.results.machine_state import Facts, throttled_by
@@ -130,5 +130,5 @@ def _slow_hosts(connection: Connection, run_id: int) -> dict[str, float]:
     times = (tuple(getattr(row, name) for name in TIMES) for row in steps)
     placed = [(row.rank, row.step, row.start_ns, row.duration_ns) for row in steps]
     numbers = numbers_by_order(connection, run_id, placed)
-    rows = host_rows(hosts, stages_of(((row.rank, row.stage) for row in captures), times, numbers))
-    return {row["host"]: row["own_ratio"] for row in rows if row["verdict"] == SLOW}
+    rows = judge_hosts(hosts, stages_of(((row.rank, row.stage) for row in captures), times, numbers))
+    return {row.host: row.own_ratio for row in rows if row.verdict == SLOW and row.own_ratio is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
@@ -27,6 +27,7 @@ from tracker.units import (
     time_unit,
 )
 
+RowKind = TypeVar("RowKind")
 READABLE: Final = {
     UNLINKED_OP: "(unlinked) its launch is not in the capture",
     NO_OP: "(no op) launched outside any op",
@@ -431,6 +432,21 @@ def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, *
     """
     unit = unit_of(name or header)
     return Column(header, of(name or header, form or _FORMS[unit]), **{"left": not unit} | kind)
+
+
+class ColumnsOf(Generic[RowKind]):
+    """Make the columns of rows of one kind: a type checker then names each field that these rows do not have."""
+
+    def __init__(self, kind: type[RowKind]) -> None:
+        self.kind = kind
+
+    def number(self, header: str, cell: Callable[[RowKind], str], **look: Any) -> Column:
+        """Return a column of numbers, aligned to the right. `look`: other fields of the column."""
+        return Column(header, cell, **look)
+
+    def text(self, header: str, cell: Callable[[RowKind], str], **look: Any) -> Column:
+        """Return a column of texts, aligned to the left. `look`: other fields of the column."""
+        return Column(header, cell, **{"left": True} | look)
 
 
 def blank(value: Any) -> str:

@@ -10,7 +10,6 @@ from .advice import Number as Number
 from .board import BOARD_COLUMNS as BOARD_COLUMNS
 from .board import Board as Board
 from .board import BoardOptions as BoardOptions
-from .cluster import CLUSTER_COLUMNS as CLUSTER_COLUMNS
 from .cluster import CLUSTER_SECTIONS as CLUSTER_SECTIONS
 from .cluster import SLOW as SLOW
 from .cluster import SUSPECT as SUSPECT

@@ -3,63 +3,342 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from msgspec import field
+from msgspec import Struct, field
 
+from tracker.columns import Columns
 from tracker.results.options import STEP_KIND, WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
 from tracker.results.screens import Result, Rows, frames
 
-if TYPE_CHECKING:
-    from tracker.columns import Columns
-
-__all__ = ["CLUSTER_COLUMNS", "CLUSTER_SECTIONS", "SLOW", "SUSPECT", "UNEVEN", "Cluster", "ClusterOptions"]
+__all__ = ["CLUSTER_SECTIONS", "SLOW", "SUSPECT", "UNEVEN", "Cluster", "ClusterOptions"]
 
 SLOW: Final = "SLOW"
 SUSPECT: Final = "SUSPECT"
 UNEVEN: Final = "UNEVEN"
 
-CLUSTER_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ranks": (
-        "rank", "host", "stage", "steps", "step_ns", "own_ns", "own_ratio", "excess_ns", "cost_ns", "slowest_steps",
-        "q", "verdict", "cause", "place", "partial", "device_score", "late_calls", "compute_ns",
-        "exposed_communication_ns", "communication_ns", "overlap_ns", "wait_ns", "idle_ns", "data_loading_ns",
-        "bubble_ns", "preparing_ns", "peak_allocated_bytes",
-    ),
-    "steps": ("rank", "step", "own_ns", "own_ratio"),
-    "hosts": ("host", "ranks", "own_ratio", "steps", "slowest_steps", "q", "verdict"),
-    "stages": (
-        "stage", "ranks", "step_ns", "own_ns", "own_max_ns", "own_max_rank", "spread", "verdict", "compute_ns",
-        "exposed_communication_ns", "idle_ns", "bubble_ns", "bubble_share", "profiler_bubble_ns", "preparing_ns",
-        "tau_ns",
-    ),
-    "pipeline": (
-        "stages", "microbatches", "microbatches_from", "model_ns", "even_ns", "flat_ns", "slowdown",
-        "ideal_bubble_share",
-    ),
-    "roles": ("role", "rank", "calls", "total_ns", "exposed_ns", "exposed_share", "wait_ns"),
-    "peers": ("rank", "role", "peer", "is_global", "captured", "calls", "wait_ns", "longest_ns", "told_by"),
-    "groups": (
-        "role", "ranks", "kind", "calls", "bytes", "elapse_ns", "transit_ns", "wait_ns", "most_wait_rank",
-        "exposed_ns", "bus_gb_per_s", "complete", "captured",
-    ),
-    "calls": (
-        "role", "ranks", "kind", "order", "step", "bytes", "elapse_ns", "transit_ns", "last_rank", "late_ns",
-    ),
-    "links": (
-        "transport", "source_rank", "target_rank", "bytes", "transit_ns", "bandwidth_gb_per_s", "z", "verdict",
-        "place",
-    ),
-    "operators": (
-        "stage", "name", "input_shapes", "ranks", "calls", "fewest_calls", "most_calls", "total_ns", "average_ns",
-        "median_ns", "min_ns", "min_rank", "max_ns", "max_rank", "spread_ns", "variation", "saving_ns",
-    ),
-    "balance": ("stage", "quantity", "unit", "ranks", "mean", "max", "max_rank", "imbalance"),
-    "changes": (
-        "section", "name", "metric", "unit", "baseline_value", "candidate_value", "delta", "diff",
-    ),
+
+class RankRow(Struct, frozen=True, kw_only=True):
+    """A captured rank. Its peers are the captured ranks of its stage; times are medians over its steps.
+
+    - host, stage: None where the captures name none
+    - steps: how many of its steps were captured; step_ns: the longer of the marker and of the span of the device
+    - own_ns: a step without exposed communication, which is what the rank would take alone
+    - own_ratio: own time to the median of its peers; excess_ns: own time less that median
+    - cost_ns: what a step would save if the rank were as fast as the next slowest
+    - slowest_steps: in how many steps it took longest
+    - q: how often chance makes any rank of the job that much longer, where steps follow each other
+    - verdict: of an own_ratio of 1.05 or more SLOW (q <= 0.01) or SUSPECT (q <= 0.05), else None
+    - cause: data loading, host, copies, slow device, more work or compute; None where half of it is of no one kind
+    - place: the operator or range in which a slow host spends its time
+    - partial: 1 where records of the rank are lost or cannot be: it is judged by nothing, and nobody by it
+    - device_score: how fast its kernels are, 1 for as fast as the fastest peer's
+    - late_calls: collectives that it joined last
+    - wait_ns: waiting for other ranks; bubble_ns: exposed waiting for other stages
+    """
+
+    rank: int
+    host: str | None = None
+    stage: int | None = None
+    steps: int | None = None
+    step_ns: float | None = None
+    own_ns: float | None = None
+    own_ratio: float | None = None
+    excess_ns: float | None = None
+    cost_ns: float | None = None
+    slowest_steps: int | None = None
+    q: float | None = None
+    verdict: str | None = None
+    cause: str | None = None
+    place: str | None = None
+    partial: int | None = None
+    device_score: float | None = None
+    late_calls: int | None = None
+    compute_ns: float | None = None
+    exposed_communication_ns: float | None = None
+    communication_ns: float | None = None
+    overlap_ns: float | None = None
+    wait_ns: float | None = None
+    idle_ns: float | None = None
+    data_loading_ns: float | None = None
+    bubble_ns: float | None = None
+    preparing_ns: float | None = None
+    peak_allocated_bytes: int | None = None
+
+
+class RankStepRow(Struct, frozen=True, kw_only=True):
+    """The own time of one rank in one step.
+
+    - own_ns: the step without exposed communication
+    - own_ratio: to the median of its peers in this step; None for a rank without peers
+    """
+
+    rank: int
+    step: int
+    own_ns: int
+    own_ratio: float | None
+
+
+class HostRow(Struct, frozen=True, kw_only=True):
+    """The ranks of a host together, judged as ranks are.
+
+    - ranks: how many of its ranks are compared
+    - own_ratio: the median of its ranks, each by the median of its stage, to the other hosts
+    - steps: those that all stages have; slowest_steps: in how many of them the host took longest
+    - q, verdict: as of a rank; a host is slow only where its ranks are alike
+    """
+
+    host: str
+    ranks: int
+    own_ratio: float | None
+    steps: int
+    slowest_steps: int
+    q: float | None
+    verdict: str | None
+
+
+class StageRow(Struct, frozen=True, kw_only=True):
+    """A stage of a pipeline, or all ranks of a job without stages. Times are medians over its ranks.
+
+    - stage: its number, None for no stage; ranks: how many are compared
+    - own_max_ns, own_max_rank: the longest own time, and whose it is
+    - spread: median over the steps of the largest own time by the median one
+    - verdict: UNEVEN where the spread is 1.10 or more, no rank is SLOW and the ranks make different calls in a step
+    - bubble_ns: exposed waiting for other stages; bubble_share: of the step
+    - profiler_bubble_ns: what the profiler calls so
+    - preparing_ns: in which the profiler says that a step is prepared
+    - tau_ns: the largest own time by the microbatches
+    """
+
+    stage: int | None
+    ranks: int
+    step_ns: float | None
+    own_ns: float | None
+    own_max_ns: float | None
+    own_max_rank: int
+    spread: float | None
+    verdict: str | None
+    compute_ns: float | None
+    exposed_communication_ns: float | None
+    idle_ns: float | None
+    bubble_ns: float | None
+    bubble_share: float | None
+    profiler_bubble_ns: float | None
+    preparing_ns: float | None
+    tau_ns: float | None
+
+
+class PipelineRow(Struct, frozen=True, kw_only=True):
+    """The pipeline by its closed form; times are medians over the steps, None without the number of microbatches.
+
+    - microbatches_from: the option or the key of the configuration that gives it
+    - model_ns: sum of tau + (microbatches - 1) x the largest tau
+    - even_ns: with stages as fast as their median rank; flat_ns: with equal stages
+    - slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
+    - ideal_bubble_share: what a pipeline of equal stages waits
+    """
+
+    stages: int
+    microbatches: int | None
+    microbatches_from: str | None
+    model_ns: float | None = None
+    even_ns: float | None = None
+    flat_ns: float | None = None
+    slowdown: float | None = None
+    ideal_bubble_share: float | None = None
+
+
+class RoleRow(Struct, frozen=True, kw_only=True):
+    """The communication of a rank by parallel type; medians of its steps.
+
+    - role: such as dp, tp or pp; unknown where nothing names it
+    - exposed_ns: without compute beside it; exposed_share: of the time
+    - wait_ns: waiting for other ranks
+    """
+
+    role: str
+    rank: int
+    calls: float | None
+    total_ns: float | None
+    exposed_ns: float | None
+    exposed_share: float | None
+    wait_ns: float | None
+
+
+class PeerRow(Struct, frozen=True, kw_only=True):
+    """How long a rank waits in collectives for another one; medians of its steps.
+
+    - peer: whom it waits for: a rank of the job, or its place in a group whose members are not known
+    - is_global: 1 for a rank of the job, 0 for a place
+    - captured: 1 or 0, None where that cannot be told
+    - longest_ns: of one call
+    - told_by: tasks, which name their peer (several at once), or ranks: who comes last in calls of a complete group
+    """
+
+    rank: int
+    role: str
+    peer: int
+    is_global: int
+    captured: int | None
+    calls: float | None
+    wait_ns: float | None
+    longest_ns: int
+    told_by: str
+
+
+class GroupRow(Struct, frozen=True, kw_only=True):
+    """The collectives of one kind in a process group, over the whole capture, summed over its captured ranks.
+
+    - ranks: its members, or those that were captured
+    - calls: of the rank with most of them
+    - transit_ns: of one rank; wait_ns: of all; None where not all members are captured
+    - most_wait_rank: who waits longest
+    - bus_gb_per_s: as in nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a
+      profile counts
+    - complete: 1 where all members are captured; captured: how many are
+    """
+
+    role: str
+    ranks: str
+    kind: str
+    calls: int
+    bytes: int | None
+    elapse_ns: int
+    transit_ns: int | None
+    wait_ns: int | None
+    most_wait_rank: int | None
+    exposed_ns: int | None
+    bus_gb_per_s: float | None
+    complete: int
+    captured: int
+
+
+class CallRow(Struct, frozen=True, kw_only=True):
+    """One of the longest collectives of complete groups.
+
+    - order: its place among the calls of its first rank
+    - elapse_ns: of the rank that was longest in it; transit_ns: of the one that was shortest
+    - last_rank: who came last, None where several did or the ranks have no common clock; late_ns: behind the first one
+    """
+
+    role: str
+    ranks: str
+    kind: str
+    order: int
+    step: int
+    bytes: int | None
+    elapse_ns: int
+    transit_ns: int
+    last_rank: int | None
+    late_ns: int | None
+
+
+class RankLinkRow(Struct, frozen=True, kw_only=True):
+    """A link between two ranks, over all collectives and the whole capture.
+
+    - bandwidth_gb_per_s: bytes by transit time
+    - z: robust, below the links of the same transport; None where too few can be compared
+    - verdict: SLOW or None; place: link, sender or receiver, of a slow one
+    """
+
+    transport: str
+    source_rank: int
+    target_rank: int
+    bytes: int
+    transit_ns: int
+    bandwidth_gb_per_s: float | None
+    z: float | None = None
+    verdict: str | None = None
+    place: str | None = None
+
+
+class RankOperatorRow(Struct, frozen=True, kw_only=True):
+    """A kernel, or an operator on a host, over the ranks of a stage, in all of their steps.
+
+    - ranks: how many have it; calls: of all of them; fewest_calls, most_calls: of one
+    - average_ns: of a call
+    - median_ns, min_ns, max_ns: of the ranks; spread_ns: max_ns - min_ns; variation: standard deviation by mean
+    - saving_ns: max_ns - median_ns
+    """
+
+    stage: int | None
+    name: str
+    input_shapes: str
+    ranks: int
+    calls: float
+    fewest_calls: float
+    most_calls: float
+    total_ns: float
+    average_ns: float
+    median_ns: float
+    min_ns: float
+    min_rank: int
+    max_ns: float
+    max_rank: int
+    spread_ns: float
+    variation: float | None
+    saving_ns: float
+
+
+class BalanceRow(Struct, frozen=True, kw_only=True):
+    """The rank of a stage with most of a quantity.
+
+    - quantity: compute, all_to_all or peak memory; unit: ns or bytes
+    - ranks: how many state it; imbalance: the largest by the mean
+    """
+
+    stage: int | None
+    quantity: str
+    unit: str
+    ranks: int
+    mean: float
+    max: float
+    max_rank: int
+    imbalance: float
+
+
+class ChangeRow(Struct, frozen=True, kw_only=True):
+    """A number of two runs; the second run is the candidate.
+
+    - section: the table that it is of; name: which row of it
+    - unit: ns, ratio or number
+    - delta, diff: None where one run lacks it
+    """
+
+    section: str
+    name: str
+    metric: str
+    unit: str
+    baseline_value: float | None
+    candidate_value: float | None
+    delta: float | None
+    diff: float | None
+
+
+class ClusterRows(Struct, frozen=True, kw_only=True):
+    """The rows of each table of `Cluster`, in the order in which they are shown."""
+
+    ranks: tuple[RankRow, ...] = ()
+    steps: tuple[RankStepRow, ...] = ()
+    hosts: tuple[HostRow, ...] = ()
+    stages: tuple[StageRow, ...] = ()
+    pipeline: tuple[PipelineRow, ...] = ()
+    roles: tuple[RoleRow, ...] = ()
+    peers: tuple[PeerRow, ...] = ()
+    groups: tuple[GroupRow, ...] = ()
+    calls: tuple[CallRow, ...] = ()
+    links: tuple[RankLinkRow, ...] = ()
+    operators: tuple[RankOperatorRow, ...] = ()
+    balance: tuple[BalanceRow, ...] = ()
+    changes: tuple[ChangeRow, ...] = ()
+
+
+_KINDS: Final[Mapping[str, type[Struct]]] = {
+    "ranks": RankRow, "steps": RankStepRow, "hosts": HostRow, "stages": StageRow, "pipeline": PipelineRow,
+    "roles": RoleRow, "peers": PeerRow, "groups": GroupRow, "calls": CallRow, "links": RankLinkRow,
+    "operators": RankOperatorRow, "balance": BalanceRow, "changes": ChangeRow,
 }  # fmt: skip
-CLUSTER_SECTIONS: Final = tuple(CLUSTER_COLUMNS)[:-1]
+CLUSTER_SECTIONS: Final = tuple(_KINDS)[:-1]
 
 
 class ClusterOptions(Reading, frozen=True, kw_only=True):
@@ -80,35 +359,7 @@ class Cluster(Result, frozen=True, eq=False):
     `run`: what `tracker runs` lists of it. Times are ns per step unless said, sizes bytes; NA is not known. `answer`:
     the headline, which is the largest loss of a step that is known; `verdict`: SLOW or SUSPECT where a rank or host is,
     whatever costs most, UNEVEN, or "" for none. `missing`: what the captures cannot tell, and the profiler option that
-    would.
-
-    - ranks: own_ns: median over the steps of a step without exposed communication, which is what the rank would take
-      alone; step: the longer of its marker and of the span of its device. own_ratio: to the median of its peers, which
-      are the captured ranks of its stage; excess_ns: own_ns less that median; cost_ns: what a step would save if the
-      rank were as fast as the next slowest. slowest_steps: in how many it took longest; q: how often chance makes any
-      rank of the job that much longer, where steps follow each other. verdict: of own_ratio >= 1.05 SLOW (q <= 0.01)
-      or SUSPECT (q <= 0.05), else NA. cause: data loading, host, copies, slow device or more work;
-      place: the operator or range in which a slow host spends its time. partial: 1 where records of the rank are lost
-      or cannot be: it is judged by nothing, and nobody by it. device_score: how fast its kernels are,
-      1 = as fast as the fastest peer's; late_calls: collectives that it joined last; wait_ns: for others
-    - steps: own time of each rank and step; hosts: ranks of a host together, judged alike
-    - stages: medians over the ranks; spread: median over steps of the largest own time by the median, UNEVEN from 1.10
-      on where no rank is SLOW and the ranks make different calls in a step. bubble_ns: exposed waiting for other
-      stages, profiler_bubble_ns: what the profiler calls so; tau_ns: the largest own time by the microbatches
-    - pipeline: model_ns = sum of tau + (microbatches - 1) x the largest; even_ns: with stages as fast as their median
-      rank; flat_ns: with equal stages; slowdown: model_ns by that of equal ranks (Lin et al., OSDI'25)
-    - roles: communication of a rank by parallel type, medians of its steps; groups: by process group and kind, over the
-      whole capture, summed over its ranks; transit_ns: of one rank, NA where not all members are captured; bus_gb_per_s
-      as in nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a profile counts
-    - peers: how long a rank waits in collectives for another one, medians of its steps, which its tasks name (told_by
-      tasks; several at once) or which comes last in calls of complete groups (told_by ranks). is_global: 0 where peer
-      is a place in a group whose members are not known; captured: 1, 0, or NA where that cannot be told; longest_ns: of
-      one call
-    - calls: the longest collectives of complete groups: who came last, and by how much
-    - links: bandwidth_gb_per_s of bytes by transit time; z: robust, below the links of the same transport
-    - operators: over the ranks of a stage: saving_ns = max_ns - median_ns, of the whole capture
-    - balance: the largest rank by the mean of its stage
-    - changes: of two runs, rank by rank and section by section, where the second run is the candidate
+    would. `rows`: of each table; what its columns mean stands with its row: `RankRow`, `HostRow`, ...
     """
 
     word: ClassVar[str] = "cluster"
@@ -116,7 +367,7 @@ class Cluster(Result, frozen=True, eq=False):
     json_fields: ClassVar[tuple[str, ...]] = ("headline", "run", "baseline", "verdict", "remarks", "missing", "notes")
 
     run: Mapping[str, Any]
-    tables: Mapping[str, Columns]
+    rows: ClusterRows
     answer: str
     verdict: str = ""
     remarks: tuple[str, ...] = ()
@@ -126,6 +377,14 @@ class Cluster(Result, frozen=True, eq=False):
     options: ClusterOptions = field(default_factory=ClusterOptions)
 
     ranks, steps, hosts, stages, pipeline, roles, peers, groups, calls, links, operators, balance, changes = frames(13)
+
+    @property
+    def tables(self) -> Mapping[str, Columns]:
+        """The rows of each table as columns, by name."""
+        return {name: Columns.of_structs(kind, getattr(self.rows, name)) for name, kind in _KINDS.items()}
+
+    def _tables(self) -> dict[str, Any]:
+        return {**self.tables}
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return the chosen tables; changes where there are two runs."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare.references import short_labels
-from tracker.reports.cells import READABLE, cell, col, number, of, rate, signed, words
+from tracker.reports.cells import READABLE, ColumnsOf, blank, cell, number, rate, readable, share, signed, words
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import (
+    NAME,
     UNDER,
-    WORDS,
     Block,
     Column,
     Document,
@@ -24,15 +25,29 @@ from tracker.reports.document import (
     Table,
     Target,
 )
-from tracker.reports.rows import Row, list_notes, records, table_of
+from tracker.reports.rows import list_notes, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View, choose_tables
-from tracker.reports.views.sections import OPERATOR, SHAPES
-from tracker.results import SLOW, Cluster
-from tracker.units import MISSING_TEXT, counted, format_diff, format_numbers
+from tracker.results import CLUSTER_SECTIONS, SLOW, Cluster
+from tracker.results.cluster import (
+    BalanceRow,
+    CallRow,
+    ChangeRow,
+    ClusterRows,
+    GroupRow,
+    HostRow,
+    PeerRow,
+    PipelineRow,
+    RankLinkRow,
+    RankOperatorRow,
+    RankRow,
+    RankStepRow,
+    RoleRow,
+    StageRow,
+)
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.results.screens import Rows
 
 _TITLES: Final = {
@@ -54,11 +69,6 @@ _MAP_LINES: Final = 16
 _MAP_STEPS: Final = 32
 _FEW_RANKS: Final = 16
 """Steps that a map of more than so many ranks shows; of more it shows medians."""
-_RANK_OF: Final = {
-    "ranks": "rank", "steps": "rank", "roles": "rank", "peers": "rank", "groups": "most_wait_rank",
-    "calls": "last_rank", "links": "source_rank", "balance": "max_rank",
-}  # fmt: skip
-"""Section -> the column with the rank that a row is about."""
 _OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
 _CAUSES: Final = {"host": "CPU side"}
 """Causes that are called otherwise where a machine is a host, too."""
@@ -77,112 +87,254 @@ def _metric(name: str) -> str:
     return _METRICS.get(name, name.removesuffix("_ns").replace("_", " "))
 
 
-def _calls(row: Row) -> str:
-    return " to ".join(map(number, dict.fromkeys((row["fewest_calls"], row["most_calls"]))))
+_rank = ColumnsOf(RankRow)
+_step = ColumnsOf(RankStepRow)
+_host = ColumnsOf(HostRow)
+_stage = ColumnsOf(StageRow)
+_pipeline = ColumnsOf(PipelineRow)
+_role = ColumnsOf(RoleRow)
+_waited = ColumnsOf(PeerRow)
+_group = ColumnsOf(GroupRow)
+_call = ColumnsOf(CallRow)
+_rank_link = ColumnsOf(RankLinkRow)
+_operator = ColumnsOf(RankOperatorRow)
+_balance = ColumnsOf(BalanceRow)
+_change = ColumnsOf(ChangeRow)
 
 
-def _peer_cell(row: Row) -> str:
-    return number(row["peer"]) if row["is_global"] else f"{row['peer']} of the group"
+def _steps_of(count: int | None) -> str:
+    return "" if count is None else number(count)
 
 
-def _captured_cell(row: Row) -> str:
-    return MISSING_TEXT if row["captured"] is None else "yes" if row["captured"] else "no"
-
-
-def _verdict(row: Row) -> str:
-    if row.get("partial"):
+def _judge_rank(row: RankRow) -> str:
+    if row.partial:
         return "partial: not judged"
-    cause = _CAUSES.get(row.get("cause") or "", row.get("cause"))
-    return ", ".join(filter(None, (row["verdict"], cause, row.get("place"))))
+    cause = _CAUSES.get(row.cause or "", row.cause)
+    return ", ".join(filter(None, (row.verdict, cause, row.place)))
+
+
+def _longest_rank(row: StageRow) -> str:
+    return f"{format_ns(row.own_max_ns)} ({number(row.own_max_rank)})"
+
+
+def _name_peer(row: PeerRow) -> str:
+    return number(row.peer) if row.is_global else f"{row.peer} of the group"
+
+
+def _is_captured(row: PeerRow) -> str:
+    if row.captured is None:
+        return MISSING_TEXT
+    return "yes" if row.captured else "no"
+
+
+def _is_complete(row: GroupRow) -> str:
+    return "yes" if row.complete else "no"
+
+
+def _judge_link(row: RankLinkRow) -> str:
+    return ", ".join(filter(None, (row.verdict, row.place)))
+
+
+def _calls(row: RankOperatorRow) -> str:
+    return " to ".join(map(number, dict.fromkeys((row.fewest_calls, row.most_calls))))
+
+
+def _value(row: ChangeRow, value: float | None) -> str:
+    if value is None or row.unit == "ns":
+        return cell(value, "ns", row.baseline_value, row.candidate_value)
+    return f"{value:,.3f}"
+
+
+def _change_in_percent(row: ChangeRow) -> str:
+    return "" if row.diff is None else format_diff(row.diff)
 
 
 _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
     "ranks": (
-        col("rank"), col("host", form=words, drop=3, **WORDS), Column("stage", of("stage", words), drop=4),
-        col("step", "step_ns"), col("own time", "own_ns"), col("of peers", "own_ratio", _factor),
-        Column("slowest", lambda row: "" if row["slowest_steps"] is None else number(row["slowest_steps"]), drop=2),
-        col("q", form=_chance, drop=2), col("compute", "compute_ns", drop=5),
-        col("exposed comm.", "exposed_communication_ns", drop=1), col("waits", "wait_ns", drop=1),
-        col("idle", "idle_ns", drop=5), Column("verdict", _verdict, left=True),
+        _rank.number("rank", lambda row: number(row.rank)),
+        _rank.text("host", lambda row: words(row.host), drop=3, elastic=True),
+        _rank.number("stage", lambda row: words(row.stage), drop=4),
+        _rank.number("step", lambda row: format_ns(row.step_ns)),
+        _rank.number("own time", lambda row: format_ns(row.own_ns)),
+        _rank.number("of peers", lambda row: _factor(row.own_ratio)),
+        _rank.number("slowest", lambda row: _steps_of(row.slowest_steps), drop=2),
+        _rank.number("q", lambda row: _chance(row.q), drop=2),
+        _rank.number("compute", lambda row: format_ns(row.compute_ns), drop=5),
+        _rank.number("exposed comm.", lambda row: format_ns(row.exposed_communication_ns), drop=1),
+        _rank.number("waits", lambda row: format_ns(row.wait_ns), drop=1),
+        _rank.number("idle", lambda row: format_ns(row.idle_ns), drop=5),
+        _rank.text("verdict", _judge_rank),
     ),
     "steps": (
-        col("rank"), col("step"), col("own time", "own_ns"), col("of peers", "own_ratio", _factor),
+        _step.number("rank", lambda row: number(row.rank)),
+        _step.number("step", lambda row: number(row.step)),
+        _step.number("own time", lambda row: format_ns(row.own_ns)),
+        _step.number("of peers", lambda row: _factor(row.own_ratio)),
     ),
     "hosts": (
-        col("host", form=words, **WORDS), col("ranks"), col("own time of others", "own_ratio", _factor),
-        col("slowest", "slowest_steps"), col("q", form=_chance), Column("verdict", _verdict, left=True),
+        _host.text("host", lambda row: row.host, elastic=True),
+        _host.number("ranks", lambda row: number(row.ranks)),
+        _host.number("own time of others", lambda row: _factor(row.own_ratio)),
+        _host.number("slowest", lambda row: number(row.slowest_steps)),
+        _host.number("q", lambda row: _chance(row.q)),
+        _host.text("verdict", lambda row: blank(row.verdict)),
     ),
     "stages": (
-        Column("stage", of("stage", words)), col("ranks"), col("own time", "own_ns"),
-        Column("slowest rank", lambda row: f"{cell(row['own_max_ns'], 'ns')} ({number(row['own_max_rank'])})"),
-        col("spread", form=_factor, drop=1), col("compute", "compute_ns", drop=2),
-        col("exposed comm.", "exposed_communication_ns", drop=2), col("idle", "idle_ns", drop=3),
-        col("bubble", "bubble_ns"), col("of step", "bubble_share"), col("preparing", "preparing_ns", drop=4),
-        Column("verdict", _verdict, left=True),
+        _stage.number("stage", lambda row: words(row.stage)),
+        _stage.number("ranks", lambda row: number(row.ranks)),
+        _stage.number("own time", lambda row: format_ns(row.own_ns)),
+        _stage.number("slowest rank", _longest_rank),
+        _stage.number("spread", lambda row: _factor(row.spread), drop=1),
+        _stage.number("compute", lambda row: format_ns(row.compute_ns), drop=2),
+        _stage.number("exposed comm.", lambda row: format_ns(row.exposed_communication_ns), drop=2),
+        _stage.number("idle", lambda row: format_ns(row.idle_ns), drop=3),
+        _stage.number("bubble", lambda row: format_ns(row.bubble_ns)),
+        _stage.number("of step", lambda row: share(row.bubble_share)),
+        _stage.number("preparing", lambda row: format_ns(row.preparing_ns), drop=4),
+        _stage.text("verdict", lambda row: blank(row.verdict)),
     ),
     "pipeline": (
-        col("stages"), col("microbatches"), col("model", "model_ns"), col("with even ranks", "even_ns"),
-        col("with even stages", "flat_ns"), Column("slowdown", of("slowdown", _factor)),
-        col("ideal bubble", "ideal_bubble_share", drop=1),
+        _pipeline.number("stages", lambda row: number(row.stages)),
+        _pipeline.number("microbatches", lambda row: number(row.microbatches)),
+        _pipeline.number("model", lambda row: format_ns(row.model_ns)),
+        _pipeline.number("with even ranks", lambda row: format_ns(row.even_ns)),
+        _pipeline.number("with even stages", lambda row: format_ns(row.flat_ns)),
+        _pipeline.number("slowdown", lambda row: _factor(row.slowdown)),
+        _pipeline.number("ideal bubble", lambda row: share(row.ideal_bubble_share), drop=1),
     ),
     "roles": (
-        col("role", form=words), col("rank"), col("calls"), col("time", "total_ns"), col("exposed", "exposed_ns"),
-        col("share", "exposed_share"), col("waits", "wait_ns"),
+        _role.text("role", lambda row: row.role),
+        _role.number("rank", lambda row: number(row.rank)),
+        _role.number("calls", lambda row: number(row.calls)),
+        _role.number("time", lambda row: format_ns(row.total_ns)),
+        _role.number("exposed", lambda row: format_ns(row.exposed_ns)),
+        _role.number("share", lambda row: share(row.exposed_share)),
+        _role.number("waits", lambda row: format_ns(row.wait_ns)),
     ),
     "peers": (
-        col("rank"), col("role", form=words), Column("waits for rank", _peer_cell), Column("captured", _captured_cell),
-        col("calls"), col("waits", "wait_ns"), col("longest call", "longest_ns"), col("told by", "told_by", drop=1),
+        _waited.number("rank", lambda row: number(row.rank)),
+        _waited.text("role", lambda row: row.role),
+        _waited.number("waits for rank", _name_peer),
+        _waited.number("captured", _is_captured),
+        _waited.number("calls", lambda row: number(row.calls)),
+        _waited.number("waits", lambda row: format_ns(row.wait_ns)),
+        _waited.number("longest call", lambda row: format_ns(row.longest_ns)),
+        _waited.text("told by", lambda row: row.told_by, drop=1),
     ),
     "groups": (
-        col("role", form=words), Column("ranks", of("ranks", words), **UNDER), col("kind", form=words), col("calls"),
-        col("bytes", drop=3), col("time", "elapse_ns"), col("transit", "transit_ns"), col("waits", "wait_ns"),
-        col("most by", "most_wait_rank", words, drop=1), col("exposed", "exposed_ns", drop=2),
-        col("bus GB/s", "bus_gb_per_s", drop=2),
-        Column("complete", lambda row: "yes" if row["complete"] else "no", drop=4),
+        _group.text("role", lambda row: row.role),
+        _group.text("ranks", lambda row: row.ranks, **UNDER),
+        _group.text("kind", lambda row: row.kind),
+        _group.number("calls", lambda row: number(row.calls)),
+        _group.number("bytes", lambda row: format_bytes(row.bytes), drop=3),
+        _group.number("time", lambda row: format_ns(row.elapse_ns)),
+        _group.number("transit", lambda row: format_ns(row.transit_ns)),
+        _group.number("waits", lambda row: format_ns(row.wait_ns)),
+        _group.number("most by", lambda row: words(row.most_wait_rank), drop=1),
+        _group.number("exposed", lambda row: format_ns(row.exposed_ns), drop=2),
+        _group.number("bus GB/s", lambda row: rate(row.bus_gb_per_s), drop=2),
+        _group.number("complete", _is_complete, drop=4),
     ),
     "calls": (
-        col("role", form=words), Column("ranks", of("ranks", words), **UNDER), col("kind", form=words), col("step"),
-        col("bytes", drop=1), col("longest", "elapse_ns"), col("transit", "transit_ns"),
-        col("last rank", "last_rank", words), col("late by", "late_ns"),
+        _call.text("role", lambda row: row.role),
+        _call.text("ranks", lambda row: row.ranks, **UNDER),
+        _call.text("kind", lambda row: row.kind),
+        _call.number("step", lambda row: number(row.step)),
+        _call.number("bytes", lambda row: format_bytes(row.bytes), drop=1),
+        _call.number("longest", lambda row: format_ns(row.elapse_ns)),
+        _call.number("transit", lambda row: format_ns(row.transit_ns)),
+        _call.number("last rank", lambda row: words(row.last_rank)),
+        _call.number("late by", lambda row: format_ns(row.late_ns)),
     ),
     "links": (
-        col("transport", form=words), col("from rank", "source_rank"), col("to rank", "target_rank"), col("bytes"),
-        col("GB/s", "bandwidth_gb_per_s"), Column("z", of("z", rate), drop=1), Column("verdict", _verdict, left=True),
+        _rank_link.text("transport", lambda row: row.transport),
+        _rank_link.number("from rank", lambda row: number(row.source_rank)),
+        _rank_link.number("to rank", lambda row: number(row.target_rank)),
+        _rank_link.number("bytes", lambda row: format_bytes(row.bytes)),
+        _rank_link.number("GB/s", lambda row: rate(row.bandwidth_gb_per_s)),
+        _rank_link.number("z", lambda row: rate(row.z), drop=1),
+        _rank_link.text("verdict", _judge_link),
     ),
     "operators": (
-        OPERATOR, SHAPES, Column("stage", of("stage", words), drop=3), col("ranks", drop=2),
-        Column("calls", _calls, drop=1), col("median", "median_ns"), col("minimum", "min_ns", drop=4),
-        col("maximum", "max_ns"), col("rank", "max_rank"), col("would save", "saving_ns"),
+        _operator.text("operator", lambda row: readable(row.name), **NAME),
+        _operator.text("input shapes", lambda row: row.input_shapes, **UNDER),
+        _operator.number("stage", lambda row: words(row.stage), drop=3),
+        _operator.number("ranks", lambda row: number(row.ranks), drop=2),
+        _operator.number("calls", _calls, drop=1),
+        _operator.number("median", lambda row: format_ns(row.median_ns)),
+        _operator.number("minimum", lambda row: format_ns(row.min_ns), drop=4),
+        _operator.number("maximum", lambda row: format_ns(row.max_ns)),
+        _operator.number("rank", lambda row: number(row.max_rank)),
+        _operator.number("would save", lambda row: format_ns(row.saving_ns)),
     ),
     "balance": (
-        Column("stage", of("stage", words)), col("quantity", form=words),
-        Column("mean", lambda row: cell(row["mean"], row["unit"])),
-        Column("largest", lambda row: cell(row["max"], row["unit"])), col("rank", "max_rank"),
-        Column("imbalance", of("imbalance", _factor)),
+        _balance.number("stage", lambda row: words(row.stage)),
+        _balance.text("quantity", lambda row: row.quantity),
+        _balance.number("mean", lambda row: cell(row.mean, row.unit)),
+        _balance.number("largest", lambda row: cell(row.max, row.unit)),
+        _balance.number("rank", lambda row: number(row.max_rank)),
+        _balance.number("imbalance", lambda row: _factor(row.imbalance)),
     ),
     "changes": (
-        col("section", form=words), col("of", "name", words, **WORDS), col("metric", form=_metric),
-        Column("baseline", lambda row: _value(row, "baseline_value")),
-        Column("candidate", lambda row: _value(row, "candidate_value")),
-        Column("change", lambda row: signed(_value(row, "delta"), row["delta"])),
-        Column("change %", lambda row: "" if row["diff"] is None else format_diff(row["diff"])),
+        _change.text("section", lambda row: row.section),
+        _change.text("of", lambda row: row.name, elastic=True),
+        _change.text("metric", lambda row: _metric(row.metric)),
+        _change.number("baseline", lambda row: _value(row, row.baseline_value)),
+        _change.number("candidate", lambda row: _value(row, row.candidate_value)),
+        _change.number("change", lambda row: signed(_value(row, row.delta), row.delta)),
+        _change.number("change %", _change_in_percent),
     ),
-}  # fmt: skip
+}
 """Section -> its columns on screen."""
 
 
-def _value(row: Row, name: str) -> str:
-    value = row[name]
-    if value is None or row["unit"] == "ns":
-        return cell(value, "ns", row["baseline_value"], row["candidate_value"])
-    return f"{value:,.3f}"
+def _find_tone(row: Struct) -> str:
+    """Return the tone of a row by its verdict, "" for none."""
+    if isinstance(row, RankRow | HostRow | StageRow | RankLinkRow):
+        return _OF.get(row.verdict or "", "")
+    return ""
+
+
+def _find_rank(row: Struct) -> int | None:
+    """Return the rank that a row is about, None for none."""
+    match row:
+        case RankRow() | RoleRow() | PeerRow():
+            return row.rank
+        case GroupRow():
+            return row.most_wait_rank
+        case CallRow():
+            return row.last_rank
+        case RankLinkRow():
+            return row.source_rank
+        case BalanceRow():
+            return row.max_rank
+    return None
+
+
+def _link(found: Cluster, row: Struct) -> Target | None:
+    """Return where the numbers of a row lead: a step or stage of the run, the history of an operator, or the rank that
+    it names beside a peer.
+    """
+    run, workload = ("RUN", str(found.run["run_id"])), found.run.get("workload")
+    if isinstance(row, RankStepRow):
+        return Target("run", (run, ("--rank", str(row.rank)), ("--step", str(row.step))))
+    if isinstance(row, StageRow):
+        return None if row.stage is None else Target("cluster", (run, ("--stage", str(row.stage))))
+    if isinstance(row, RankOperatorRow):
+        is_named = workload and row.name not in READABLE
+        return Target("history", (("KEY", row.name), ("--workload", str(workload)))) if is_named else None
+    rank = _find_rank(row)
+    peer = _find_peer(found.rows.ranks, rank)
+    if peer is None:
+        return None
+    return Target("diff", tuple(("side", f"run:{found.run['run_id']}:rank{one}") for one in (peer, rank)))
 
 
 def document(found: Cluster, look: Look) -> Document:
     """Return the report of `tracker cluster`."""
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
-    hosts = len({host for host in found.tables["ranks"].listed("host") if host})
+    hosts = len({row.host for row in found.rows.ranks if row.host})
     named = [
         what if run["reference"] != run.get("version") else short_labels([run["reference"]])[0],
         str(run["device"]),
@@ -203,94 +355,75 @@ def document(found: Cluster, look: Look) -> Document:
 
 
 def _blocks(found: Cluster, look: Look) -> Iterator[Block]:
-    if len(found.tables["changes"]):
-        first = _table("changes", found.tables["changes"], look.rows(_FIRST_ROWS * 3))
+    changes = found.rows.changes
+    if changes:
+        first = _table(found, "changes", look.rows(_FIRST_ROWS * 3))
         yield replace(first, is_first=not look.only)
-    for section, rows in found.tables.items():
-        if section == "changes":
-            continue
-        is_first = section in _FIRST and _matters(section, rows) and not len(found.tables["changes"])
-        made = _table(section, rows, look.rows(ROWS if look.details or look.only else _FIRST_ROWS))
-        made = replace(made, links=tuple(_links(found, section, records(rows)[: len(made.rows)])))
+    for section in CLUSTER_SECTIONS:
+        is_first = section in _FIRST and _matters(section, found.rows) and not changes
+        made = _table(found, section, look.rows(ROWS if look.details or look.only else _FIRST_ROWS))
         if made.rows:
             yield replace(made, is_first=is_first, chart=_heat_map(found) if section == "ranks" else None)
         elif section in look.only:
             yield replace(made, note="no rows; what the captures cannot tell stands there without --only")
-        if section == "ranks" and len(rows) > 1:
+        if section == "ranks" and len(found.rows.ranks) > 1:
             yield _map(found, look)
     if found.missing:
         yield Lines("What the captures cannot tell", found.missing, is_wrapped=True)
 
 
-def _links(found: Cluster, section: str, rows: list[Row]) -> Iterator[Target | None]:
-    """Yield where the numbers of each row lead: a step or stage of the run, the history of an operator, or the rank
-    that it names beside a peer.
-    """
-    number, workload = found.run.get("run_id"), found.run.get("workload")
-    ranks = records(found.tables["ranks"])
-    run = ("RUN", str(number))
-    for row in rows if number is not None else ():
-        rank = row.get(_RANK_OF.get(section, ""))
-        peer = _peer(ranks, rank)
-        if section == "steps":
-            yield Target("run", (run, ("--rank", str(rank)), ("--step", str(row["step"]))))
-        elif section == "stages":
-            yield None if row["stage"] is None else Target("cluster", (run, ("--stage", str(row["stage"]))))
-        elif section == "operators" and workload and row["name"] not in READABLE:
-            yield Target("history", (("KEY", row["name"]), ("--workload", str(workload))))
-        elif peer is not None:
-            yield Target("diff", tuple(("side", f"run:{number}:rank{one}") for one in (peer, rank)))
-        else:
-            yield None
-
-
-def _peer(ranks: list[Row], rank: int | None) -> int | None:
+def _find_peer(ranks: Sequence[RankRow], rank: int | None) -> int | None:
     """Return the rank without a verdict, of the stage of `rank`, that is most like all peers by its own time, or None.
 
     Such a rank is what `rank` is best compared with.
     """
     if rank is None:
         return None
-    stage = next((row["stage"] for row in ranks if row["rank"] == rank), None)
-    peers = []
+    stage = next((row.stage for row in ranks if row.rank == rank), None)
+    distances: dict[int, float] = {}
     for row in ranks:
-        is_usual = row["own_ratio"] and not row["verdict"]
-        if is_usual and row["rank"] != rank and row["stage"] == stage:
-            peers.append(row)
-    nearest = min(peers, key=lambda row: abs(row["own_ratio"] - 1.0), default=None)
-    return None if nearest is None else nearest["rank"]
+        if row.own_ratio and not row.verdict and row.rank != rank and row.stage == stage:
+            distances[row.rank] = abs(row.own_ratio - 1.0)
+    return min(distances, key=distances.__getitem__, default=None)
 
 
-def _matters(section: str, rows: Columns) -> bool:
+def _matters(section: str, rows: ClusterRows) -> bool:
     """Return whether a section says something that the headline does not: several stages, links with a verdict."""
     if section == "links":
-        return any(rows.listed("verdict"))
+        return any(row.verdict for row in rows.links)
     if section == "pipeline":
-        return any(value is not None for value in rows.listed("model_ns"))
-    return section not in ("stages", "hosts") or len(rows) > 1
+        return any(row.model_ns is not None for row in rows.pipeline)
+    if section == "stages":
+        return len(rows.stages) > 1
+    return section != "hosts" or len(rows.hosts) > 1
 
 
-def _table(section: str, rows: Columns, limit: int | None) -> Table:
-    """Return the rows of a section, with the columns that say something in any."""
-    kept = records(rows.head(limit))
-    known = [
-        one for one in _SHAPES[section] if not kept or any(one.cell(row) not in ("", MISSING_TEXT) for row in kept)
-    ]
-    tone, more = (lambda row: _OF.get(row.get("verdict") or "", "")), len(rows) - len(kept)
-    return table_of(_TITLES[section], known, kept, tone=tone, more=more, section=section)
+def _table(found: Cluster, section: str, limit: int | None) -> Table:
+    """Return the first rows of a section, with the columns that say something in any."""
+    rows: Sequence[Struct] = getattr(found.rows, section)
+    kept = rows[:limit]
+    shown = []
+    for column in _SHAPES[section]:
+        if not kept or any(column.cell(row) not in ("", MISSING_TEXT) for row in kept):
+            shown.append(column)
+    made = table_of(_TITLES[section], shown, kept, tone=_find_tone, more=len(rows) - len(kept), section=section)
+    # only a stored run has pages
+    if section == "changes" or found.run.get("run_id") is None:
+        return made
+    return replace(made, links=tuple(_link(found, row) for row in kept))
 
 
 def _map(found: Cluster, look: Look) -> Lines:
     """Draw a character per rank: the darker, the longer its own time beside that of its peers."""
-    rows = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
+    rows = sorted(found.rows.ranks, key=lambda row: (row.stage or 0, row.rank))
     lines = []
-    for stage in dict.fromkeys(row["stage"] for row in rows):
-        own = [row for row in rows if row["stage"] == stage]
+    for stage in dict.fromkeys(row.stage for row in rows):
+        own = [row for row in rows if row.stage == stage]
         for start in range(0, len(own), _MAP_WIDTH):
             part = own[start : start + _MAP_WIDTH]
             name = "" if stage is None else f"stage {stage}  "
-            marks = "".join(_shade(row["own_ratio"]) for row in part)
-            lines.append(f"{name}rank {part[0]['rank']:>4}  {marks}")
+            marks = "".join(_shade(row.own_ratio) for row in part)
+            lines.append(f"{name}rank {part[0].rank:>4}  {marks}")
     if len(lines) > _MAP_LINES and not look.details and not look.only:
         lines = [*lines[:_MAP_LINES], f"… {len(lines) - _MAP_LINES} more lines: --only ranks"]
     bounds = ", ".join(f"{shade} from x{bound:g}" for shade, bound in zip(_SHADES[1:], _BOUNDS, strict=True))
@@ -300,7 +433,7 @@ def _map(found: Cluster, look: Look) -> Lines:
 
 def _heat_map(found: Cluster) -> HeatMap | None:
     """Draw each rank in each step, of many steps the median of some; of many ranks each by the median of its steps."""
-    ranks = sorted(records(found.tables["ranks"]), key=lambda row: (row["stage"] or 0, row["rank"]))
+    ranks = sorted(found.rows.ranks, key=lambda row: (row.stage or 0, row.rank))
     number = found.run.get("run_id")
     if len(ranks) < 2:
         return None
@@ -310,9 +443,9 @@ def _heat_map(found: Cluster) -> HeatMap | None:
         return HeatMap(
             "rank",
             names,
-            tuple((str(part[0]["rank"]), tuple(_rank_cell(row, number) for row in part)) for part in parts),
+            tuple((str(part[0].rank), tuple(_rank_cell(row, number) for row in part)) for part in parts),
         )
-    own = {(row["rank"], row["step"]): row for row in records(found.tables["steps"])}
+    own = {(row.rank, row.step): row for row in found.rows.steps}
     steps = sorted({step for _, step in own})
     if not steps:
         return None
@@ -320,29 +453,28 @@ def _heat_map(found: Cluster) -> HeatMap | None:
     groups = [steps[start : start + size] for start in range(0, len(steps), size)]
     rows = []
     for row in ranks:
-        cells = tuple(_step_cell(row["rank"], group, own, number) for group in groups)
-        rows.append((f"rank {row['rank']}", cells))
+        cells = tuple(_step_cell(row.rank, group, own, number) for group in groups)
+        rows.append((f"rank {row.rank}", cells))
     return HeatMap("step", tuple(str(group[0]) for group in groups), tuple(rows))
 
 
-def _step_cell(rank: int, steps: list[int], own: Mapping[tuple[int, int], Row], number: int | None) -> HeatCell:
+def _step_cell(rank: int, steps: list[int], own: Mapping[tuple[int, int], RankStepRow], number: int | None) -> HeatCell:
     """Return the cell of a rank in one step, or in several by their median."""
     rows = [own[rank, step] for step in steps if (rank, step) in own]
-    ratios = [row["own_ratio"] for row in rows if row["own_ratio"] is not None]
+    ratios = [row.own_ratio for row in rows if row.own_ratio is not None]
     ratio = median(ratios) if ratios else None
     if len(steps) == 1:
         link = None
         if number is not None and rows:
             link = Target("run", (("RUN", str(number)), ("--rank", str(rank)), ("--step", str(steps[0]))))
-        time = cell(rows[0]["own_ns"], "ns") if rows else "not captured"
+        time = format_ns(rows[0].own_ns) if rows else "not captured"
         return HeatCell(f"rank {rank}, step {steps[0]}: {time}, {_factor(ratio)}", ratio, link)
     return HeatCell(f"rank {rank}, steps {steps[0]} to {steps[-1]}: median {_factor(ratio)}", ratio)
 
 
-def _rank_cell(row: Row, number: int | None) -> HeatCell:
-    link = None if number is None else Target("run", (("RUN", str(number)), ("--rank", str(row["rank"]))))
-    words = f"rank {row['rank']}: {cell(row['own_ns'], 'ns')}, {_factor(row['own_ratio'])}"
-    return HeatCell(words, row["own_ratio"], link)
+def _rank_cell(row: RankRow, number: int | None) -> HeatCell:
+    link = None if number is None else Target("run", (("RUN", str(number)), ("--rank", str(row.rank))))
+    return HeatCell(f"rank {row.rank}: {format_ns(row.own_ns)}, {_factor(row.own_ratio)}", row.own_ratio, link)
 
 
 def _shade(ratio: float | None) -> str:
@@ -359,11 +491,10 @@ def _next(found: Cluster, look: Look) -> Iterator[str]:
     )  # fmt: skip
     if not look.details and not look.only:
         yield command_of(("tracker", "cluster"), sides, [*options, "--details"])
-    ranks = records(found.tables["ranks"])
-    slow = next((row for row in ranks if row["verdict"] == SLOW), None)
-    peer = _peer(ranks, slow["rank"]) if slow else None
-    if slow and peer is not None and run.startswith("run:"):
-        yield command_of(("tracker", "diff"), [f"{run}:rank{peer}", f"{run}:rank{slow['rank']}"], [])
+    slow = next((row.rank for row in found.rows.ranks if row.verdict == SLOW), None)
+    peer = _find_peer(found.rows.ranks, slow)
+    if peer is not None and run.startswith("run:"):
+        yield command_of(("tracker", "diff"), [f"{run}:rank{peer}", f"{run}:rank{slow}"], [])
     yield command_of(("tracker", "cluster"), sides, [*options, "-o", "cluster.xlsx"])
 
 
