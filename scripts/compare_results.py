@@ -7,8 +7,8 @@
 
 OLD and NEW are folders that hold a checkout. Every capture under FOLDER that OLD shows as one run goes through show,
 cluster and advise, and every pair of captures through diff, advise and cluster, each as JSON and as text; --formats
-names others. A pair is a capture with the next one, and with the one at the same place of the next folder; --pair adds the
-pair of the first paths below FOLDER that match two patterns.
+names others. A pair is a capture with the next one, and with the one at the same place of the next folder; --pair adds
+the pair of the first paths below FOLDER that match two patterns.
 
 With --store each checkout makes a database of its own of what the pattern matches below FOLDER, in the order of the
 names: a run each, whose version is its name before "_run". Both clocks are the same. What is compared is every command

@@ -57,7 +57,7 @@ def compare(tmp_path: Path, old: Path, new: Path, *words: str) -> subprocess.Com
 
 def test_refusals_by_both_are_no_equals(tmp_path):
     done = compare(tmp_path, make_checkout(tmp_path / "old", DIFF), make_checkout(tmp_path / "new", DIFF))
-    # three files: show, cluster, advise of each; diff, advise, cluster of two pairs; as JSON and as text. One is refused.
+    # three files: show, cluster, advise of each; diff, advise, cluster of two pairs; JSON and text. One is refused.
     assert done.stdout.splitlines()[-1] == "18 equal, 12 refused by both, 0 different"
     assert done.returncode == 0
     assert "show night/bad.json --format json: refused by both: tracker: bad.json: no profile" in done.stdout
