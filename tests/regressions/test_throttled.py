@@ -112,7 +112,7 @@ def save_run(store, version, facts, factor, number):
     save(store, version, ops=ops, steps=3, step_ns=ns, started_at_ns=start, host="node-a", of_run=of_run)
 
 
-SENTENCE = "The GPU was held down by power in 3 of 3 runs, before in 0 of 6: a run that is not throttled decides."
+SENTENCE = "The clock was held down by power in 3 of 3 runs, before in 0 of 6: a run that is not throttled decides."
 
 
 @pytest.mark.parametrize("sides", [["v2", "v3"], ["v3"]])

@@ -40,7 +40,7 @@ REASONS: Final[Mapping[str, str]] = {
     "ALIKE": "all operators moved by one factor",
     "HOST": "too few of the runs before are of the same host, which alone may make the difference",
     "ROUNDING": "known no better than the source rounds it",
-    "THROTTLED": "its GPU was held down in its runs and not in those before, which alone may make the difference",
+    "THROTTLED": "a clock was held down in its runs and not in those before, which alone may make the difference",
 }
 """Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE,
 HOST and THROTTLED of the step as well.
@@ -241,10 +241,10 @@ def sentence_on_throttled(throttled: tuple[str, str]) -> str:
     `throttled`: by what, and in how many runs; and in how many before.
 
     >>> sentence_on_throttled(("power in 3 of 3 runs", "0 of 8"))
-    'The GPU was held down by power in 3 of 3 runs, before in 0 of 8: a run that is not throttled decides.'
+    'The clock was held down by power in 3 of 3 runs, before in 0 of 8: a run that is not throttled decides.'
     """
     after, before = throttled
-    return f"The GPU was held down by {after}, before in {before}: a run that is not throttled decides."
+    return f"The clock was held down by {after}, before in {before}: a run that is not throttled decides."
 
 
 def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) -> str:
