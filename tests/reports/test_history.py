@@ -66,8 +66,8 @@ def test_inconclusive_by_rounding_or_host_is_not_called_noisy():
     (note,) = (line for line in reports.render(history(points), "text", width=250).splitlines() if "noisy" in line)
     assert note.strip().split("; ") == [
         "INCONCLUSIVE: too noisy",
-        "v3 INCONCLUSIVE: too few of the runs before are of the same host, which alone may make the difference",
         "v2 INCONCLUSIVE: known no better than the source rounds it",
+        "v3 INCONCLUSIVE: too few of the runs before are of the same host, which alone may make the difference",
     ]
 
 

@@ -34,7 +34,7 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
-from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled
+from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled, word_of_step
 from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
 from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
@@ -337,7 +337,8 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
             why = "by one run"
         return {"state": state, "who": NOBODY, "version": version, "reason": why}
 
-    events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
+    found = word_of_step(finding["verdict"], finding["change"])
+    events = [event(found, finding["version"], finding["decided_version_id"])]
     words = queries.finding_words(store).get(finding["finding_id"], ())
     actions_of_marks = {word["mark_id"]: word["action"] for word in words}
     for word in words:
