@@ -239,7 +239,9 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
             columns.append(Column("commit", _commit, left=True, drop=4, link=commits))
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
-    lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
+    ends = f"{text(min(known, default=None))} to {text(max(known, default=None))}"
+    limits = [words for _, words in _limits(history, series)]
+    lead = f"{cells.sparkline(own[-_SPARKS:])}  {', '.join([ends, *limits])}"
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
     note = "; ".join(filter(None, (cells.glosses_of(shown, _word, "version"), hidden)))
@@ -321,6 +323,17 @@ def _what_else(point: Row) -> str:
     return "; ".join(filter(None, (calls, point["facts"], point["environment"], point["machine"], gradual)))
 
 
+def _limits(history: History, series: Row) -> list[tuple[float, str]]:
+    """Return the budgets of a series: each limit in the unit of the series, with words."""
+    found = []
+    for one in history.budgets:
+        where = (one.workload, one.configuration, one.device, one.name, one.unit)
+        own = tuple(series[name] for name in ("workload", "configuration", "device", "name", "unit"))
+        if where == own and one.limit_value is not None:
+            found.append((one.limit_value, f"budget: {one.limit}"))
+    return found
+
+
 def _range_words(history: History) -> list[str]:
     """Return the options that chose the versions, as on the command line."""
     chosen = history.options
@@ -363,6 +376,7 @@ def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequen
         # values of different units share no axis but that of their changes
         axis="change" if len(units) > 1 else history.options.y_axis,
         markers=tuple(tuple(_markers_of(point, is_single=is_single)) for point in any_of),
+        limits=tuple(_limits(history, series[0])) if is_single else (),
         links=tuple(map(_diff_with_previous(series[0]), any_of)),
         leads_to="diff with the version before",
         pair=Target("diff", (("--workload", str(series[0]["workload"])),)),
