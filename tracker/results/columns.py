@@ -274,7 +274,7 @@ LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "cells": (
         "version", "column", "value", "runs", "minimum", "maximum", "baseline_diff", "previous_diff",
-        "previous_version", "gain", "expected", "expected_gain", "verdict", "judged_diff",
+        "previous_version", "gain", "expected", "expected_gain", "verdict", "judged_diff", "reason",
     ),
     "directions": ("direction", "column", "versions", "gain"),
     "advice": (

@@ -172,8 +172,8 @@ class Log(Result, frozen=True, eq=False):
       reached, its sample, as in a diff; `minimum` and `maximum` over runs.
       `baseline_diff`, `previous_diff`: DIFF against the baseline and the version before in this column. `gain`: how
       much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
-      `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`: of the number
-      against the level before, as `history` and `findings` have it; NA: not judged
+      `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`, `reason`: of
+      the number against the level before, as `history` and `findings` have it; NA: not judged
     - directions: what the versions of a direction gained together, per column. Without a tag `direction`, that of a
       version is what the advice that it took was about, and `expected` what that could win at most
     - advice: advice that came with a version (`status` new or grown), or was taken by it: gone, with a shorter step.

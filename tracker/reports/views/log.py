@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from tracker.reports.text import ROWS, fits
 from tracker.reports.view import View
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, word_of_step
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable
 
 if TYPE_CHECKING:
@@ -161,8 +162,7 @@ def _answer(log: Log, columns: Sequence[Row]) -> tuple[str, str, str]:
     else:
         of_each = f" of each of {len(columns)} columns"
         changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    verdicts = Counter(cell["verdict"] for cell in newest.values())
-    named = ", ".join(f"{verdicts[word]} {word}" for word in CHANGED if verdicts[word])
+    named = cells.count_changes(newest.values())
     judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
     return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
@@ -181,7 +181,8 @@ def _answer_of_one(column: Row, newest: Row, baseline: str) -> tuple[str, str, s
     sentence = f"{newest['version']} is at {format_value(newest['value'])}{unit}"
     verdict = str(newest["verdict"]) if newest["verdict"] in CHANGED else ""
     tone = cells.TONES.get(verdict) or cell_tone(newest["baseline_diff"], bool(column["higher_is_better"]))
-    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+    word = word_of_step(verdict, newest["reason"])
+    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", word, tone
 
 
 def _value_format(column: Row, values: Sequence[float]) -> Callable[[float | None], str]:
@@ -193,7 +194,9 @@ def _value_format(column: Row, values: Sequence[float]) -> Callable[[float | Non
 
 
 def _verdict(cell: Row) -> str:
-    return cells.verdict_or_why(cell["verdict"], cell["previous_diff"]) if cell["verdict"] else ""
+    if not cell["verdict"]:
+        return ""
+    return word_of_step(cells.verdict_or_why(cell["verdict"], cell["previous_diff"]), cell["reason"])
 
 
 def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
@@ -230,8 +233,8 @@ def _table(log: Log, columns: Sequence[Row], look: Look, title: str) -> Table:
                 colours.append(cell_tone(known[toned], bool(column["higher_is_better"])) if known and toned else "")
     left_out = len(versions) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    words = [_verdict(cell) for own in found.values() for name, cell in own.items() if name in named]
-    note = "; ".join(filter(None, (cells.glosses(words), hidden)))
+    judged = [cell for cell in chain.from_iterable(own.values() for own in found.values()) if cell["version"] in named]
+    note = "; ".join(filter(None, (cells.glosses_of(judged, _verdict, "version"), hidden)))
     workload = ("--workload", str(log.workload))
     links = tuple(Target("runs", (("--version", str(row["version"])), workload)) for row in shown)
     drawn = {"cell_tones": tuple(map(tuple, tones)), "links": links, "main": 0}
@@ -294,7 +297,7 @@ def _overview(log: Log, columns: Sequence[Row], look: Look) -> Table:
     if any(map(_verdict, rows)):
         heads += [col("vs level", "judged_diff"), Column("verdict", _verdict, left=True)]
     hidden = "" if look.details else "--details has all versions of each column"
-    note = "; ".join(filter(None, (cells.glosses(map(_verdict, rows)), hidden)))
+    note = "; ".join(filter(None, (cells.glosses_of(rows, _verdict, "name"), hidden)))
     limit = None if look.details else look.rows(_OPEN)
     return table_of(
         "", heads, rows, limit, note=note, is_first=True, lead=f"column: {' '.join(keys)}",
