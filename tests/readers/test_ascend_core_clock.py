@@ -9,7 +9,7 @@ import pytest
 
 from tests.readers import ascend_texts
 from tests.readers.ascend_databases import START, changed, kernel, task, write_capture
-from tests.readers.cann.captures import NEW
+from tests.readers.cann.captures import NEW, capture
 from tracker import intake, readers
 from tracker.compare import show
 from tracker.readers import Found
@@ -24,8 +24,8 @@ CLOCK = ("device_max_clock_mhz", "device_clock_mhz", "device_held", "device_thro
 
 
 def clock_of(folder):
-    (capture,) = readers.read(Found(folder, readers.claim(folder))).captures
-    return {name: text for name, text in capture.facts.items() if name in CLOCK}
+    (found,) = readers.read(Found(folder, readers.claim(folder))).captures
+    return {name: text for name, text in found.facts.items() if name in CLOCK}
 
 
 @pytest.fixture
@@ -108,6 +108,19 @@ def cann(tmp_path):
 
 def test_rated_clock_of_info_json_is_the_highest(cann):
     assert clock_of(cann) == {"device_max_clock_mhz": "1650"}
+
+
+def test_timeline_of_cann_has_the_clock_that_was_measured(cann):
+    starts = capture(cann).events.device.start_ns
+    (timeline,) = cann.rglob("msprof_*.json")
+    events = json.loads(timeline.read_text())
+    events.append({"ph": "M", "name": "process_name", "pid": 90, "tid": 0, "args": {"name": "AI Core Freq"}})
+    for place, mhz in ((-20, 1650), (-10, 825), (10**6, 825)):
+        when = starts.min() // 1000 + place
+        clock = {"name": "AI Core Freq", "ph": "C", "pid": 90, "tid": 0, "ts": int(when), "args": {"MHz": mhz}}
+        events.append(clock)
+    timeline.write_text(json.dumps(events))
+    assert clock_of(cann)["device_held"] == "NPU at 825 of 1650 MHz by a cause that is not stated"
 
 
 def test_show_says_that_the_npu_was_held(tmp_path, store):
