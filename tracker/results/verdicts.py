@@ -54,8 +54,8 @@ VERDICTS: Final[Mapping[str, str]] = {
     "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
-    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, their hosts or clocks may be "
-    "all of it, or the source rounds the number",
+    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, or hosts, clocks, the "
+    "machine-wide drift or rounding may be all of it",
     "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
     "UNCHANGED": "any change is smaller than the limit",
     "DRIFT": "moved as all operators did: with the machine, or by one factor",
@@ -243,7 +243,7 @@ def gloss_of(verdict: str, why: str | None) -> str:
     if verdict == "INCONCLUSIVE" and why:
         if why in _MAYBE:
             return f"maybe {_MAYBE[why]}"
-        if why == ROUNDING_REASON or why.startswith(_KNOWN_TO):
+        if why in (ROUNDING_REASON, REASONS[ROUNDING_REASON]) or why.startswith(_KNOWN_TO):
             return "rounded too much"
         if why in (CORRECTION_REASON, REASONS[CORRECTION_REASON]):
             return "mostly the correction for machine-wide drift"

@@ -211,7 +211,7 @@ def _step_kinds(diff: Diff) -> Table:
         Column("step", times),
         Column("%", change),
         Column("steps a run", counts),
-        Column("", lambda one: one.verdict or "", left=True),
+        Column("", lambda one: word_of_step(one.verdict, one.reason), left=True),
     ]
     return table_of("", columns, diff.step_kinds, is_first=True)
 
