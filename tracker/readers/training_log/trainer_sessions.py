@@ -17,6 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.grammar import NUMBER
 
 F64 = NDArray[np.float64]
@@ -536,18 +537,18 @@ def scan_lines(sessions: Sequence[SessionCollector], interrupts: Sequence[int]) 
         if steps is None or (np.diff(steps, prepend=0.0) <= 0).any():
             return None
         return {
-            "numbers": {"step": steps, "elapsed_s": runtimes},
-            "positions": np.array(session.places, dtype=np.int64),
+            "numbers": {"step": PackedColumn.of(steps), "elapsed_s": PackedColumn.of(runtimes)},
+            "positions": PackedColumn.of(np.array(session.places, dtype=np.int64)),
             "interrupts": np.array(interrupts, dtype=np.int64),
             "starts": np.zeros(0, dtype=np.int64),
             "beside_bar": np.zeros(0, dtype=np.int64),
-            "ranks": np.zeros(0, dtype=np.int32),
-            "clocks": np.zeros(0),
+            "ranks": PackedColumn(),
+            "clocks": PackedColumn(),
         }
     return None
 
 
-def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64], str]:
+def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, PackedColumn], str]:
     """Return the time and the steps of each session that has a summary and known steps, as numbers of a `Scan`, and a
     sentence on the last one whose rates are of other steps, "" for none.
     """
@@ -571,7 +572,7 @@ def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64]
         "run_s": times, "run_steps": counts, "step_rounding": roundings, "samples_s": rates,
         "rate_rounding": rate_roundings,
     }  # fmt: skip
-    return {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}, note
+    return {name: PackedColumn.of(np.array(values, dtype=np.float64)) for name, values in numbers.items()}, note
 
 
 def rounding_of_rate(rate: float) -> float:
