@@ -249,16 +249,21 @@ def _rates_in(values: F64) -> F64:
 
 def _throughputs_by_unit(scan: Scan, chosen: ChosenLines) -> tuple[dict[str, PackedColumn], dict[str, str]]:
     """Return the throughputs of lines that name their unit, and whose each is, where all lines agree."""
-    values = pick(scan.column("throughput"), chosen.at)
-    units = np.array([scan.words["unit"][place] for place in chosen.at.tolist()])
-    scopes = {scan.words["scope"][place] for place in chosen.at.tolist()}
+    values = chosen.pick(scan.column("throughput"))
+    units, scopes_of_lines = (_words_of(scan, name, chosen) for name in ("unit", "scope"))
+    scopes = set(scopes_of_lines)
     scope = scopes.pop() if len(scopes) == 1 else ""
     rates = {}
-    for unit in dict.fromkeys(units.tolist()):
-        is_of_unit = units == unit
+    for unit in dict.fromkeys(units):
+        is_of_unit = np.fromiter((other == unit for other in units), dtype=bool, count=len(units))
         if (~np.isnan(values[is_of_unit])).any():
             rates[unit] = PackedColumn.of(np.where(is_of_unit, values, np.nan))
     return rates, dict.fromkeys(rates, scope)
+
+
+def _words_of(scan: Scan, name: str, chosen: ChosenLines) -> list[str]:
+    words = scan.words.get(name, [""] * scan.count)
+    return [words[place] for place in chosen.at]
 
 
 def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:

@@ -27,7 +27,7 @@ def _parse(text: str) -> Mapping[str, float | str] | None:
     >>> _parse("Epoch 3/5")
     {'epoch': 3.0}
     """
-    line = _LINE.search(text)
+    line = _LINE.search(text) if "/step" in text else None
     if line is None:
         epoch = _EPOCH.search(text)
         return None if epoch is None else {"epoch": float(epoch["epoch"])}

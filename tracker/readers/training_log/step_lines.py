@@ -179,18 +179,20 @@ def _ends_of_epochs(scan: Scan, at: Places) -> tuple[Places, F64, F64]:
     Behind the line that names an epoch stands the bar of the training, often drawn twice at its end, the second time
     when all is done; bars with another number of steps, and those in front of any epoch, are of evaluations.
     """
-    epochs, sizes = pick(scan.column("epoch"), at).tolist(), pick(scan.column("epoch_steps"), at).tolist()
-    ends: dict[int, tuple[int, float, float]] = {}
-    epoch, place_of_epoch = np.nan, -1
-    for place, (named, size) in enumerate(zip(epochs, sizes, strict=True)):
-        if not np.isnan(named):
-            epoch, place_of_epoch = named, place
-        elif place_of_epoch >= 0 and ends.get(place_of_epoch, (0, size, epoch))[1] == size:
-            ends[place_of_epoch] = (place, size, epoch)
-    places = np.array([place for place, _, _ in ends.values()], dtype=np.int64)
-    sizes_of_epochs = np.array([size for _, size, _ in ends.values()])
-    numbers_of_epochs = np.array([epoch for _, _, epoch in ends.values()])
-    return at[places], numbers_of_epochs * sizes_of_epochs, numbers_of_epochs
+    epochs, sizes = pick(scan.column("epoch"), at), pick(scan.column("epoch_steps"), at)
+    is_epoch = ~np.isnan(epochs)
+    # which of the lines with an epoch each bar stands behind
+    epoch_of_line = np.cumsum(is_epoch) - 1
+    bars = np.flatnonzero(~is_epoch & (epoch_of_line >= 0) & ~np.isnan(sizes))
+    epoch_of_bar = epoch_of_line[bars]
+    is_first = np.diff(epoch_of_bar, prepend=-1) != 0
+    size_of_epoch = sizes[bars[is_first]][np.cumsum(is_first) - 1]
+    is_of_training = sizes[bars] == size_of_epoch
+    bars, epoch_of_bar = bars[is_of_training], epoch_of_bar[is_of_training]
+    is_last = np.diff(epoch_of_bar, append=-1) != 0
+    places = bars[is_last]
+    numbers_of_epochs = epochs[is_epoch][epoch_of_bar[is_last]]
+    return at[places], numbers_of_epochs * sizes[places], numbers_of_epochs
 
 
 def steps_of_run(scan: Scan) -> int | None:

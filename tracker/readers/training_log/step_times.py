@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.readers.training_log.columns import PackedColumn
+from tracker.readers.training_log.columns import PackedColumn, are_alike, blank
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
 from tracker.readers.training_log.rounding import median_rounding, rounding_of
 from tracker.readers.training_log.scanning import Scan
@@ -168,15 +168,17 @@ class TimeSource:
 
         Where a difference is known too coarsely, it is that over several intervals.
         """
-        elapsed, stride = self.column(name) * scale, self.stride
+        elapsed, stride = self.packed_column(name).computed(lambda numbers: numbers * scale), self.stride
         spent = np.diff(elapsed, prepend=np.nan)
         spent[self.is_start] = np.nan
-        if len(elapsed) and self.chosen.steps[0] <= _FIRST_LINES * stride[0]:
+        if len(elapsed) and self.chosen.packed_steps.first(1)[0] <= _FIRST_LINES * stride[0]:
             # near the start of the run the first line is about all steps before it
             spent[0] = elapsed[0]
-            stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
+            first_stride = np.maximum(1, self.chosen.packed_steps.first(1))
+            if first_stride[0] != stride[0]:
+                stride = np.concatenate([first_stride, stride[1:]])
         spent[spent < 0] = np.nan
-        error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
+        error_s = np.broadcast_to(2 * self._resolution_of(elapsed), (len(spent),))
         if self.scan.states("error_s"):
             readings = self.column("error_s")
             error_s = readings + np.concatenate([[0.0], readings[:-1]])
@@ -190,6 +192,8 @@ class TimeSource:
     @property
     def _shares_with_none(self) -> Flags:
         """Which intervals share their time with no neighbour: what they hold is not that of other steps."""
+        if are_alike(self.stride):
+            return self.is_interrupted
         usual = float(np.median(self.stride)) if len(self.stride) else 1.0
         return np.asarray(self.is_interrupted | (self.stride > _GAP * usual))
 
@@ -197,7 +201,7 @@ class TimeSource:
         """Return half a unit of the last digit in which a log writes a time since the start."""
         if not self.grammar.resolution_s:
             return 0.0
-        known = elapsed[~np.isnan(elapsed)][:_DIGITS_LOOKED_AT]
+        known = elapsed[np.flatnonzero(~np.isnan(elapsed))[:_DIGITS_LOOKED_AT]]
         for digits in range(_MOST_DIGITS):
             if (np.abs(known - np.round(known, digits)) < 1e-9 * np.maximum(1.0, np.abs(known))).all():
                 return min(self.grammar.resolution_s, 0.5 * 10.0**-digits)
@@ -296,7 +300,7 @@ class TimeSource:
         clock_s = self.chosen.pick(scan.clocks.values()) / 1e9
         spent = np.diff(clock_s, prepend=np.nan)
         spent[self.is_start | (spent < 0)] = np.nan
-        error_s = np.full(len(spent), 10.0**-scan.clock_digits)
+        error_s = np.broadcast_to(10.0**-scan.clock_digits, (len(spent),))
         times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self._shares_with_none)
         if times.rounding is None:
             half_units = {"clock": 0.5 * 10.0**-scan.clock_digits}
@@ -319,33 +323,37 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
     """
     is_known = ~np.isnan(spent) & (stride > 0)
     step_s = np.full(len(spent), np.nan)
-    step_s[is_known] = spent[is_known] / stride[is_known]
-    rounding = np.full(len(spent), np.nan)
-    rounding[is_known] = error_s[is_known] / 2 / np.maximum(spent[is_known], 1e-12)
-    is_coarse = error_s[is_known] > joins * np.maximum(spent[is_known], 1e-12)
-    if not is_coarse.any():
+    np.divide(spent, stride, out=step_s, where=is_known)
+    divisors = np.maximum(spent, 1e-12)
+    is_coarse = error_s > joins * divisors
+    if not (is_coarse & is_known).any():
         return StepTimes(step_s)
+    rounding = np.full(len(spent), np.nan)
+    np.divide(error_s / 2, divisors, out=rounding, where=is_known)
+    del divisors, is_coarse
     ends_group = ~is_known if is_alone is None else ~is_known | is_alone
     shares = False
     start, group_s, group_steps = 0, 0.0, 0
     last_mean = last_rounding = np.nan
+    # one by one these are quicker than those of an array
+    ends, seconds, steps, errors_s = ends_group.data, spent.data, stride.data, error_s.data
     for place in range(len(spent) + 1):
-        if place < len(spent) and not ends_group[place]:
-            group_s, group_steps = group_s + float(spent[place]), group_steps + int(stride[place])
-            if error_s[place] > joins * group_s:
+        if place < len(spent) and not ends[place]:
+            group_s, group_steps = group_s + seconds[place], group_steps + steps[place]
+            if errors_s[place] > joins * group_s:
                 continue
-            last_mean, last_rounding = group_s / group_steps, error_s[place] / 2 / group_s
+            last_mean, last_rounding = group_s / group_steps, errors_s[place] / 2 / group_s
             step_s[start : place + 1], rounding[start : place + 1] = last_mean, last_rounding
             shares |= place > start
         elif place > start:
             # too short for a group of its own: as the one before, where there is one; the end of a log may go on
             if np.isnan(last_mean) and group_s > 0 and place < len(spent):
-                last_mean, last_rounding = group_s / group_steps, error_s[place - 1] / 2 / group_s
+                last_mean, last_rounding = group_s / group_steps, errors_s[place - 1] / 2 / group_s
             step_s[start:place], rounding[start:place] = last_mean, last_rounding
             shares |= place > start + 1
         start, group_s, group_steps = place + 1, 0.0, 0
     way = f"differences of times since the start, {_SHARED}" if shares else ""
-    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares, rounding.copy)
+    return StepTimes(blank(step_s, ~(step_s > 0)), way, shares, rounding.copy)
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:
