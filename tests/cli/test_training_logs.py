@@ -87,3 +87,53 @@ def test_logs_of_several_ranks_show_the_course_of_one_and_no_slow_rank(tracker, 
     compared = tracker("cluster", folder).out
     assert "measured without a profiler, a step holds the waiting for other ranks too" in compared
     assert "SLOW" not in compared
+
+
+def guessed_log(folder, version, run, ms):
+    """A log of a program that no grammar knows; each names another time, as each has its own noise."""
+    path = folder / f"{version}-{run}.log"
+    path.write_text("\n".join(f"step {step} took {ms + run + step % 3}.5 ms" for step in range(10, 210, 10)) + "\n")
+    return path
+
+
+@pytest.fixture
+def guessed_logs(tracker, tmp_path):
+    """Two versions of two runs each, the second 20 % slower; returns what the last ingest said."""
+    for version, ms in (("v1", 1000), ("v2", 1200)):
+        for run in (1, 2):
+            path = guessed_log(tmp_path, version, run, ms)
+            done = tracker("ingest", path, "--version", version, "--workload", "w")
+    return done
+
+
+def test_guessed_times_promise_no_verdict_by_more_runs(tracker, guessed_logs):
+    assert (
+        "v2 (2 runs) is not compared with v1: its times are a guess, which tracker ingest --again" in guessed_logs.out
+    )
+    screens = [
+        tracker("diff", "v1", "v2", "--fail-on", "new"), tracker("diff", "run:1", "run:3"),
+        tracker("findings", "--fail-on", "new"), tracker("history", "step"), tracker("board"),
+    ]  # fmt: skip
+    for done in screens:
+        assert " more run" not in done.out + done.err
+        assert "too few runs" not in done.out + done.err
+        assert "0 of 0" not in done.out
+        assert done.out.count("read as: ") == 1
+    assert [done.code for done in screens] == [4, 0, 4, 0, 0]
+    assert "exit 4, Not judged, however many runs there are: the times of v1 and v2 are a guess" in screens[0].err
+    assert "v2: the step has no verdict: its times are a guess" in screens[2].err
+
+
+def test_version_after_a_guessed_one_says_whose_times_are_a_guess(tracker, guessed_logs, tmp_path):
+    named = ("--input-format", "training_log")
+    done = tracker("ingest", guessed_log(tmp_path, "v3", 1, 1300), "--version", "v3", "--workload", "w", *named)
+    assert "v3 (1 run) is not compared with v2: the times before are a guess" in done.out
+    assert "the times of v2 are a guess" in tracker("diff", "v2", "v3").out.replace("\n", " ")
+    tracker("ingest", "--again", *named)
+    assert "read as: " not in tracker("diff", "v1", "v2").out
+
+
+def test_files_with_guessed_times_are_judged_when_named(tracker, tmp_path):
+    files = [guessed_log(tmp_path, version, 1, ms) for version, ms in (("v1", 1000), ("v2", 1200))]
+    assert "--input-format training_log confirms." in tracker("diff", *files).out.replace("\n", " ")
+    assert "a verdict needs 2 more runs" in tracker("diff", *files, "--input-format", "training_log").out

@@ -30,6 +30,7 @@ _MOST_LINES: Final = 10
 """Lines on workloads and devices; more are counted."""
 _KINDS: Final = ("slower", "with new findings", "suspect", "not judged", "without a version before", "faster")
 """What a track can come out as, the worst first, in the words of a count; behind them what changed nothing."""
+_CONFIRMS: Final = "tracker ingest --again --input-format training_log"
 _QUIET: Final = {"UNCHANGED": "unchanged", "BELOW_LIMIT": "too small to matter", "NOT_CONFIRMED": "as before"}
 """Verdicts of a step that need no line where there are others, in the words of a count."""
 
@@ -194,6 +195,11 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
         if other is not None:
             inputs = other.inputs.words
             return made("not judged", f" did other work than {other.than}: {inputs}. Its step is not compared.")
+        guessed = _guessed_times(store, track, version)
+        if guessed:
+            # no further run makes a guess sure
+            why = f"{guessed} are a guess, which {_CONFIRMS} confirms"
+            return made("not judged", f" is not compared with {base}: {why}.")
         why = f"too few runs{needed and '; '}{needed}"
         if not needed and lost_records(store, track.runs_of(version)):
             why = "records of its runs are lost or cannot be"
@@ -219,6 +225,16 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
             why = f" ({words_of_rounding(rounding)})"
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
     return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
+
+
+def _guessed_times(store: Store, track: TrackRuns, version: int) -> str:
+    """Return whose times are a guess, those of a version or of the runs before it; "" for none."""
+    from tracker.regressions.track import have_guessed_times
+
+    if have_guessed_times(store, track.runs_of(version)):
+        return "its times"
+    before = track.runs_before(version)[-track.thresholds.look_back :]
+    return "the times before" if have_guessed_times(store, before) else ""
 
 
 def _maybe_cause(store: Store, track: TrackRuns, version: int) -> str:

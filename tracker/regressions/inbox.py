@@ -35,6 +35,7 @@ from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.coverage import Coverage
 from tracker.results.partial import find_partial, keep_whole
+from tracker.results.recording import are_guesses
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import KIND, OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS, SeriesKey
@@ -296,8 +297,9 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
-    captures = queries.captures(store, run_ids).rows("run_id", "rank", "quality_reason", "settings")
-    whole = keep_whole(run_ids, find_partial(captures))
+    captures = queries.captures(store, run_ids)
+    whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
+    is_guess = are_guesses(captures.listed("settings"))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
     numbers = []
@@ -320,7 +322,9 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     row["so_far"] = awaited.words if awaited else ""
     for word in FAIL_ON:
         gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
-        row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
+        # no further run makes a guess sure
+        cause = "guess" if is_guess and gate.cause in ("runs", "incomplete") else gate.cause
+        row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": cause}
     return row
 
 
