@@ -137,3 +137,27 @@ def test_files_with_guessed_times_are_judged_when_named(tracker, tmp_path):
     files = [guessed_log(tmp_path, version, 1, ms) for version, ms in (("v1", 1000), ("v2", 1200))]
     assert "--input-format training_log confirms." in tracker("diff", *files).out.replace("\n", " ")
     assert "a verdict needs 2 more runs" in tracker("diff", *files, "--input-format", "training_log").out
+
+
+def rounded_log(folder, version, run, ms, rate):
+    """MindFormers prints the time in whole ms: 12 ms are known to 4.2 %."""
+    path = folder / f"{version}-{run}.log"
+    lines = [
+        f"{{ Epoch:[ 1/ 1], step:[{step}/ 400], loss: 11.{run}, per_step_time: {ms}ms, lr: 1.0e-05, "
+        f"overflow cond: False, train_throughput_per_npu: {rate + (step + run) % 3 / 10:.1f}T }}"
+        for step in range(10, 310, 10)
+    ]  # fmt: skip
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_findings_are_as_sure_of_a_rounded_step_as_the_diff(tracker, tmp_path):
+    """12 ms and 13 ms may be 12.4 and 12.6; the throughput beside them knows that it fell by 6 %."""
+    for version, ms, rate in (("v1", 12, 200.0), ("v2", 13, 188.0)):
+        for run in range(3):
+            path = rounded_log(tmp_path, version, run, ms, rate)
+            done = tracker("ingest", path, "--version", version, "--workload", "w")
+    assert "v2 (3 runs): step +8.3 % against v1, INCONCLUSIVE (known to 4.2 % only)." in done.out
+    assert "v2 may be 8.3 % slower than v1" in tracker("diff", "v1", "v2").out
+    found = tracker("findings").out.replace("\n", " ")
+    assert "New in v2: the step may be 8.3 % slower, 12.00 -> 13.00 ms per step (no finding itself)" in found

@@ -214,6 +214,7 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
             "end_awaited": awaited_of[track.key].get(row["ended_by_version_id"]),
             "ratio": after / before - 1 if before and after else None,
             "coverage": _coverage_of(track, row["decided_version_id"]),
+            "verdict_of_step": _step_verdict_of(track, row["decided_version_id"]),
         })  # fmt: skip
         rows.append(row)
     if finding_ids is None:
@@ -241,6 +242,11 @@ def _coverage_of(track: TrackRuns, version_id: int) -> str:
     judged = track.judged.get(version_id)
     coverage = None if judged is None else Coverage.of_numbers(judged.coverage)
     return "" if coverage is None else coverage.words
+
+
+def _step_verdict_of(track: TrackRuns, version_id: int) -> str:
+    judged = track.judged.get(version_id)
+    return (judged and judged.step_verdict) or ""
 
 
 def _awaited_runs(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, AwaitedRuns]:
@@ -525,6 +531,7 @@ def incident_of(own: Sequence[Row]) -> Row:
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
         "step_kind": first["incident_kind"], "coverage": first.get("coverage", ""),
         "so_far": next((row["so_far"] for row in tops if row["so_far"]), ""),
+        "step_verdict": first.get("verdict_of_step", ""),
     }  # fmt: skip
 
 
