@@ -44,6 +44,8 @@ _MOST_MISSES: Final = 8
 """So many pieces in a row whose lines do not look alike: trying further costs more than it saves."""
 _FEWEST_TO_LEARN: Final = 16
 """So many lines that no pattern was learned for make it worth while to learn one."""
+_FEW_BY_CHANCE: Final = 4
+"""A last digit that less than one line of so many shows is that of another number."""
 _MOST_LEARNED: Final = 12
 """A log has few kinds of lines; where a function says too much of them for a pattern, all are parsed."""
 
@@ -78,9 +80,6 @@ class LineMatcher:
         self._learned: list[LearnedLine] = []
         self._learned_tries = 0
         self._parsed_count = 0
-        self._parsed_lines = line.head
-        if grammar.epoch_lines is not None:
-            self._parsed_lines = re.compile(b"|".join([line.head.pattern, grammar.epoch_lines.pattern]))
 
     def find(self, content: bytes) -> FoundLines:
         """Return the step lines of a piece of text that ends with a line."""
@@ -251,7 +250,7 @@ class LineMatcher:
             part, rest, places = self._take_learned(learned, rest, places)
             parts.append(part)
         slow, last_line = self._parse_lines(rest, places)
-        parts.append(slow)
+        parts += [slow, self._epoch_lines(content)]
         if self.grammar.numbers_stand_alone and len(slow.starts) >= _FEWEST_TO_LEARN:
             self._learn_line(last_line)
         return self._merged([part for part in parts if part.starts])
@@ -297,9 +296,10 @@ class LineMatcher:
         assert parse is not None
         starts: list[int] = []
         rows: list[Mapping[str, float | str]] = []
+        half_units: dict[str, list[float]] = {}
         last_line = b""
         end = -1
-        for match in self._parsed_lines.finditer(content):
+        for match in self.line.head.finditer(content):
             at = match.start()
             if at < end:
                 continue  # another number of the same line
@@ -312,10 +312,13 @@ class LineMatcher:
                 continue
             if len(rows) < LOOKED_AT:
                 for name, half_unit in half_units_in(line, row).items():
-                    self._learn_half_unit(name, half_unit)
+                    half_units.setdefault(name, []).append(half_unit)
             starts.append(start)
             rows.append(row)
             last_line = content[start:end]
+        for name, of_lines in half_units.items():
+            # in a single line another number, such as a loss, may be the same by chance
+            self._learn_half_unit(name, sorted(of_lines)[len(of_lines) // _FEW_BY_CHANCE])
         if len(places.plain) > 1:
             starts = [places.raw_place(start) for start in starts]
         numbers: dict[str, F64] = {}
@@ -327,6 +330,14 @@ class LineMatcher:
             else:
                 numbers[name] = np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
         return _ParsedLines(starts, numbers, words), last_line
+
+    def _epoch_lines(self, content: bytes) -> _ParsedLines:
+        """Return the lines that name an epoch."""
+        if self.grammar.epoch_lines is None:
+            return _ParsedLines([], {}, {})
+        matches = list(self.grammar.epoch_lines.finditer(content))
+        epochs = np.array([match["epoch"] for match in matches], dtype=np.float64)
+        return _ParsedLines([match.start() for match in matches], {"epoch": epochs}, {})
 
     def _learn_line(self, line: bytes) -> None:
         """Expect lines that look like one."""
