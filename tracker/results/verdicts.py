@@ -137,6 +137,7 @@ NEVER_JUDGED: Final = "never judged"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 RANKS: Final = "ranks"
+GUESS: Final = "guess"
 """Why two sides were not judged."""
 
 
@@ -316,7 +317,8 @@ class Judgement(Struct, frozen=True):
     `shared`: the machine-wide drift that the verdicts leave out, a ratio: how much slower all operators together are;
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
     INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
-    settings of the profiler forbid it, RANKS where a run waits for ranks, else TOO_FEW. `stored`: whether the verdicts
+    settings of the profiler forbid it, RANKS where a run waits for ranks, GUESS where the times of a side are a guess,
+    else TOO_FEW. `stored`: whether the verdicts
     are those that history and findings show, and not of this comparison alone. `coverage`: how many series were judged.
     """
 

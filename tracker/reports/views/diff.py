@@ -83,7 +83,7 @@ def document(diff: Diff, look: Look) -> Document:
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
     coverage = None if diff.judgement is None else diff.judgement.coverage
-    if coverage is not None:
+    if coverage is not None and coverage.expected:
         words.append(coverage.count)
     remarks = list(found.remarks)
     if coverage is not None and coverage.is_low:
