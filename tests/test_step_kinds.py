@@ -264,7 +264,7 @@ def test_one_prefill_among_many_decodes_is_no_change_of_the_step(memory_store: S
     assert compare.diff(memory_store, "v1", "v2").gates["new"].code == 0
     found = compare.diff(memory_store, "v2", "v3")
     assert found.headline.startswith("v3 is 15.0 % slower than v2 in DECODE steps")
-    assert {row["version"] for row in queries.findings(memory_store)} == {"v3"}
+    assert {row.version for row in queries.findings(memory_store)} == {"v3"}
 
 
 def test_peak_memory_is_judged_beside_kinds(memory_store: Store, tmp_path: Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -16,13 +16,13 @@ from tracker.profile.branches import main_of
 from tracker.profile.odd_runs import find_odd_runs
 from tracker.regressions.track import TrackNames, TrackRuns, named_tracks, read_tracks, recorded_runs
 from tracker.results.budgets import BudgetVerdict, JudgedBudget
-from tracker.schema.series import OWN_TIMES, RUN, STEP_WAYS, SeriesKey
+from tracker.schema.series import OWN_TIMES, RUN, STEP_WAYS
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
+from tracker.store.queries.judgement import TrackSeries
 from tracker.store.tracks import TrackRun
 from tracker.units import SAMPLES
 
-Row = dict[str, Any]
 _OWN_TIMES: Final = [metric.name for metric in OWN_TIMES]
 OF_OPERATOR: Final = "op_name"
 
@@ -139,26 +139,25 @@ def decide(values: F64, limit: float, *, is_least: bool) -> tuple[BudgetVerdict,
     return ("met" if 2 * within > count else "not met"), ""
 
 
-def _read_series(store: Store, rows: Sequence[Row], runs: Sequence[TrackRun]) -> list[tuple[str, F64]]:
+def _read_series(store: Store, rows: Sequence[TrackSeries], runs: Sequence[TrackRun]) -> list[tuple[str, F64]]:
     """Return of each of these series that any run has what it counts, as a throughput does, and the number of each run,
     nan for none. A run of which records were lost that the number rests on has none.
     """
     found = []
     # by ascending number, as samples are looked up
-    numbers = sorted(row["series_id"] for row in rows)
+    numbers = sorted(row.series_id for row in rows)
     with store.connect() as connection:
         read = stored_tracks.read_values_of_series(connection, [run.run_id for run in runs], numbers)
         stated = recorded_runs(connection, runs)
     for row in rows:
-        key = SeriesKey(*(row[name] for name in SeriesKey._fields))
-        is_whole = np.array([not one.recording.lacks(key) for one in stated])
-        values = np.where(is_whole, read[numbers.index(row["series_id"])], np.nan)
+        is_whole = np.array([not one.recording.lacks(row.key) for one in stated])
+        values = np.where(is_whole, read[numbers.index(row.series_id)], np.nan)
         if not np.isnan(values).all():
-            found.append((row["input_shapes"] or SAMPLES, np.asarray(values)))
+            found.append((row.input_shapes or SAMPLES, np.asarray(values)))
     return found
 
 
-def _choose_series(store: Store, track: TrackRuns, budget: Budget, version_id: int) -> list[Row]:
+def _choose_series(store: Store, track: TrackRuns, budget: Budget, version_id: int) -> list[TrackSeries]:
     """Return the series that a budget can mean, the best first: of whole runs, and of operators where there are none;
     of the kind of steps by which the version is judged before those of all steps; and by how it was measured.
     """
@@ -166,14 +165,14 @@ def _choose_series(store: Store, track: TrackRuns, budget: Budget, version_id: i
     step_kind = judged.step_kind if judged else ""
     unit = budget.limit.word if budget.limit.unit == "per_second" else ""
     of_runs, of_operators = [], []
-    for row in queries.track_series(store, track.key, budget.name).records():
-        if row["step_kind"] not in (step_kind, ""):
+    for row in queries.track_series(store, track.key, budget.name):
+        if row.step_kind not in (step_kind, ""):
             continue
-        is_other = row["step_kind"] != step_kind
-        if row["kind"] == RUN and _is_of_unit(row["input_shapes"] or SAMPLES, unit):
-            of_runs.append((is_other, STEP_WAYS.index(row["part"]), row["series_id"], row))
-        elif row["kind"] == OF_OPERATOR and row["metric"] in _OWN_TIMES:
-            of_operators.append((is_other, _OWN_TIMES.index(row["metric"]), row["series_id"], row))
+        is_other = row.step_kind != step_kind
+        if row.kind == RUN and _is_of_unit(row.input_shapes or SAMPLES, unit):
+            of_runs.append((is_other, STEP_WAYS.index(row.part), row.series_id, row))
+        elif row.kind == OF_OPERATOR and row.metric in _OWN_TIMES:
+            of_operators.append((is_other, _OWN_TIMES.index(row.metric), row.series_id, row))
     return [row for *_, row in sorted(of_runs or of_operators, key=lambda one: one[:-1])]
 
 
@@ -200,7 +199,8 @@ def _read_mfu(store: Store, runs: Sequence[TrackRun]) -> F64:
 def _read_logged_mfu(store: Store, run_ids: Sequence[int]) -> dict[int, float]:
     """Return the median of the MFU that the log of a run states, which is in percent."""
     values: dict[int, list[float]] = {}
-    for row in queries.counters(store, run_ids).records():
-        if (row["source"], row["name"]) == (LOG_COUNTERS, MFU) and row["mean"] is not None:
-            values.setdefault(row["run_id"], []).append(row["mean"] / 100)
+    counters = queries.counters(store, run_ids)
+    for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
+        if (source, name) == (LOG_COUNTERS, MFU) and mean is not None:
+            values.setdefault(run_id, []).append(mean / 100)
     return {run_id: float(np.median(own)) for run_id, own in values.items()}

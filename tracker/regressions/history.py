@@ -2,64 +2,94 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
-from msgspec.structs import asdict, replace
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
 from tracker.config.budgets import MFU
 from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
 from tracker.detect.sides import newest
-from tracker.detect.thresholds import like, words_of_limits
+from tracker.detect.thresholds import words_of_limits
 from tracker.detect.track import Track
 from tracker.errors import UsageError
 from tracker.regressions.budgets import OF_OPERATOR, judge_newest
 from tracker.regressions.causes import changes
+from tracker.regressions.chosen_series import PIN, find_most_changed, find_named
 from tracker.regressions.inbox import words_of_partial
 from tracker.regressions.lifecycle import UNDECIDED
 from tracker.regressions.track import (
     BEGINNING,
     TrackRuns,
     find_other_version,
-    geometric_mean,
     places,
     read_track,
     recorded_runs,
     settings_note,
     waiting_runs,
 )
-from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
+from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
 from tracker.results.budgets import JudgedBudget
+from tracker.results.history import ChangedInVersion, FollowedSeries, HistoryPoint
 from tracker.results.machine_state import marks_of_machines
 from tracker.results.verdicts import EQUAL_MACHINE_REASON, OTHER_WORK_REASON
-from tracker.schema.series import RUN, SeriesKey
+from tracker.schema.series import RUN
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
+from tracker.store.queries.judgement import StoredSeriesVerdict, TrackSeries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
-_PIN: Final = "pin one: tracker versions pin LABEL --workload WORKLOAD"
 _MOST: Final = 500
 """Series that one history may hold."""
-_PATTERN: Final = "*?["
-_NAMED: Final = 5
-"""Values that an error names at most."""
-_AS_THE_STEP: Final = ("e2e", "mean step")
-"""Series of whole runs that say what the step says, where that is known."""
+_Place = tuple[int, int]
+"""A series, and a version."""
 
-Row = dict[str, Any]
-Cells = dict[tuple[int, int], Row]
-"""Series and version -> what is known of it: `values` and `calls` of its runs, `facts` in words; of a version that is
-judged `level`, the version with which its level began, and `stated`, its verdict; `gradual`: a slowdown found;
-`pinned`: the verdict against the pinned version.
-"""
+
+class _Numbers(Struct, frozen=True):
+    """What the runs of a version say of a series: its values and its calls, per step."""
+
+    values: list[float]
+    calls: list[float | None]
+
+
+class _Level(Struct, frozen=True):
+    """The level of a series in a version that is judged: the version that began it, and the one whose runs decided."""
+
+    begun_by: int
+    settled_by: int
+
+
+class _Known(Struct, frozen=True):
+    """What is known of series by version. `facts`: what changed for certain, in words; `gradual`: changes of gradual
+    slowdowns; `against_pinned`: verdicts against the pinned version.
+    """
+
+    numbers: Mapping[_Place, _Numbers]
+    verdicts: Mapping[_Place, StoredSeriesVerdict]
+    facts: Mapping[_Place, Sequence[str]]
+    levels: Mapping[_Place, _Level]
+    gradual: Mapping[_Place, float]
+    against_pinned: Mapping[_Place, str]
+
+
+class _About(Struct, frozen=True):
+    """What there is to say of a version, whatever the series."""
+
+    commit: str | None
+    note: str | None
+    environment: str
+    machine: str
+
+
+_NO_NUMBERS: Final = _Numbers([], [])
 
 
 def history(store: Store, *, options: HistoryOptions) -> History:
@@ -71,10 +101,10 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     with store.reading():
         found = places(store, options)
         if options.against == "pinned" and all(track.pinned is None for track in found):
-            raise UsageError("no version is pinned", remedy=_PIN)
-        chosen = _changed_most(store, found, options) if options.top is not None else named(store, found, options)
-        pairs = [(track, rows) for track, rows in zip(found, chosen, strict=True) if rows]
-        ids = [row["series_id"] for _, rows in pairs for row in rows]
+            raise UsageError("no version is pinned", remedy=PIN)
+        find = find_most_changed if options.top is not None else find_named
+        pairs = [(track, rows) for track, rows in zip(found, find(store, found, options), strict=True) if rows]
+        ids = [row.series_id for _, rows in pairs for row in rows]
         if len(ids) > _MOST:
             raise UsageError(
                 f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name"
@@ -82,76 +112,130 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         numbers = queries.series_runs(store, ids, [run for track, _ in pairs for run in track.runs])
         for track, rows in pairs:
             numbers = _leave_out_partial(store, track, rows, numbers)
-        cells = _cells(store, ids, numbers)
+        of_series = _group_numbers(numbers)
+        verdicts = {(row.series_id, row.version_id): row for row in queries.series_verdicts(store, ids)}
+        facts = _read_facts(store, ids)
         notes = [run.sentence for run in waiting_runs(store, found[0].names.workload, options.device)]
-        made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
+        series: list[tuple[float, FollowedSeries]] = []
+        points: list[HistoryPoint] = []
+        before: list[HistoryPoint] = []
+        environment: list[ChangedInVersion] = []
         left_out: set[tuple[int, str]] = set()
         budgets = list[JudgedBudget]()
         for track, rows in pairs:
             budgets += judge_newest(store, [track], _budgeted_names(rows))
             notes += words_of_partial(store, track)
+            against_pinned: dict[_Place, str] = {}
             with store.connect() as connection:
                 notes += notes_of(connection, track)
                 if options.against == "pinned":
-                    notes += against_pinned(connection, track, cells)
-                add_levels(connection, track, [row["series_id"] for row in rows], cells)
+                    against_pinned, why = judge_against_pinned(connection, track)
+                    notes += why
+                levels = read_levels(connection, track, [row.series_id for row in rows])
+                gradual = _read_gradual(connection, track)
                 machines = stored_tracks.read_machines(connection, [run.run_id for run in track.runs])
-            changed = changes(store, track)
+            known = _Known(of_series, verdicts, facts, levels, gradual, against_pinned)
+            changed = _list_changed(store, track)
             said = queries.version_notes(store, track.key.workload_id)
             earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
-            made["environment"] += [
-                {**asdict(track.names), "version": version, "key": key, "before": before, "after": after}
-                for version, key, before, after in changed
-                if version in shown
-            ]
-            machines_of: dict[str, list[Mapping[str, str]]] = {}
-            for run in track.runs:
-                machines_of.setdefault(run.version, []).append(machines.get(run.run_id, {}))
-            about = {}
-            for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
-                words = [f"{key} {old or '-'} -> {new or '-'}" for of, key, old, new in changed if of == version]
-                machine = marks_of_machines(machines_of.get(version, ()))
-                about[number] = {"commit": commit, "note": note, "environment": "; ".join(words), "machine": machine}
+            environment += [change for change in changed if change.version in shown]
+            about = _describe_versions(track, said, changed, machines)
             for row in rows:
-                for point in _points(track, row["series_id"], cells, about, of_run=row["kind"] == RUN):
-                    if point["version"] in shown:
-                        made["points"].append(point)
+                for point in _points(track, row, known, about):
+                    if point.version in shown:
+                        points.append(point)
                         continue
-                    left_out.add((row["series_id"], point["version"]))
-                    if point["version"] in earlier:
-                        made["earlier"].append(point)
-                values = [cells[row["series_id"], version]["values"] for version in track.order]
-                largest = max((value for own in values for value in own), default=0)
-                counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
-                made["series"].append({**row, **asdict(track.names), **counts, "unit": unit_of_metric(row["metric"])})
+                    left_out.add((row.series_id, point.version))
+                    if point.version in earlier:
+                        before.append(point)
+                series.append(_follow(track, row, of_series))
     if options.top is None:
-        made["series"].sort(
-            key=lambda row: (
-                row["kind"] != RUN,
-                -row["largest"],
-                row["name"],
-                row["input_shapes"],
-                row["part"],
-                row["step_kind"],
-            )
-        )
-    if not made["points"]:
+        series.sort(key=_runs_then_largest)
+    if not points:
         raise UsageError("no version is left", remedy="choose a longer range: --last, --from, --to")
     runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
     if left_out:
         runs = runs.taken(np.array([place not in left_out for place in runs.rows("series_id", "version")], dtype=bool))
     tables = {
-        name: runs.only(columns) if name == "runs" else Columns.of_rows(made[name], columns)
-        for name, columns in HISTORY_COLUMNS.items()
+        "series": Columns.of_structs(FollowedSeries, [followed for _, followed in series]),
+        "points": Columns.of_structs(HistoryPoint, points),
+        "runs": runs.only(HISTORY_COLUMNS["runs"]),
+        "environment": Columns.of_structs(ChangedInVersion, environment),
     }
     pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
-    before = Columns.of_rows(made["earlier"], HISTORY_COLUMNS["points"]) if made["earlier"] else None
-    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), before, tuple(budgets))
+    points_before = Columns.of_structs(HistoryPoint, before) if before else None
+    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), points_before, tuple(budgets))
 
 
-def _budgeted_names(rows: Sequence[Row]) -> set[str]:
+def _runs_then_largest(followed: tuple[float, FollowedSeries]) -> tuple[Any, ...]:
+    """Return a sort key: whole runs first, then the largest."""
+    largest, row = followed
+    return row.kind != RUN, -largest, row.name, row.input_shapes, row.part, row.step_kind
+
+
+def _follow(track: TrackRuns, row: TrackSeries, numbers: Mapping[_Place, _Numbers]) -> tuple[float, FollowedSeries]:
+    """Return a series with its track, behind its largest value."""
+    values = [numbers.get((row.series_id, version), _NO_NUMBERS).values for version in track.order]
+    followed = FollowedSeries(
+        series_id=row.series_id,
+        workload=track.names.workload,
+        configuration=track.names.configuration,
+        device=track.names.device,
+        kind=row.kind,
+        metric=row.metric,
+        unit=unit_of_metric(row.metric),
+        name=row.name,
+        input_shapes=row.input_shapes,
+        part=row.part,
+        step_kind=row.step_kind,
+        versions=sum(map(bool, values)),
+        runs=sum(map(len, values)),
+    )
+    return max((value for of_version in values for value in of_version), default=0), followed
+
+
+def _list_changed(store: Store, track: TrackRuns) -> list[ChangedInVersion]:
+    """Return the facts that no run of a version shares with any run of the version before."""
+    changed = []
+    for version, key, before, after in changes(store, track):
+        change = ChangedInVersion(
+            workload=track.names.workload,
+            configuration=track.names.configuration,
+            device=track.names.device,
+            version=version,
+            key=key,
+            before=before,
+            after=after,
+        )
+        changed.append(change)
+    return changed
+
+
+def _describe_versions(
+    track: TrackRuns,
+    said: Columns,
+    changed: Sequence[ChangedInVersion],
+    machines: Mapping[int, Mapping[str, str]],
+) -> dict[int, _About]:
+    """Return what there is to say of each version.
+
+    said: commit and notes of the versions.
+    changed: facts that changed with them.
+    machines: the state of the machine in each run.
+    """
+    machines_of: dict[str, list[Mapping[str, str]]] = {}
+    for run in track.runs:
+        machines_of.setdefault(run.version, []).append(machines.get(run.run_id, {}))
+    about = {}
+    for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
+        words = [f"{one.key} {one.before or '-'} -> {one.after or '-'}" for one in changed if one.version == version]
+        about[number] = _About(commit, note, "; ".join(words), marks_of_machines(machines_of.get(version, ())))
+    return about
+
+
+def _budgeted_names(rows: Sequence[TrackSeries]) -> set[str]:
     """Return the names of the series of which budgets are shown beside these."""
-    names = {row["name"] for row in rows if row["kind"] in (RUN, OF_OPERATOR)}
+    names = {row.name for row in rows if row.kind in (RUN, OF_OPERATOR)}
     # MFU is no series: it is the step by what the model needs
     return names | {MFU} if "step" in names else names
 
@@ -195,7 +279,7 @@ def notes_of(connection: Connection, track: TrackRuns) -> list[str]:
     return notes
 
 
-def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numbers: Columns) -> Columns:
+def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[TrackSeries], numbers: Columns) -> Columns:
     """Return the numbers without those of runs that lost records on which a series rests, where another run of the
     version has them: a number rests on the runs that its verdict rests on.
     """
@@ -205,7 +289,7 @@ def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numb
     partial = {run_id: own for run_id, own in partial.items() if own.incomplete.forbids}
     if not partial:
         return numbers
-    keys = {row["series_id"]: SeriesKey(*(row[name] for name in SeriesKey._fields)) for row in rows}
+    keys = {row.series_id: row.key for row in rows}
     places = [*numbers.rows("series_id", "version_id", "run_id")]
     lacks = [run in partial and at in keys and partial[run].lacks(keys[at]) for at, _, run in places]
     has_whole = {place[:2] for place, is_lost in zip(places, lacks, strict=True) if not is_lost}
@@ -213,84 +297,134 @@ def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[Row], numb
     return numbers.taken(np.array(kept, dtype=bool))
 
 
-def _cells(store: Store, ids: Sequence[int], numbers: Columns) -> Cells:
-    """Return what runs say of series by version, how these were judged, and what changed of them for certain."""
-    cells: Cells = defaultdict(lambda: {"values": [], "calls": [], "facts": []})
-    for at, version, value, calls in numbers.rows("series_id", "version_id", "per_step", "calls_per_step"):
-        cells[at, version]["values"].append(value)
-        cells[at, version]["calls"].append(calls)
-    for row in queries.series_verdicts(store, ids).records():
-        cells[row["series_id"], row["version_id"]]["stated"] = row
-    for row in queries.series_facts(store, ids).records():
-        words = _fact_words(row["what"], row["value_before"], row["value_after"])
-        cells[row["series_id"], row["version_id"]]["facts"].append(words)
-    return cells
+def _group_numbers(numbers: Columns) -> dict[_Place, _Numbers]:
+    """Return what runs say of series by version."""
+    grouped: dict[_Place, _Numbers] = {}
+    for series_id, version, value, calls in numbers.rows("series_id", "version_id", "per_step", "calls_per_step"):
+        of_version = grouped.setdefault((series_id, version), _Numbers([], []))
+        of_version.values.append(value)
+        of_version.calls.append(calls)
+    return grouped
 
 
-def add_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[int], cells: Cells) -> None:
-    """Add the levels of these series in the versions that are judged, and the gradual slowdowns of the track."""
+def _read_facts(store: Store, ids: Sequence[int]) -> dict[_Place, list[str]]:
+    """Return what changed of series for certain by version, in words."""
+    facts: dict[_Place, list[str]] = {}
+    columns = ("series_id", "version_id", "what", "value_before", "value_after")
+    for series_id, version, what, before, after in queries.series_facts(store, ids).rows(*columns):
+        facts.setdefault((series_id, version), []).append(_fact_words(what, before, after))
+    return facts
+
+
+def read_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[int]) -> dict[_Place, _Level]:
+    """Return the levels of these series in the versions that are judged."""
     late = set(track.late)
     order = [version for version in track.order if version not in late]
     wanted = np.array(series_ids, dtype=np.int64)
+    found = {}
     for version, stored in stored_findings.read_levels(connection, track.key, order).items():
         where = stored_tracks.places_in(wanted, stored.series_ids)
         levels, settled = (np.append(own, BEGINNING)[where] for own in (stored.levels, stored.settled))
         for number, level, by in zip(series_ids, levels.tolist(), settled.tolist(), strict=True):
-            cells[number, version] |= {"level": level, "settled": by or version}
+            found[number, version] = _Level(level, by or version)
+    return found
+
+
+def _read_gradual(connection: Connection, track: TrackRuns) -> dict[_Place, float]:
+    """Return the gradual slowdowns of a track, as ratios, each with its series and the version that began it."""
+    slowdowns = {}
     for row in stored_findings.read_findings(connection, track.key):
         if row.how == "gradual" and row.state != "withdrawn":
-            cells[row.series_id, row.first_version_id]["gradual"] = float(np.expm1(row.size))
+            slowdowns[row.series_id, row.first_version_id] = float(np.expm1(row.size))
+    return slowdowns
 
 
-def _points(
-    track: TrackRuns, number: int, cells: Cells, about: Mapping[int, Row], *, of_run: bool
-) -> list[Row]:  # fmt: skip
-    """Return one row per version of the track. `about`: notes on versions; `of_run`: of a number of the whole run."""
+def _points(track: TrackRuns, series: TrackSeries, known: _Known, about: Mapping[int, _About]) -> list[HistoryPoint]:
+    """Return one point per version of the track. `about`: what there is to say of versions."""
     label, pinned = {**track.labels, BEGINNING: ""}, track.pinned
-    reference = _number(cells[number, pinned.version_id]["values"]) if pinned else None
-    rows: list[Row] = []
-    before = BEGINNING
+    reference = None
+    if pinned is not None:
+        reference = _number(known.numbers.get((series.series_id, pinned.version_id), _NO_NUMBERS).values)
+    points: list[HistoryPoint] = []
+    level_before = BEGINNING
     for version, name in track.labels.items():
-        cell = cells[number, version]
-        values, level = cell["values"], cell.get("level", UNDECIDED)
-        value = _number(values)
+        place = (series.series_id, version)
+        numbers, level = known.numbers.get(place, _NO_NUMBERS), known.levels.get(place)
+        value = _number(numbers.values)
         is_pinned = pinned is not None and pinned.version_id == version
-        row = {
-            "series_id": number, "version": name, "pinned": is_pinned, "runs": len(values), "value": value,
-            "minimum": min(values, default=None), "maximum": max(values, default=None),
-            "calls": _number(cell["calls"]), "change_point": False, "facts": "",
-            "pinned_change": None if is_pinned else _ratio(reference, value),
-            "pinned_verdict": cell.get("pinned"), **about[version],
-        }  # fmt: skip
-        if "level" in cell:
-            row |= {"change_point": level == version, "facts": "; ".join(cell["facts"])}
-            row["gradual_change"] = cell.get("gradual")
-        if "level" in cell and "stated" in cell:
-            stated = cell["stated"]
-            against, decided = stated["level_version_id"], stated["decided"]
-            row |= {
-                "level_version": label.get(against, ""), "verdict": decided or stated["verdict"],
-                "reason": stated["reason"], "change": stated["raw_change"],
-                **{name: stated[name] for name in ("judged_change", "q", "contribution")},
-            }  # fmt: skip
-            if of_run and stated["judged_change"] is not None and stated["reason"] != EQUAL_MACHINE_REASON:
-                # of these it leaves out what hosts differ by, and nothing else
-                row["change"] = stated["judged_change"]
-            if stated["reason"] == OTHER_WORK_REASON:
-                # too few runs of the same work, which no further run would change
-                row["verdict"] = None
-            if decided is not None and cell.get("settled", version) != version:
-                row["decided_by"] = label.get(cell["settled"], "")
-            # single runs that were decided together tell of one change
-            last: Row = rows[-1] if rows else {}
-            together = last.get("decided_by") in (name, row.get("decided_by")) and last.get("decided_by")
-            if decided in _CHANGED and together and last.get("verdict") == decided:
-                row["since"] = last.get("since") or last["version"]
-        if level not in (UNDECIDED, before, version):
-            row["back_to"] = track.labels.get(level, next(iter(track.labels.values())))
-        before = before if level == UNDECIDED else level
-        rows.append(row)
-    return rows
+        begun_by = UNDECIDED if level is None else level.begun_by
+        back_to = None
+        if begun_by not in (UNDECIDED, level_before, version):
+            back_to = track.labels.get(begun_by, next(iter(track.labels.values())))
+        point = HistoryPoint(
+            series_id=series.series_id,
+            version=name,
+            pinned=is_pinned,
+            commit=about[version].commit,
+            note=about[version].note,
+            runs=len(numbers.values),
+            value=value,
+            minimum=min(numbers.values, default=None),
+            maximum=max(numbers.values, default=None),
+            calls=_number(numbers.calls),
+            change_point=level is not None and begun_by == version,
+            back_to=back_to,
+            gradual_change=known.gradual.get(place) if level is not None else None,
+            facts="; ".join(known.facts.get(place, ())) if level is not None else "",
+            pinned_change=None if is_pinned else _ratio(reference, value),
+            pinned_verdict=known.against_pinned.get(place),
+            environment=about[version].environment,
+            machine=about[version].machine,
+        )
+        verdict = known.verdicts.get(place)
+        if level is not None and verdict is not None:
+            settled_by = label.get(level.settled_by, "") if level.settled_by != version else None
+            before = points[-1] if points else None
+            point = _judge_point(point, verdict, label, settled_by, before, is_of_run=series.kind == RUN)
+        if begun_by != UNDECIDED:
+            level_before = begun_by
+        points.append(point)
+    return points
+
+
+def _judge_point(
+    point: HistoryPoint,
+    stated: StoredSeriesVerdict,
+    label: Mapping[int, str],
+    settled_by: str | None,
+    before: HistoryPoint | None,
+    *,
+    is_of_run: bool,
+) -> HistoryPoint:
+    """Return a point as it was judged.
+
+    label: of versions, by number.
+    settled_by: the version whose runs decided, None for its own.
+    before: the point of the version before.
+    is_of_run: it is a number of the whole run.
+    """
+    # of these the judged change leaves out what hosts differ by, and nothing else
+    has_own_change = is_of_run and stated.judged_change is not None and stated.reason != EQUAL_MACHINE_REASON
+    # too few runs of the same work, which no further run would change
+    is_other_work = stated.reason == OTHER_WORK_REASON
+    decided_by = settled_by if stated.decided is not None else None
+    since = None
+    if before is not None and stated.decided in _CHANGED and before.verdict == stated.decided:
+        # single runs that were decided together tell of one change
+        is_together = bool(before.decided_by) and before.decided_by in (point.version, decided_by)
+        since = (before.since or before.version) if is_together else None
+    return replace(
+        point,
+        level_version="" if stated.level_version_id is None else label.get(stated.level_version_id, ""),
+        verdict=None if is_other_work else stated.decided or stated.verdict,
+        reason=stated.reason,
+        change=stated.judged_change if has_own_change else stated.raw_change,
+        judged_change=stated.judged_change,
+        q=stated.q,
+        contribution=stated.contribution,
+        decided_by=decided_by,
+        since=since,
+    )
 
 
 def _number(values: Sequence[float | None]) -> float | None:
@@ -313,9 +447,9 @@ def _fact_words(what: str, before: float, after: float) -> str:
     return "gone" if after == 0 else f"calls {before:g} -> {after:g}"
 
 
-def against_pinned(connection: Connection, track: TrackRuns, cells: Cells) -> list[str]:
-    """Add the verdicts of a track against its pinned version, since small steps that no version decides add up; why
-    there are none, nothing where there are.
+def judge_against_pinned(connection: Connection, track: TrackRuns) -> tuple[dict[_Place, str], list[str]]:
+    """Return the verdicts of a track against its pinned version, since small steps that no version decides add up; and
+    why there are none, nothing where there are.
 
     As in a diff of the two; where that is no change, by the test of a gradual slowdown: the runs of the version and the
     one before, at least 4, against those of the pinned version. Without it are the pinned version and those before it.
@@ -323,14 +457,15 @@ def against_pinned(connection: Connection, track: TrackRuns, cells: Cells) -> li
     pinned, limits = track.pinned, track.thresholds
     where = f"{track.names.device} {track.names.configuration}".strip()
     if pinned is None:
-        return [f"Not judged against the pinned version: it has no runs on {where}."]
+        return {}, [f"Not judged against the pinned version: it has no runs on {where}."]
     own = len(track.runs_of(pinned.version_id))
     if own < limits.least_base:
         why = f"{pinned.version} has {own} of {limits.least_base} runs on {where}"
-        return [f"Not judged against the pinned version: {why}."]
+        return {}, [f"Not judged against the pinned version: {why}."]
     first = track.place[pinned.version_id]
     runs = [run for run in track.runs if track.place[run.version_id] >= first]
     data = read_track(connection, track, runs, like=0)
+    verdicts = {}
     for at in range(first + 1, len(track.order) + 1):
         found = _against(data, first, np.flatnonzero(data.versions == at), at, limits)
         # the runs of the version and of the one before; where these are fewer, the last ones since the pinned version
@@ -343,8 +478,8 @@ def against_pinned(connection: Connection, track: TrackRuns, cells: Cells) -> li
             found = np.where(np.isin(slow, CHANGES) & ~np.isin(found, CHANGES), slow, found)
         for number, code in zip(data.ids.tolist(), found.tolist(), strict=True):
             if code != Verdict.ABSENT:
-                cells[number, track.order[at - 1]]["pinned"] = Verdict(code).name
-    return []
+                verdicts[number, track.order[at - 1]] = Verdict(code).name
+    return verdicts, []
 
 
 def _against(track: Track, first: int, new: I64, at: int, limits: Thresholds, ratio: float | None = None) -> I64:
@@ -353,115 +488,3 @@ def _against(track: Track, first: int, new: I64, at: int, limits: Thresholds, ra
     is_new = np.isin(columns, new)
     base = newest(window.recorded & ~is_new, limits.window)
     return judge_version(window, track.series, base, is_new, ratio=ratio, limits=limits).verdict
-
-
-def named(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:
-    """Return the series that the options name, those of each track; UsageError where no track has one."""
-    key = options.key
-    if options.module is not None and key is not None:
-        raise UsageError(
-            "an op is not followed module by module", remedy="give the name of an op, or --module PATTERN alone"
-        )
-    is_number = key is not None and key.isascii() and key.isdigit()
-    is_pattern = key is not None and any(char in key for char in _PATTERN)
-    is_named = like(options.module or key or "*")
-
-    def series(track: TrackRuns, name: str | None = None) -> list[Row]:
-        return queries.track_series(store, track.key, name).records()
-
-    def is_meant(row: Row) -> bool:
-        return row["series_id"] == int(key or 0) if is_number else is_named(row["name"])
-
-    # one name is looked up; patterns, and names that are not there, take all
-    name = None if is_number or is_pattern else key
-    all_of = [_filtered(series(track, name), options) for track in found]
-    if name is not None and not any(all_of):
-        all_of = [_filtered(series(track), options) for track in found]
-    matching = [[row for row in rows if is_meant(row)] for rows in all_of]
-    if options.module is None and not is_number:
-        kinds = {row["kind"] for rows in matching for row in rows}
-        if is_pattern:
-            kinds_meant = _kinds_below_runs(kinds)
-        else:
-            # the kind that is meant where several have the name
-            order = SERIES_KINDS if key is not None else SERIES_KINDS[1:]
-            kinds_meant = _first_kind(kinds, order)
-        matching = [[row for row in rows if row["kind"] in kinds_meant] for rows in matching]
-    if any(matching):
-        return matching
-    # where the key is known, the filter is named that leaves nothing of it, and not the key
-    known = [] if key is None else [row for track in found for row in series(track) if is_meant(row)]
-    for name, column in (("kind", "kind"), ("metric", "metric"), ("shape", "input_shapes")):
-        value = getattr(options, name)
-        left = _filtered(known, HistoryOptions(**{name: value}))
-        if known and not left:
-            there = list(dict.fromkeys(row[column] for row in known if row[column]))
-            more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
-            remedy = f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}"
-            raise UsageError(f"no series {key!r} is left by --{name} {value}", remedy=remedy)
-        known = left
-    wanted = key or options.module or options.shape or "these options"
-    close = get_close_matches(wanted, sorted({row["name"] for rows in all_of for row in rows}), n=3)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
-    raise UsageError(f"no series is called {wanted!r}", remedy=f"{meant}tracker history '*' lists them")
-
-
-def _first_kind(kinds: Collection[str], order: Sequence[str]) -> set[str]:
-    """Return the first of `order` that is in `kinds`, as a set; an empty one where none is."""
-    return {*[kind for kind in order if kind in kinds][:1]}
-
-
-def _kinds_below_runs(kinds: Collection[str]) -> set[str]:
-    """Return the kinds of `kinds` that are listed together: the numbers of whole runs (the step, its parts, memory),
-    and the first one of what happens in a run, such as operators.
-    """
-    return {RUN} & {*kinds} | _first_kind(kinds, SERIES_KINDS[1:])
-
-
-def _filtered(series: Sequence[Row], options: HistoryOptions) -> list[Row]:
-    return [
-        row for row in series
-        if options.kind in (None, row["kind"])
-        and (options.module is None or row["kind"] == "module")
-        and options.metric in (None, row["metric"])
-        and (options.shape is None or (row["input_shapes"] and like(options.shape)(row["input_shapes"])))
-    ]  # fmt: skip
-
-
-def _changed_most(store: Store, found: Sequence[TrackRuns], options: HistoryOptions) -> list[list[Row]]:
-    """Return the `top` series of each track that changed most from the pinned to the newest version, by their part of
-    the step: of the larger one, and of what is no time, of the larger sum of its family, which of peak memory is its
-    own. Of whole runs and of operators, unless a kind is named. Only of what was recorded alike.
-    """
-    if options.key is not None:
-        raise UsageError("--top takes no name", remedy="leave out the name, or --top")
-    if all(track.pinned is None for track in found):
-        raise UsageError("no version is pinned that series could have changed from", remedy=_PIN)
-    chosen: list[list[Row]] = []
-    for track in found:
-        chosen.append([])
-        if track.pinned is None or track.pinned.version_id == track.order[-1]:
-            continue
-        with store.connect() as connection:
-            data = read_track(connection, track, [*track.runs_of(track.pinned.version_id), *track.newest])
-        sides = [data.versions == place for place in (track.place[track.pinned.version_id], len(track.order))]
-        before, after = (geometric_mean(data.values, side) for side in sides)
-        step = max(geometric_mean(data.step[None, :], side)[0] for side in sides)
-        families = [np.bincount(data.series.family, weights=side)[data.series.family] for side in (before, after)]
-        whole = np.where(data.series.is_time & (step > 0), step, np.maximum(*families))
-        known = np.flatnonzero((before + after > 0) & data.alike.all(axis=1) & (whole > 0))
-        moved = dict(zip(data.ids[known].tolist(), (after - before)[known] / whole[known], strict=True))
-        rows = [row for row in queries.track_series(store, track.key).records() if row["series_id"] in moved]
-        has_step = any((row["kind"], row["name"]) == (RUN, "step") for row in rows)
-        kinds = {options.kind} if options.kind else _kinds_below_runs({row["kind"] for row in rows})
-        rows = [row for row in rows if row["kind"] in kinds and options.metric in (None, row["metric"])]
-        if has_step and options.kind is None:
-            rows = [row for row in rows if row["kind"] != RUN or row["name"] not in _AS_THE_STEP]
-        rows.sort(key=lambda row: -abs(moved[row["series_id"]]))
-        chosen[-1] = rows[: options.top or None]
-    if not any(chosen):
-        raise UsageError(
-            "no series can be compared with the pinned version: it is the newest one, or has none of this kind",
-            remedy="pin an older version: tracker versions pin LABEL",
-        )
-    return chosen

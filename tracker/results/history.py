@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from msgspec import field
+from msgspec import Struct, field
 
 from tracker.columns import Columns
 from tracker.results.budgets import JudgedBudget
@@ -16,22 +16,103 @@ from tracker.units import counted
 
 __all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"]
 
+
+class FollowedSeries(Struct, frozen=True, kw_only=True):
+    """A series that is followed: a number of the whole run, or of what a name stands for, in one track.
+
+    - metric, unit: of its values: ns, bytes or per_second
+    - part: what tells it from others of its name; step_kind: of which steps it is, "" for all
+    - versions, runs: how many have it
+    """
+
+    series_id: int
+    workload: str
+    configuration: str
+    device: str
+    kind: str
+    metric: str
+    unit: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    versions: int
+    runs: int
+
+
+class HistoryPoint(Struct, frozen=True, kw_only=True):
+    """A series in one version. What is judged is None where nothing was.
+
+    - commit, note: of the version; note: of its runs, too
+    - value, calls: geometric mean of its runs, per step, None where no run has it; minimum, maximum: of its runs
+    - level_version: with which the level began that it was judged against, "" for the first one
+    - change: ratio against the newest 8 runs of that level; judged_change: without what all operators of a run share,
+      by which the verdict is
+    - contribution: share of the step
+    - verdict, reason: words of the judge
+    - since: an older version with which the change began, of a version of one run that others decided
+    - decided_by: the version whose runs decided
+    - change_point: a level begins with this version
+    - back_to: the version that began the older level to which it came back
+    - gradual_change: of a gradual slowdown that was found in it, against the first runs of the level
+    - facts: what changed for certain, as text
+    - pinned_change: against the pinned version; pinned_verdict: against it, where `options.against` asks for it
+    - environment: what else changed here, as text
+    - machine: what slowed its runs down, as text, such as `held by power in 2 of 3 runs`
+    """
+
+    series_id: int
+    version: str
+    pinned: bool
+    commit: str | None
+    note: str | None
+    runs: int
+    value: float | None
+    minimum: float | None
+    maximum: float | None
+    calls: float | None
+    level_version: str | None = None
+    change: float | None = None
+    judged_change: float | None = None
+    q: float | None = None
+    contribution: float | None = None
+    verdict: str | None = None
+    reason: str | None = None
+    since: str | None = None
+    decided_by: str | None = None
+    change_point: bool = False
+    back_to: str | None = None
+    gradual_change: float | None = None
+    facts: str = ""
+    pinned_change: float | None = None
+    pinned_verdict: str | None = None
+    environment: str = ""
+    machine: str = ""
+
+
+class ChangedInVersion(Struct, frozen=True, kw_only=True):
+    """A fact that differs between a version and the one before.
+
+    - before, after: None where one does not say
+    """
+
+    workload: str
+    configuration: str
+    device: str
+    version: str
+    key: str
+    before: str | None
+    after: str | None
+
+
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "series": (
-        "series_id", "workload", "configuration", "device", "kind", "metric", "unit", "name", "input_shapes", "part",
-        "step_kind", "versions", "runs",
-    ),
-    "points": (
-        "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
-        "level_version", "change", "judged_change", "q", "contribution", "verdict", "reason", "since", "decided_by",
-        "change_point", "back_to", "gradual_change", "facts", "pinned_change", "pinned_verdict", "environment",
-        "machine",
-    ),
+    "series": FollowedSeries.__struct_fields__,
+    "points": HistoryPoint.__struct_fields__,
     "runs": (
         "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
         "steps", "intermittent",
     ),
-    "environment": ("workload", "configuration", "device", "version", "key", "before", "after"),
+    "environment": ChangedInVersion.__struct_fields__,
 }  # fmt: skip
 
 
@@ -113,23 +194,13 @@ class HistoryOptions(Options, frozen=True):
 
 class History(Result, frozen=True, eq=False):
     """Series over versions. `tables`: the rows of each table of HISTORY_COLUMNS, with exactly these columns;
-    `found.points` and all other names are the same as frames of pandas.
+    `found.points` and all other names are the same as frames of pandas. What the columns mean stands with the rows:
+    `FollowedSeries`, `HistoryPoint`, `ChangedInVersion`.
 
-    - series: what is followed: whole runs, then the largest first, or the most changed first; metric and unit (ns,
-      bytes, per_second) of its values
-    - points: one row per series and version in their order. value, calls: geometric mean of its runs, per step (NA: no
-      run has it), minimum and maximum. level_version: with which the level began that it was judged against, "" for the
-      first one; change: ratio against the newest 8 runs of that level, judged_change: without what all operators of a
-      run share, by which the verdict is; contribution: share of the step; verdict, reason: words of the judge; NA where
-      nothing was judged. since: an older version with which the change began, of a version of one run that others
-      decided; decided_by: the version whose runs decided.
-      change_point: a level begins with this version; back_to: the version that began the older
-      level to which it came back; gradual_change: of a gradual slowdown that was found in it, against the first runs of
-      the level. facts: what changed for certain, as text; pinned_change: against the pinned version;
-      pinned_verdict: against it, where `options.against` asks for it; environment: what else changed here, as text;
-      machine: what slowed its runs down, as text, such as `held by power in 2 of 3 runs`
+    - series: what is followed: whole runs, then the largest first, or the most changed first
+    - points: one row per series and version in their order
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
-    - environment: facts that differ between a version and the one before; None where one does not say
+    - environment: facts that differ between a version and the one before
     - pinned: the pinned version, None: there is none
     - budgets: how the newest versions came out by the budgets of the settings on these series; of mfu beside the step
     - earlier: points before the versions that `options` choose, from which the changes of the first ones are read

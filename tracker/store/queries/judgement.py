@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Column, Columns, objects
+from tracker.schema.series import SeriesKey
 from tracker.store.answers import answer, answer_of, answer_of_runs, rows, whole
 from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
@@ -70,6 +71,38 @@ class StoredFinding(Struct, frozen=True, kw_only=True, gc=False):
     def track_key(self) -> TrackKey:
         """The track that it is of."""
         return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
+class TrackSeries(Struct, frozen=True, gc=False):
+    """A series of a track, with the columns of sql/track_series.sql."""
+
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+
+    @property
+    def key(self) -> SeriesKey:
+        """What names it in its track."""
+        return SeriesKey(self.kind, self.metric, self.name, self.input_shapes, self.part, self.step_kind)
+
+
+class StoredSeriesVerdict(Struct, frozen=True, gc=False):
+    """How a series was judged in a version, with the columns of sql/series_verdicts.sql."""
+
+    series_id: int
+    version_id: int
+    level_version_id: int | None
+    verdict: str | None
+    decided: str | None
+    reason: str | None
+    raw_change: float | None
+    judged_change: float | None
+    q: float | None
+    contribution: float | None
 
 
 class UserWord(Struct, frozen=True, kw_only=True):
@@ -139,9 +172,10 @@ def board_verdicts(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "board_verdicts", {"workload": workload})
 
 
-def track_series(store: Store, track_key: TrackKey, name: str | None = None) -> Columns:
-    """Return the series of a track, of a name or all. Columns: see sql/track_series.sql."""
-    return answer(store, "track_series", {**track_key.parameters, "name": name})
+def track_series(store: Store, track_key: TrackKey, name: str | None = None) -> list[TrackSeries]:
+    """Return the series of a track, of a name or all."""
+    found = answer(store, "track_series", {**track_key.parameters, "name": name})
+    return [TrackSeries(*row) for row in found.rows(*TrackSeries.__struct_fields__)]
 
 
 def series_tracks(store: Store, series_ids: Sequence[int]) -> Columns:
@@ -187,9 +221,10 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun
     )
 
 
-def series_verdicts(store: Store, series_ids: Sequence[int]) -> Columns:
-    """Return how series were judged, version by version. Columns: see sql/series_verdicts.sql."""
-    return answer_of(store, "series_verdicts", "series_ids", series_ids)
+def series_verdicts(store: Store, series_ids: Sequence[int]) -> list[StoredSeriesVerdict]:
+    """Return how series were judged, version by version."""
+    found = answer_of(store, "series_verdicts", "series_ids", series_ids)
+    return [StoredSeriesVerdict(*row) for row in found.rows(*StoredSeriesVerdict.__struct_fields__)]
 
 
 def series_facts(store: Store, series_ids: Sequence[int]) -> Columns:
