@@ -67,3 +67,12 @@ def test_numbers_leave_the_odd_run_out_and_name_it(doubled):
 def test_explain_names_the_odd_run(doubled):
     notes = explain(doubled, 1).notes
     assert any(note.startswith("Run 7 of v2 is left out of its version: +100.0 %") for note in notes)
+
+
+def test_explain_counts_the_runs_without_the_odd_one(doubled):
+    tables = explain(doubled, 1).tables
+    tests = {row["test"]: row["value"] for row in tables["tests"].records()}
+    sides = {row["run_id"]: row["side"] for row in tables["runs"].records()}
+    assert tests["runs after"] == 3
+    assert [run_id for run_id, side in sides.items() if side == "candidate"] == [4, 5, 6]
+    assert sides[7] == ""

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from io import BytesIO
+
 import numpy as np
 import pytest
+from openpyxl import load_workbook
 
 from tests.factories import EPOCH_NS, save
 from tests.regressions.tracks import found_in
-from tracker.compare import diffs, gate_of_diff
+from tracker.compare import diffs, gate_of_diff, log, matrix, show
 from tracker.detect import series_of
 from tracker.detect.known_hosts import code_hosts
 from tracker.detect.track import Track
 from tracker.regressions.board import board
 from tracker.regressions.explain import explain
 from tracker.regressions.gates import gate_of_findings
+from tracker.regressions.history import history
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
 from tracker.reports import render
+from tracker.results import HistoryOptions
 
 HELD = 1.14
 """What a run takes more whose clock is held down."""
@@ -112,7 +118,7 @@ def save_run(store, version, facts, factor, number):
     save(store, version, ops=ops, steps=3, step_ns=ns, started_at_ns=start, host="node-a", of_run=of_run)
 
 
-SENTENCE = "The GPU was held down by power in 3 of 3 runs, before in 0 of 6: a run that is not throttled decides."
+SENTENCE = "The clock was held down by power in 3 of 3 runs, before in 0 of 6: a run that is not throttled decides."
 
 
 @pytest.mark.parametrize("sides", [["v2", "v3"], ["v3"]])
@@ -143,6 +149,51 @@ def test_board_says_regressed_or_a_throttled_machine(hot):
 
 def test_explain_says_that_a_free_run_decides(hot):
     assert SENTENCE in explain(hot, 1).notes
+
+
+WORDS = "REGRESSED or a throttled machine"
+
+
+SCREENS = {
+    "log": log, "history": lambda store: history(store, options=HistoryOptions(key="step")), "board": board,
+    "explain": lambda store: explain(store, 1), "show": lambda store: show(store, "run:7"),
+    "diff": lambda store: diffs(store, ["v2", "v3"])[0], "matrix": lambda store: matrix(store, ["v1", "v2", "v3"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["text", "html", "markdown"])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_screen_says_what_else_it_may_be(hot, screen, format):
+    text = render(SCREENS[screen](hot), format, details=True)
+    said = re.findall(r"REGRESSED(?: or a throttled machine)?(?! or ADDED)(?!: slower)", text)
+    assert said and {*said} == {WORDS}
+
+
+def test_summary_of_a_workbook_says_what_else_it_may_be(hot):
+    for screen in ("log", "history", "diff"):
+        book = load_workbook(BytesIO(render(SCREENS[screen](hot), "xlsx")))
+        cells = [str(cell.value) for row in book["Summary"].iter_rows() for cell in row]
+        said = [text for text in cells if "REGRESSED" in text]
+        assert said and all(WORDS in text for text in said)
+
+
+def test_open_finding_says_what_else_it_may_be(hot):
+    for number in range(3):
+        save_run(hot, "v4", POWER, HELD * (1.0 + 0.001 * number), 50 + number)
+    update(hot, tracks_of(hot))
+    (line,) = board(hot).tables["lines"].records()
+    assert (line["step_verdict"], line["open"], line["may_be_throttled"]) == ("UNCHANGED", 1, True)
+    text = render(board(hot), "text")
+    assert "1 open, maybe a throttled machine" in text
+    assert "REGRESSED" not in text
+    assert f"(I-1, open since v3, {WORDS})" in render(show(hot, "run:10"), "text").replace("\n", " ")
+
+
+def test_what_no_noise_makes_inconclusive_has_its_own_words(hot):
+    operator = history(hot, options=HistoryOptions(key="mm"))
+    assert "v3 INCONCLUSIVE: a clock was held down in its runs" in render(operator, "text")
+    (found,) = diffs(hot, ["v2", "v3"])
+    assert "1 INCONCLUSIVE (maybe a throttled machine)" in render(found, "text")
 
 
 def test_free_runs_of_the_same_version_end_the_doubt(hot):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import workbooks
 from tracker import reports
@@ -10,6 +11,7 @@ from tracker.columns import Columns
 from tracker.reports.rows import records
 from tracker.reports.views.history import plot_of, points_of
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
+from tracker.results.budgets import JudgedBudget
 
 MS = 1_000_000
 POINT = {
@@ -66,8 +68,8 @@ def test_inconclusive_by_rounding_or_host_is_not_called_noisy():
     (note,) = (line for line in reports.render(history(points), "text", width=250).splitlines() if "noisy" in line)
     assert note.strip().split("; ") == [
         "INCONCLUSIVE: too noisy",
-        "v3 INCONCLUSIVE: too few of the runs before are of the same host, which alone may make the difference",
         "v2 INCONCLUSIVE: known no better than the source rounds it",
+        "v3 INCONCLUSIVE: too few of the runs before are of the same host, which alone may make the difference",
     ]
 
 
@@ -80,6 +82,36 @@ def test_recovery_names_the_version_that_left_its_level():
     ]
     headline = lines_of(history(points))[1]
     assert headline.startswith("v4 is at 104.00 ms: back to the level before v2, +4.0 % against v1; ")
+
+
+def with_budget(found, limit="at most 120 ms", value=120 * MS, **more):
+    """Return a history of a step that has a budget."""
+    one = {
+        "workload": "gpt", "configuration": "batch=8", "device": "NVIDIA H100", "version": "v5", "series": "step",
+        "verdict": "met", "name": "step", "unit": "ns", "limit": limit, "limit_value": value,
+    }  # fmt: skip
+    return replace(found, budgets=(JudgedBudget(**one | more),))
+
+
+def test_text_names_the_budget_beside_the_course(found):
+    assert "100.00 ms to 130.00 ms, budget: at most 120 ms" in reports.render(with_budget(found), "text")
+
+
+def test_chart_has_a_line_at_the_budget(found):
+    page = reports.render(with_budget(found), "html")
+    assert page.count("class=limit width") == 1
+    assert "budget: at most 120 ms" in page
+
+
+@pytest.mark.parametrize("other", [{"device": "NVIDIA A100"}, {"name": "mean step"}, {"unit": "bytes"}])
+def test_chart_has_no_line_of_another_budget(found, other):
+    assert "class=limit width" not in reports.render(with_budget(found, **other), "html")
+
+
+def test_budget_far_from_all_values_does_not_press_them_together(found):
+    page = reports.render(with_budget(found, "at most 2 s", 2000 * MS), "html")
+    assert "class=limit width" not in page
+    assert "the axis begins at 100 ms" in page
 
 
 def lines_of(result, **look):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.builders import MS
@@ -10,6 +11,7 @@ from tests.reports.prometheus import parse
 from tests.reports.test_junit import HOSTILE
 from tracker import reports
 from tracker.results import Judgement
+from tracker.results.budgets import JudgedBudget
 
 
 def only(samples, **labels):
@@ -45,6 +47,24 @@ def test_findings_give_where_each_line_stands_and_what_is_open():
     assert only(found["tracker_findings"], state="suspect", direction="regression", severity="undecided") == 1
     assert only(found["tracker_open_regressions"], **line) == 2
     assert only(found["tracker_finding_ratio"], name="aten::mm", state="persisting") == 0.5
+
+
+def test_budgets_have_their_number_and_their_limit():
+    where = {"workload": "gpt", "configuration": "", "device": "H100", "version": "v2"}
+    step = {"series": "step", "limit": "at most 120 ms", "limit_value": 120.0 * MS, "unit": "ns"}
+    mfu = {"series": "mfu", "limit": "at least 0.45", "limit_value": 0.45, "unit": "ratio"}
+    budgets = (
+        JudgedBudget(**where, **step, verdict="not met", value=131.0 * MS),
+        JudgedBudget(**where, **mfu, verdict="not judged", reason="it has 1 run"),
+    )
+    found = parse(reports.render(replace(builders.findings(), budgets=budgets), "prometheus"))
+    assert only(found["tracker_budget_met"], **where, series="step", limit="at most 120 ms") == 0
+    assert only(found["tracker_budget_value_seconds"], series="step") == pytest.approx(0.131)
+    assert only(found["tracker_budget_limit_seconds"], series="step") == pytest.approx(0.120)
+    # nothing is known of it, but for what is wanted
+    assert len(found["tracker_budget_met"]) == 1
+    assert "tracker_budget_value_share_ratio" not in found
+    assert only(found["tracker_budget_limit_share_ratio"], series="mfu") == 0.45
 
 
 def test_a_line_without_findings_says_zero():

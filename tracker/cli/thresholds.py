@@ -30,7 +30,6 @@ _NO_CONFIGURATION: Final[dict[object, str]] = {None: "all", "": "none stated"}
 _COUNTS: Final = ("alpha", "confirm", "least_base", "window", "look_back")
 _HOW: Final = {how: f" ({how})" for how in ("gradual", "late", "machine")}
 """How a finding came about -> what is said of it beside its verdict."""
-_VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _MEANINGS: Final = "\n".join(
     textwrap.fill(bounds.meaning, 80, initial_indent=f"  {name:<18}", subsequent_indent=" " * 20)
     for name, bounds in THRESHOLDS.items()
@@ -233,9 +232,17 @@ _COLUMNS = (
     Column("by", "who", drop=1), Column("when (UTC)", "when_ns", format_moment, drop=2),
     Column("reason", is_elastic=True),
 )  # fmt: skip
+
+
+def _verdict(row: Row) -> str:
+    from tracker.results.verdicts import VERDICT_OF_DIRECTION, word_of_step
+
+    return word_of_step(VERDICT_OF_DIRECTION[row["direction"]], row["how"]) + _HOW.get(row["how"], "")
+
+
 _TRIED = (
     Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
-    Column("version"), Column("verdict", lambda row: _VERDICTS[row["direction"]] + _HOW.get(row["how"], "")),
+    Column("version"), Column("verdict", _verdict),
     Column("finding", _series, is_elastic=True), Column("change %", "ratio", format_diff, right=True),
     Column("of step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
 )  # fmt: skip

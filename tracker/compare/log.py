@@ -326,6 +326,7 @@ def _column(
             expected_gain=expected_gain(expected),
             verdict=judged.verdict,
             judged_diff=judged.diff,
+            reason=judged.reason,
         )
 
 

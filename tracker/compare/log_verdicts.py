@@ -24,20 +24,21 @@ class JudgedNumber(Struct, frozen=True):
 
 
 class StoredVerdict(Struct, frozen=True):
-    """The verdict, and the change against the level before, as DIFF; None for neither."""
+    """The verdict, the change against the level before, as DIFF, and the code of its reason; None for neither."""
 
     verdict: str | None
     diff: float | None
+    reason: str | None
 
 
-NO_VERDICT = StoredVerdict(None, None)
+NO_VERDICT = StoredVerdict(None, None, None)
 
 
 def read_verdicts(store: Store, workload: str) -> dict[JudgedNumber, StoredVerdict]:
     """Return every whole-run number of every version of a workload that was judged, with its verdict."""
-    names = (*JudgedNumber.__struct_fields__, "verdict", "raw_change")
+    names = (*JudgedNumber.__struct_fields__, "verdict", "raw_change", "reason")
     rows = queries.run_verdicts(store, workload).rows(*names)
-    return {JudgedNumber(*number): StoredVerdict(verdict, change) for *number, verdict, change in rows}
+    return {JudgedNumber(*number): StoredVerdict(verdict, change, why) for *number, verdict, change, why in rows}
 
 
 def verdict_of_runs(

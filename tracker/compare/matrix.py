@@ -105,7 +105,7 @@ def _section(section: str, found: Columns, value: str, **columns: Any) -> Column
     shapes = found["input_shapes"] if "input_shapes" in found else objects([""] * len(found))
     ends = {"before": found[f"baseline_{value}"], "after": found[f"candidate_{value}"]}
     made = found.having(section=objects([section] * len(found)), input_shapes=shapes, **ends, **columns)
-    return made.only([*_KEY, *ends, "diff", "verdict", "q"])
+    return made.only([*_KEY, *ends, "diff", "verdict", "q", "reason"])
 
 
 def _ops(before: LoadedSide, after: LoadedSide, options: DiffOptions) -> Columns:
@@ -146,14 +146,15 @@ def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Colum
     count, sides = values.shape
     with np.errstate(invalid="ignore", divide="ignore"):
         diff = np.where(first != 0, values / first - 1, np.nan)
-    nothing = {"diff": np.full(len(keep), np.nan), "verdict": objects([None] * len(keep))}
-    judged = [nothing | {"q": nothing["diff"]}, *found]
-    beside = {name: np.stack([own[name][order] for own in judged], axis=1).ravel() for name in ("diff", "verdict", "q")}
+    no_number, no_word = np.full(len(keep), np.nan), objects([None] * len(keep))
+    judged = [{"diff": no_number, "verdict": no_word, "q": no_number, "reason": no_word}, *found]
+    names = ("diff", "verdict", "q", "reason")
+    beside = {name: np.stack([own[name][order] for own in judged], axis=1).ravel() for name in names}
     made = {"row": np.arange(count), **keys.taken(order).arrays, "movement": movement[order]}
     cells = {
         "row": np.repeat(np.arange(count), sides), "side": np.tile(np.arange(sides), count), "value": values.ravel(),
         "delta": (values - first).ravel(), "diff": diff.ravel(), "previous_diff": beside["diff"],
-        "verdict": beside["verdict"], "q": beside["q"],
+        "verdict": beside["verdict"], "q": beside["q"], "reason": beside["reason"],
     }  # fmt: skip
     return {"rows": Columns(made), "cells": Columns(cells)}
 
@@ -167,6 +168,7 @@ def _summed(rows: Numbered) -> dict[str, Any]:
         "diff": match.relative_change(before, after),
         "verdict": objects([None] * rows.count),
         "q": np.full(rows.count, np.nan),
+        "reason": objects([None] * rows.count),
     }
     alone = np.bincount(rows.number, minlength=rows.count)[rows.number] == 1
     for name, column in found.items():

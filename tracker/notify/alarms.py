@@ -8,10 +8,11 @@ from msgspec import Struct
 
 
 class Alarm(Struct, frozen=True):
-    """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
+    """What happened: `key` makes it one message of its kind. `workload`: empty where it is about all of them."""
 
     key: str
-    kind: Literal["missing_runs", "quarantined", "watcher", "budget"]
+    kind: Literal["missing_runs", "quarantined", "watcher", "budget", "budget_met"]
     workload: str
     title: str
     lines: tuple[str, ...] = ()
+    severity: str = "warning"

@@ -81,7 +81,9 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
 
 @read_one_state
 def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAlert]:
-    """The incidents that wait for further runs of a version before any channel is told, in their order. Reads only."""
+    """What waits for further runs of a version before any channel is told: incidents in their order, then budgets.
+    Reads only.
+    """
     channels = channels_of(alerts)
     if not channels:
         return []
@@ -102,7 +104,11 @@ def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAl
                 incident.number, row["workload"], row["version"], row["device"], event,
                 awaited.version, awaited.runs, awaited.usual, awaited.until_ns,
             )  # fmt: skip
-    return [waiting[incident.key] for incident in incidents if incident.key in waiting]
+    of_budgets = list_alarms(store, alerts, now_ns=now_ns).waiting
+    return [
+        *(waiting[incident.key] for incident in incidents if incident.key in waiting),
+        *(one for one in of_budgets if not _is_silenced(store, one.workload, now_ns)),
+    ]
 
 
 def _readable(content: str) -> Message | None:
@@ -349,7 +355,7 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Reme
     None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
     is still so, is not forgotten: an alarm expires when nobody asked for so long.
     """
-    made = _messages_of_alarm(store, alerts, alarm, now_ns)
+    made = _messages_of_alarm(store, alarm, alarm_channels(alerts, alarm.workload), now_ns)
 
     def add(connection: Connection) -> int:
         if then is not None and not then(connection):
@@ -363,18 +369,21 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Reme
         return 0
 
 
-def _messages_of_alarm(store: Store, alerts: Alerts, alarm: Alarm, now_ns: int) -> list[NewMessage]:
-    """Return the message of an alarm for each channel that hears of it; none while the whole workload is silenced."""
-    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+def _messages_of_alarm(store: Store, alarm: Alarm, channels: Iterable[str], now_ns: int) -> list[NewMessage]:
+    """Return the message of an alarm for each of `channels`; none while the whole workload is silenced."""
+    if _is_silenced(store, alarm.workload, now_ns):
         return []
     key = f"{alarm.kind}:{alarm.key}"
-    message = Message(event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines)
+    message = Message(
+        event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines,
+        severity=alarm.severity,
+    )  # fmt: skip
     return [
         NewMessage(
-            key, channel, alarm.kind, 1, "pending", now_ns, severity="warning", workload=alarm.workload,
+            key, channel, alarm.kind, 1, "pending", now_ns, severity=alarm.severity, workload=alarm.workload,
             title=title_of(message), content=json_of(message).decode(), next_try_ns=now_ns,
         )
-        for channel in alarm_channels(alerts, alarm.workload)
+        for channel in channels
     ]  # fmt: skip
 
 
@@ -392,6 +401,18 @@ def _add_or_keep(connection: Connection, made: Sequence[NewMessage], now_ns: int
 
 
 def _messages_on_budgets(store: Store, alerts: Alerts, now_ns: int) -> list[NewMessage]:
-    """Return the messages on budgets that are not met, those of before among them."""
+    """Return the messages on budgets that are not met, those of before among them, and on those that are met again."""
     found = list_alarms(store, alerts, now_ns=now_ns)
-    return [message for alarm in found for message in _messages_of_alarm(store, alerts, alarm, now_ns)]
+    messages = []
+    for alarm in found.broken:
+        messages += _messages_of_alarm(store, alarm, alarm_channels(alerts, alarm.workload), now_ns)
+    there = {channel.name for channel in alerts.channels}
+    for alarm, alerted in found.met_again:
+        # channels that were alerted get the end of it, whatever the rules say by now
+        messages += _messages_of_alarm(store, alarm, [name for name in alerted if name in there], now_ns)
+    return messages
+
+
+def _is_silenced(store: Store, workload: str, now_ns: int) -> bool:
+    """Return whether nothing is said of a whole workload for now."""
+    return silenced(notifications.silences(store, now_ns), op="", workload=workload, device="")

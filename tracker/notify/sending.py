@@ -134,7 +134,7 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
         plugin.notify(
             body=html.escape(written.body, quote=False) if escaped else written.body,
             title=written.title,
-            notify_type="success" if message.event in {"recovered", "test"} else kind,
+            notify_type="success" if message.event in {"recovered", "budget_met", "test"} else kind,
             body_format=None if form == "json" else "markdown" if markdown else "html" if escaped else "text",
         )
     )

@@ -147,7 +147,7 @@ def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, li
                 of_whole.append((row["name"], row["part"], row["value"]))
         numbers.setdefault(key, []).append(of_whole)
         version["runs"] = len(runs)
-        version["verdict"] = verdicts.get((key, own[0]["version_id"]))
+        version["verdict"], version["reason"] = verdicts.get((key, own[0]["version_id"]), (None, None))
         courses.setdefault(key, []).append(version)
     for key, course in courses.items():
         way = _find_way(numbers[key])
@@ -174,15 +174,15 @@ def _find_way(numbers: Sequence[Sequence[tuple[str, str, float | None]]]) -> str
     return min(newest, key=STEP_WAYS.index, default="")
 
 
-def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], str]:
-    """Return the verdict of the step of each version of a track; of E2E where no step is known."""
-    columns = ("workload_id", "configuration_id", "device_id", "version_id", "name", "part", "verdict")
-    known: dict[tuple[TrackKey, int], list[tuple[bool, int, str]]] = {}
-    for *track, version_id, name, part, verdict in queries.board_verdicts(store, workload).rows(*columns):
+def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], tuple[str, str]]:
+    """Return the verdict of the step of each version of a track, and its reason; of E2E where no step is known."""
+    columns = ("workload_id", "configuration_id", "device_id", "version_id", "name", "part", "verdict", "reason")
+    known: dict[tuple[TrackKey, int], list[tuple[bool, int, str, str]]] = {}
+    for *track, version_id, name, part, verdict, reason in queries.board_verdicts(store, workload).rows(*columns):
         if verdict is not None:
-            place = (name != "step", STEP_WAYS.index(part), verdict)
+            place = (name != "step", STEP_WAYS.index(part), verdict, reason)
             known.setdefault((TrackKey(*track), version_id), []).append(place)
-    return {of_version: min(places)[2] for of_version, places in known.items()}
+    return {of_version: min(places)[2:] for of_version, places in known.items()}
 
 
 def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
@@ -210,8 +210,8 @@ def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
         "pinned_change": _change(step, pinned["step_ns"]) if pinned else None,
         "new": sum(row["is_new"] for row in found),
         "open": sum(not row["is_new"] for row in found if row["state"] != "suspect"),
-        "may_be_host": any(row["change"] == HOST and row["is_new"] for row in found),
-        "may_be_throttled": any(row["change"] == THROTTLED and row["is_new"] for row in found),
+        "may_be_host": any(row["change"] == HOST for row in found),
+        "may_be_throttled": any(row["change"] == THROTTLED for row in found),
         "suspects": states.count("suspect"), "muted": states.count("muted"),
         "incident_id": worst,
     }  # fmt: skip

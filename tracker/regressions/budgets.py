@@ -93,6 +93,9 @@ def judge_version(store: Store, track: TrackRuns, budget: Budget, runs: Sequence
         value_words="" if value is None else limit.words_of(value),
         runs=len(usual),
         reason=reason,
+        name=budget.name,
+        limit_value=limit.value,
+        unit=limit.unit,
     )
 
 

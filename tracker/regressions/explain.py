@@ -34,7 +34,7 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
-from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled
+from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled, word_of_step
 from tracker.schema.series import NO_SERIES, SeriesKey
 from tracker.store import Store, queries
 from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
@@ -102,8 +102,11 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         judged = replace(judged, statistic=statistic)
     centred, shift = judged.logs[row], _judged_shift(deciding_window, judged, row)
     outlier_note = "" if outlier is None else _outlier_words(track, data, row, outlier, base, "the baseline")
-    odd = np.flatnonzero(new & ~np.isnan(data.values[row]) & ~judged.new[row]).tolist()
-    odd_notes = (_outlier_words(track, data, row, column, judged.new[row], "its version") for column in odd)
+    is_odd = _odd_runs(data, judged, row, new)
+    odd_notes = (
+        _outlier_words(track, data, row, column, judged.new[row], "its version")
+        for column in np.flatnonzero(is_odd).tolist()
+    )
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
         sentence_on_other_hosts(hosts) if finding["change"] == HOST and not host else "",
@@ -112,7 +115,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
     tables = {
         "tests": tests_of(finding, judged, row, data, track, window, new),
-        "runs": _runs(track, data, row, sides, centred, shift),
+        "runs": _runs(track, data, row, sides, centred, shift, is_odd),
         "events": events_of(store, finding, own_track),
         "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
         "environment": changed_between(store, incident),
@@ -182,6 +185,12 @@ def _noise_beside(window: Window, row: int, bases: Flags, limits: Thresholds) ->
         before = np.flatnonzero(window.recorded[row, : columns[0]])[-limits.window :]
         beside[row, before] = True
     return beside
+
+
+def _odd_runs(data: Track, own: JudgedSeries, row: int, new: Flags) -> Flags:
+    """Return the runs (runs,) of the version that its number leaves out, since they stand alone."""
+    is_odd: Flags = new & ~np.isnan(data.values[row]) & ~own.new[row]
+    return is_odd
 
 
 def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, others: Flags, side: str) -> str:
@@ -259,6 +268,7 @@ def tests_of(
         found.append(columns | {"limit_from": source})
 
     before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
+    after -= int(_odd_runs(data, own, row, is_new).sum())
     is_of_one_run = not is_presence and own.reason[row] == Reason.OPERATORS
     least = 2 if is_presence else limits.least_base
     new = 1 if is_presence or is_of_one_run else limits.least_new
@@ -337,7 +347,8 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
             why = "by one run"
         return {"state": state, "who": NOBODY, "version": version, "reason": why}
 
-    events = [event(finding["verdict"], finding["version"], finding["decided_version_id"])]
+    found = word_of_step(finding["verdict"], finding["change"])
+    events = [event(found, finding["version"], finding["decided_version_id"])]
     words = queries.finding_words(store).get(finding["finding_id"], ())
     actions_of_marks = {word["mark_id"]: word["action"] for word in words}
     for word in words:
@@ -355,9 +366,11 @@ def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
 
 
 def _runs(
-    track: TrackRuns, data: Track, row: int, sides: Sequence[Sequence[int]], centred: F64, shift: F64
+    track: TrackRuns, data: Track, row: int, sides: Sequence[Sequence[int]], centred: F64, shift: F64, is_odd: Flags
 ) -> list[Row]:
-    """List the runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run."""
+    """List the runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run;
+    `is_odd`: which of them its version leaves out.
+    """
     numbers = data.run_ids.tolist()
     level = [own for own, run in zip(centred.tolist(), numbers, strict=True) if run in sides[0] and not math.isnan(own)]
     base = sum(level) / len(level) if level else math.nan
@@ -366,7 +379,11 @@ def _runs(
     runs = {run.run_id: run for run in track.runs}
     found = []
     for at, run_id in enumerate(numbers):
-        side = "baseline" if run_id in sides[0] else "candidate" if run_id in sides[1] else "later" if at > last else ""
+        side = "later" if at > last else ""
+        if run_id in sides[0]:
+            side = "baseline"
+        elif run_id in sides[1] and not is_odd[at]:
+            side = "candidate"
         found.append({
             "run_id": run_id, "version": runs[run_id].version, "side": side,
             "started_at_ns": runs[run_id].started_at_ns, "value": data.values[row, at], "calls": data.calls[row, at],

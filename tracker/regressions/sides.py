@@ -61,7 +61,15 @@ from tracker.results.coverage import Coverage
 from tracker.results.machine_state import throttled_by
 from tracker.results.recording import alike, incomplete_cells
 from tracker.results.thresholds import Threshold
-from tracker.results.verdicts import FAIL_ON, NOT_CONFIRMED, OTHER_WORK_REASON, WORST_FIRST, GateResult, word_of_step
+from tracker.results.verdicts import (
+    FAIL_ON,
+    NOT_CONFIRMED,
+    OTHER_WORK_REASON,
+    VERDICT_OF_DIRECTION,
+    WORST_FIRST,
+    GateResult,
+    word_of_step,
+)
 from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
@@ -581,7 +589,7 @@ def open_findings(connection: Connection, run_id: int) -> str:
         how_much = words.partition(" (")[0].removeprefix("still ")
         if how_much == "there":
             how_much = "new"
-        words = f"{how_much} in this version (I-{first.incident_id})"
+        words = f"{how_much} in this version (I-{first.incident_id}{_doubt_of(first)})"
         name = name if name.endswith(" is") else f"{name} is"
     return f"{name} {words}; tracker findings has all that is open."
 
@@ -972,6 +980,12 @@ def _findings_open_in(connection: Connection, track: TrackRuns, version_id: int)
     return found
 
 
+def _doubt_of(finding: Any) -> str:
+    """Return the verdict of a finding where its hosts may be all of it, to stand behind its number; else ""."""
+    verdict = VERDICT_OF_DIRECTION[finding.direction]
+    return f", {word_of_step(verdict, finding.change)}" if finding.change in OF_HOSTS else ""
+
+
 def _is_new_in(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
     """Return whether a finding that is open in a version is one of it: it began there, or its runs helped to decide."""
     decided = track.place.get(finding.decided_version_id, 0)
@@ -997,7 +1011,7 @@ def _words_of_older(
     unknown |= {_key_of(finding) for finding, has_host in zip(findings, is_comparable, strict=True) if not has_host}
     words: dict[SeriesKey, str] = {}
     for finding in findings:
-        since = f"I-{finding.incident_id}, open since {finding.version}"
+        since = f"I-{finding.incident_id}, open since {finding.version}{_doubt_of(finding)}"
         if _key_of(finding) in unknown:
             # its number is that of inputs of another size, or of another host
             words[_key_of(finding)] = f"still open ({since})"

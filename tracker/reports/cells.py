@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
@@ -13,7 +14,7 @@ from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
 from tracker.results.budgets import JudgedBudget
-from tracker.results.verdicts import CHANGED, GLOSSES
+from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, gloss_of, word_of_step
 from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
     MISSING_TEXT,
@@ -359,13 +360,15 @@ def so_far_words(line: Mapping[str, Any]) -> str:
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:
-    """Return the verdict of a row; what came or went and is too small to matter has none.
+    """Return the verdict of a row, with what else it may be; what came or went and is too small to matter has none.
 
     >>> verdict_word({"verdict": "REGRESSED"}), verdict_word({"verdict": "UNCHANGED", "status": "ADDED"})
     ('REGRESSED', '')
     """
     verdict = row.get("verdict") or ""
-    return "" if row.get("status") in ("ADDED", "REMOVED") and verdict not in TONES else str(verdict)
+    if row.get("status") in ("ADDED", "REMOVED") and verdict not in TONES:
+        return ""
+    return word_of_step(str(verdict), row.get("reason"))
 
 
 def judged_text(row: Mapping[str, Any]) -> str:
@@ -401,6 +404,20 @@ def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
     return (verdict or "not judged") if verdict in TONES or is_visible else ""
 
 
+def count_changes(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Count the changes of these rows by their verdict and what else it may be.
+
+    >>> row = {"verdict": "REGRESSED", "reason": "NONE"}
+    >>> count_changes([row, row, row | {"reason": "HOST"}, row | {"verdict": "UNCHANGED"}])
+    '2 REGRESSED, 1 REGRESSED or another host'
+    """
+    counts: Counter[tuple[int, str]] = Counter()
+    for row in rows:
+        if row["verdict"] in CHANGED:
+            counts[CHANGED.index(row["verdict"]), word_of_step(row["verdict"], row["reason"])] += 1
+    return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
+
+
 def glosses(words: Iterable[str]) -> str:
     """Say what the verdicts mean that are no change, of those in `words`.
 
@@ -409,6 +426,28 @@ def glosses(words: Iterable[str]) -> str:
     """
     found = {*words}
     return "; ".join(f"{word}: {gloss}" for word, gloss in GLOSSES.items() if word in found)
+
+
+def glosses_of(rows: Sequence[Mapping[str, Any]], word: Callable[[Any], str], name: str) -> str:
+    """Say what the verdicts of `rows` mean that are no change. What no noise makes INCONCLUSIVE is named, by its column
+    `name`, with the reason.
+
+    `word`: of a row, its verdict as it is shown.
+
+    >>> rows = [{"version": "v1", "reason": "OVERLAP"}, {"version": "v2", "reason": "HOST"}]
+    >>> glosses_of(rows, lambda row: "INCONCLUSIVE", "version").partition(",")[0]
+    'INCONCLUSIVE: too noisy; v2 INCONCLUSIVE: too few of the runs before are of the same host'
+    """
+    words = []
+    named: dict[str, list[str]] = {}
+    for row in rows:
+        shown, reason = word(row), row["reason"]
+        if gloss_of(shown, reason) == GLOSSES.get(shown, ""):
+            words.append(shown)
+        else:
+            named.setdefault(f"{shown}: {REASONS[reason]}", []).append(str(row[name]))
+    others = [f"{some_of([*dict.fromkeys(names)])} {meaning}" for meaning, names in named.items()]
+    return "; ".join(filter(None, (glosses(words), *others)))
 
 
 def pairs(configuration: str) -> list[tuple[str, str]]:

@@ -185,7 +185,8 @@ class Plot(Struct, frozen=True, kw_only=True):
     `names`: of the positions, such as versions; `heads`: what is known of each, "" for its name alone. `places`: where
     they stand, as seconds, where they are not evenly spaced; `is_dated`: since 1970. `axis`: fit (as much as the values
     need), zero (from 0), or change (of each series since its first value). `markers`: per position. `end`: the name of
-    the position to read first, "" for the last one. `links`: where each position leads, which is called `leads_to`;
+    the position to read first, "" for the last one. `limits`: values that the first series should keep, a line across
+    each, with words. `links`: where each position leads, which is called `leads_to`;
     `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none
     of these.
     """
@@ -198,6 +199,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     axis: str = "fit"
     markers: tuple[tuple[Marker, ...], ...] = ()
     end: str = ""
+    limits: tuple[tuple[float, str], ...] = ()
     links: tuple[Target | None, ...] = ()
     leads_to: str = ""
     pair: Target | None = None

@@ -185,7 +185,9 @@ def _article(
         if says_something:
             (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser))
     rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
-    verdicts = {document.verdict, *(cell.partition(",")[0] for row in rows for cell in row)}
+    # a verdict may stand before what else it may be, or what users said
+    said = chain([document.verdict], chain.from_iterable(rows))
+    verdicts = {text.partition(",")[0].partition(" or ")[0] for text in said}
     legend = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in verdicts)
     found.detail.extend([_HtmlBlock("What the verdicts mean", legend)] if legend else [])
     return found

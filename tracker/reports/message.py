@@ -135,7 +135,8 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
     def named(text: str) -> str:
         return said(text, markdown=markdown, longest=longest)
 
-    start = f"[{message.severity}]" + (f" {named(message.workload)}:" if message.workload else "")
+    word = "recovered" if message.event == "budget_met" else message.severity
+    start = f"[{word}]" + (f" {named(message.workload)}:" if message.workload else "")
     if not message.incidents:
         title = said(message.title, markdown=markdown, longest=None if longest == LONGEST_NAME else 10 * longest)
         return f"{start} {title}"

@@ -57,6 +57,8 @@ _CURVE_PARTS: Final = 250
 """Parts of all curves of a plot over time together: a file of two sides stays small."""
 _MARK: Final = 12
 """Pixels of a marker and the space beside it."""
+_LIMIT_REACH: Final = 2.0
+"""How far beyond the values a limit is drawn, by the span of these."""
 _LEAST_GAP: Final = 0.8
 """Per cent of the width between two markers."""
 _DATES: Final = (
@@ -111,6 +113,8 @@ def draw(drawn: Plot, link: Link) -> str:
     unit = "change" if drawn.axis == "change" else drawn.series[0].unit
     runs = [value for one in drawn.series for own in one.runs for value in own] if drawn.axis != "change" else []
     every = [value for own in values for value in own if value is not None] + runs
+    wanted = _limits_near(drawn, every, unit)
+    every += [value for value, _ in wanted]
     ticks, write = ticks_of(*limits([*every, 0.0] if drawn.axis == "zero" else every, unit), unit)
     has_markers = any(drawn.markers)
     floor = _HEIGHT - _BOTTOM - _MARKER_ROW * has_markers
@@ -131,8 +135,13 @@ def draw(drawn: Plot, link: Link) -> str:
         _course(one, own, x_of, y_of, at, len(drawn.series))
         for at, (one, own) in enumerate(zip(drawn.series, values, strict=True))
     ]
+    across = [
+        f'<rect class=limit width=100% y="{y_of(value) - 0.75:.1f}" height=1.5>{title(words)}</rect>'
+        for value, words in wanted
+    ]
     parts = [
         *grid,
+        *across,
         f'<svg class=area viewBox="0 0 100 {_HEIGHT}" width=100% height={_HEIGHT} preserveAspectRatio=none>'
         f"{''.join(_rules(drawn, x_of, floor))}{''.join(area)}</svg>",
         *_markers(drawn, x_of, floor),
@@ -155,7 +164,7 @@ def draw(drawn: Plot, link: Link) -> str:
         f"<figure class=plot data-at={chosen}{places}>{_choices(drawn, link)}<div class=frame>"
         f"<svg class=chart width={gutter} height={_HEIGHT} aria-hidden=true>{''.join(labels)}</svg>"
         f'<svg class=chart height={_HEIGHT} role={role} aria-label="{_text(about)}">{"".join(parts)}</svg></div>'
-        f"{_readout(drawn, chosen)}{_legend(drawn, ticks, write)}"
+        f"{_readout(drawn, chosen)}{_legend(drawn, ticks, write, wanted)}"
         f'<script type="application/octet-stream">{packed}</script></figure>'
     )
 
@@ -212,6 +221,17 @@ def _values(series: PlotSeries, axis: str) -> list[float | None]:
         return [*series.values]
     first = next((value for value in series.values if value), None)
     return [None if value is None or first is None else value / first - 1 for value in series.values]
+
+
+def _limits_near(drawn: Plot, values: Sequence[float], unit: str) -> list[tuple[float, str]]:
+    """Return the limits of the first series as values of the axis, those that do not press the values together."""
+    own = drawn.limits
+    if drawn.axis == "change":
+        first = next((value for value in drawn.series[0].values if value), None)
+        own = () if first is None else tuple((value / first - 1, words) for value, words in own)
+    low, high = limits(values, unit)
+    reach = _LIMIT_REACH * (high - low)
+    return [(value, words) for value, words in own if low - reach <= value <= high + reach]
 
 
 def _positions(drawn: Plot) -> list[float]:
@@ -540,7 +560,9 @@ def _readout(drawn: Plot, chosen: int) -> str:
     return f"<div class=readout><p>{_text(_head(drawn, chosen))}</p><ul>{''.join(lines)}</ul></div>"
 
 
-def _legend(drawn: Plot, ticks: Sequence[float], write: Callable[[float], str]) -> str:
+def _legend(
+    drawn: Plot, ticks: Sequence[float], write: Callable[[float], str], wanted: Sequence[tuple[float, str]]
+) -> str:
     """Return what the signs of the drawing mean, and where an axis begins that is cut."""
     kinds = {marker.kind for own in drawn.markers for marker in own}
     parts = [
@@ -549,6 +571,7 @@ def _legend(drawn: Plot, ticks: Sequence[float], write: Callable[[float], str]) 
         for kind, (shape, words) in _MARKS.items()
         if kind in kinds
     ]
+    parts += [f"<i class=limit></i>{_text(words)}" for _, words in wanted]
     if len(drawn.series) == 1 and drawn.series[0].levels and drawn.axis != "change":
         parts.append("the band is what the runs of a level reach")
     if ticks[0] > 0:

@@ -14,6 +14,7 @@ from tracker.compare.gates import gate_of_diff
 from tracker.reports.document import Look
 from tracker.reports.rows import Row, records
 from tracker.results import Diff, Findings
+from tracker.results.budgets import JudgedBudget
 from tracker.units import NS_PER_S, printable
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ def _list_metrics_of_findings(found: Findings, look: Look) -> Iterator[_Metric]:
         where = {name: track[name] for name in _TRACK}
         yield from _track(track, where)
         yield from _findings([row for row in rows if all(row[name] == where[name] for name in _TRACK)], where, look)
+    for budget in found.budgets:
+        yield from _budget(budget)
 
 
 def _track(track: Row, where: Row) -> Iterator[_Metric]:
@@ -113,6 +116,21 @@ def _track(track: Row, where: Row) -> Iterator[_Metric]:
     ):
         yield name, about, labels, track[column]
     yield "tracker_exit_code", "What --fail-on new would end with.", where, track["gate_new"]
+
+
+def _budget(one: JudgedBudget) -> Iterator[_Metric]:
+    """List whether the newest version of a track keeps a budget, its number and the limit; what is not judged has no
+    sample that says so.
+    """
+    labels = {name: getattr(one, name) for name in (*_TRACK, "version", "series", "limit")}
+    is_met = None if one.verdict == "not judged" else float(one.verdict == "met")
+    yield "tracker_budget_met", "Whether the usual run of the newest version keeps a budget: 1 or 0.", labels, is_met
+    ending, factor = _UNITS.get(one.unit, ("count", 1.0))
+    for name, about, value in (
+        ("tracker_budget_value", "Median of the runs of the newest version, of a series with a budget.", one.value),
+        ("tracker_budget_limit", "The limit of a budget.", one.limit_value),
+    ):
+        yield f"{name}_{ending}", about, labels, None if value is None else value * factor
 
 
 def _findings(rows: Sequence[Row], where: Row, look: Look) -> Iterator[_Metric]:

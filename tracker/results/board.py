@@ -27,7 +27,7 @@ BOARD_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "peak_allocated_bytes", "new", "open", "suspects", "muted", "incident_id", "step_kind",
         "judged_series", "expected_series", "coverage", "so_far",
     ),
-    "points": ("line", "version", "step_ns", "runs", "verdict"),
+    "points": ("line", "version", "step_ns", "runs", "verdict", "reason"),
     "late": ("workload", "folder", "every_ns", "last_ns", "due_ns"),
     "waiting": WAITING_COLUMNS,
 }  # fmt: skip
@@ -55,8 +55,9 @@ class Board(Result, frozen=True, eq=False):
 
     - lines: its newest version with so many runs (`version_runs`), all active `runs`, the last run (started_at, ns
       UTC); step_ns: geometric mean of the runs, the span of device activity where no step is known; step_verdict of the
-      newest version, may_be_host, may_be_throttled: whether another host, or a clock that was held down, may be all of
-      it; step_change: the change that it rests on; accepted: whether a user expects that change;
+      newest version; step_change: the change that it rests on; accepted: whether a user expects that change;
+      may_be_host, may_be_throttled: whether another host, or a clock that was held down, may be all of a regression of
+      the step that is new or open;
       lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it; so_far: how many
       of the usual runs came, in words, as long as more may come, else "".
       previous_change: to the version before, a ratio; good_change: to the level before the oldest open regression of
@@ -64,7 +65,8 @@ class Board(Result, frozen=True, eq=False):
       peak_allocated_bytes: of the newest version. new, open, suspects, muted: regressions by their state, as
       findings counts them; incident_id: of the first of them there. judged_series of expected_series: as findings has
       them; coverage: that in words
-    - points: the step of the last versions of each line, by its place in `lines`, with its verdict
+    - points: the step of the last versions of each line, by its place in `lines`, with its verdict and the code of the
+      reason of that
     - late: workloads ("": any) of which a watcher expects a run in a folder every `every_ns`, and none came since
       `last_ns` (NA: none ever did), so that one was due at `due_ns`, ns UTC
     - missing: sentences on workloads that did not run in the newest version

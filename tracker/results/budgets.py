@@ -16,8 +16,9 @@ BudgetVerdict = Literal["met", "not met", "not judged"]
 
 class JudgedBudget(Struct, frozen=True, kw_only=True):
     """A budget, and the usual run of a version. `series`, `limit`: what the settings say, such as step, at most 120 ms;
-    `value`: the median of the `runs` that count, in ns, bytes, as a ratio or per second, None where none does;
-    `value_words`: the same in the unit of the limit; `reason`: why it is not judged.
+    `value`: the median of the `runs` that count, None where none does; `value_words`: that in the unit of the limit;
+    `reason`: why it is not judged. `name`: of the series in a history; `limit_value`: the limit, in `unit` (ns, bytes,
+    ratio or per_second) as `value` is.
     """
 
     workload: str
@@ -31,6 +32,9 @@ class JudgedBudget(Struct, frozen=True, kw_only=True):
     value_words: str = ""
     runs: int = 0
     reason: str = ""
+    name: str = ""
+    limit_value: float | None = None
+    unit: str = ""
 
     @property
     def words(self) -> str:

@@ -438,7 +438,7 @@ MATRIX_ROWS: Final = ("op", "kernel", "communication", "module")
 
 MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "rows": ("row", "section", "name", "input_shapes", "part", "level", "unit", "movement"),
-    "cells": ("row", "side", "value", "delta", "diff", "previous_diff", "verdict", "q"),
+    "cells": ("row", "side", "value", "delta", "diff", "previous_diff", "verdict", "q", "reason"),
 }
 
 
@@ -452,8 +452,8 @@ class Matrix(Result, frozen=True, eq=False):
       unit: ns, bytes, count, ratio; movement: largest - smallest value of the sides, a side without the row counting
       as 0, by which the rows behind overall are ordered
     - cells: one per row and side (by its place), in the unit of the row, per step, as in `Diff`; NA: the side does not
-      have the row. delta, diff: against the first side; previous_diff, verdict, q: against the side before, NA for the
-      first one and where nothing was judged
+      have the row. delta, diff: against the first side; previous_diff, verdict, q, reason: against the side before, NA
+      for the first one and where nothing was judged
     - judged: one sentence per side but the first, what its runs can tell against those of the side before
     """
 

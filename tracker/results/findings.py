@@ -329,10 +329,10 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
 class Message(Struct, frozen=True, kw_only=True):
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
-    `event`: opened, added, reminder or recovered, of incidents; else missing_runs, quarantined, watcher, budget or
-    test. `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why it has
-    no details; empty: it has them. `narrowed_to`: the patterns of operators that this channel answers for; empty: all.
-    `title`, `lines`: of a message without incidents.
+    `event`: opened, added, reminder or recovered, of incidents; else missing_runs, quarantined, watcher, budget (not
+    met), budget_met (again) or test. `incidents`: of one version and direction, the most severe first: one line each.
+    `held_back`: why it has no details; empty: it has them. `narrowed_to`: the patterns of operators that this channel
+    answers for; empty: all. `title`, `lines`: of a message without incidents.
     """
 
     event: str

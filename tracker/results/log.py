@@ -67,8 +67,8 @@ class LogCellRow(Struct, frozen=True, kw_only=True):
     - gain: how much faster than that one, in speed (a throughput, or 1 / time; smaller for memory)
     - expected: what the tag `expected` of the runs says; without one, what the advice that it took could win at most
     - expected_gain: that as a number, if it is one
-    - verdict, judged_diff: of the number against the level before, as `history` and `findings` have it; None: not
-      judged
+    - verdict, judged_diff, reason: of the number against the level before, as `history` and `findings` have it; None:
+      not judged
     """
 
     version: str
@@ -85,6 +85,7 @@ class LogCellRow(Struct, frozen=True, kw_only=True):
     expected_gain: float | None = None
     verdict: str | None = None
     judged_diff: float | None = None
+    reason: str | None = None
 
 
 class LogDirectionRow(Struct, frozen=True, kw_only=True):

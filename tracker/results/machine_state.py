@@ -1,11 +1,11 @@
-"""What hooks recorded of the machine of a run, in words: a clock that was held down, other jobs, a share of the CPU."""
+"""What is recorded of the machine of a run, in words: a clock that was held down, other jobs, a share of the CPU."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from tracker.units import counted
 
@@ -15,7 +15,20 @@ Facts = Mapping[str, str]
 KEYS: Final = ("device_throttled", "device_held", "device_shared", "cpu_throttled", "cpu_throttled_ms")
 """The facts that say whether something slowed a run down: see `tracker.hooks.machine`."""
 _BETWEEN_RANKS: Final = " | "
-_HELD: Final = re.compile(r"(?P<clock>\d+) of (?P<most>\d+) MHz by (?P<reason>.+)")
+_HELD: Final = re.compile(r"(?:(?P<device>NPU) at )?(?P<clock>\d+) of (?P<most>\d+) MHz by (?P<reason>.+)")
+
+
+class _Held(NamedTuple):
+    """How the clock of a device was held down: it may be `most` MHz."""
+
+    device: str
+    clock: int
+    most: int
+    reason: str
+
+    @property
+    def share(self) -> float:
+        return self.clock / max(self.most, 1)
 
 
 def throttled_by(facts: Facts) -> str:
@@ -67,7 +80,7 @@ def describe_machine(facts: Facts) -> str:
     phrases = []
     reasons, held = throttled_by(facts), _lowest_clock(facts)
     if held is not None:
-        phrases.append(f"the GPU was held at {held[0]:,} of {held[1]:,} MHz by {held[2]}")
+        phrases.append(f"the {held.device} was held at {held.clock:,} of {held.most:,} MHz by {held.reason}")
     elif reasons:
         phrases.append(f"the GPU was held down by {reasons}")
     if "yes" in _values(facts, "device_shared"):
@@ -103,13 +116,17 @@ def _values(facts: Facts, key: str) -> list[str]:
     return facts[key].split(_BETWEEN_RANKS) if key in facts else []
 
 
-def _lowest_clock(facts: Facts) -> tuple[int, int, str] | None:
-    """Return the clock of the rank that was held down most, of what it may be, and by what."""
-    matches = [match for text in _values(facts, "device_held") if (match := _HELD.fullmatch(text))]
-    held = [(int(match["clock"]), int(match["most"]), match["reason"]) for match in matches]
-    return min(held, key=lambda one: one[0] / max(one[1], 1), default=None)
+def _lowest_clock(facts: Facts) -> _Held | None:
+    """Return the clock of the rank that was held down most."""
+    held = []
+    for text in _values(facts, "device_held"):
+        match = _HELD.fullmatch(text)
+        if match:
+            device = match["device"] or "GPU"
+            held.append(_Held(device, int(match["clock"]), int(match["most"]), match["reason"]))
+    return min(held, key=lambda one: one.share, default=None)
 
 
 def _share_of_clock(facts: Facts) -> float:
     held = _lowest_clock(facts)
-    return 1.0 if held is None else held[0] / max(held[1], 1)
+    return 1.0 if held is None else held.share

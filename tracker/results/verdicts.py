@@ -40,7 +40,7 @@ REASONS: Final[Mapping[str, str]] = {
     "ALIKE": "all operators moved by one factor",
     "HOST": "too few of the runs before are of the same host, which alone may make the difference",
     "ROUNDING": "known no better than the source rounds it",
-    "THROTTLED": "its GPU was held down in its runs and not in those before, which alone may make the difference",
+    "THROTTLED": "a clock was held down in its runs and not in those before, which alone may make the difference",
 }
 """Code of a reason -> why a verdict is no change, in words; of EQUAL_MACHINE and OPERATORS why it is one, of ALIKE,
 HOST and THROTTLED of the step as well.
@@ -54,7 +54,8 @@ VERDICTS: Final[Mapping[str, str]] = {
     "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
-    "INCONCLUSIVE": "the runs differ too much to say changed or unchanged; more runs help",
+    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, their hosts or clocks may be "
+    "all of it, or the source rounds the number",
     "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
     "UNCHANGED": "any change is smaller than the limit",
     "DRIFT": "moved as all operators did: with the machine, or by one factor",
@@ -77,7 +78,13 @@ THROTTLED_CAUSE: Final = "a throttled machine"
 """What may be the cause of such a step."""
 MAYBE_CAUSES: Final[Mapping[str, str]] = {"host": OTHER_HOST_CAUSE, "throttled": THROTTLED_CAUSE}
 """How a finding came about that may be of its hosts -> what may be its cause."""
-_MAYBE_BY_REASON: Final = {HOST_REASON: OTHER_HOST_CAUSE, THROTTLED_REASON: THROTTLED_CAUSE}
+_MAYBE: Final[Mapping[str, str]] = {
+    **MAYBE_CAUSES, HOST_REASON: OTHER_HOST_CAUSE, THROTTLED_REASON: THROTTLED_CAUSE,
+    REASONS[HOST_REASON]: OTHER_HOST_CAUSE, REASONS[THROTTLED_REASON]: THROTTLED_CAUSE,
+}  # fmt: skip
+"""The same, and by the code of the reason of a verdict and by that reason in words."""
+CORRECTION_REASON: Final = "CORRECTION"
+"""The code in REASONS of what the correction for machine-wide drift makes more than half of."""
 LEAST_FOR_DRIFT: Final = 20
 """Operators from which the median of all is the machine's: the limit `least_leaves` of the judge."""
 
@@ -88,6 +95,9 @@ OTHER_WORK: Final = "other work"
 """What a change is called that comes from inputs of another size."""
 OTHER_WORK_REASON: Final = "OTHER_WORK"
 """Its code in REASONS: such a row has no verdict."""
+
+VERDICT_OF_DIRECTION: Final[Mapping[str, str]] = {"regression": "REGRESSED", "improvement": "IMPROVED"}
+"""Direction of a finding -> its verdict, where it neither came nor went."""
 
 CHANGED: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
 """Verdicts that are a finding or a suspect, in the order in which they are counted."""
@@ -132,6 +142,7 @@ RANKS: Final = "ranks"
 
 ROUNDING_REASON: Final = "ROUNDING"
 """The code in REASONS of a change that is no larger than what the sources of both sides rounded."""
+_KNOWN_TO: Final = "known to"
 
 
 def words_of_rounding(rounding: float) -> str:
@@ -140,7 +151,7 @@ def words_of_rounding(rounding: float) -> str:
     >>> words_of_rounding(0.05), words_of_rounding(0.0952)
     ('known to 5 % only', 'known to 9.5 % only')
     """
-    return f"known to {100 * rounding:.2g} % only"
+    return f"{_KNOWN_TO} {100 * rounding:.2g} % only"
 
 
 def reason_words(verdict: str | None, reason: str | None) -> str:
@@ -208,17 +219,35 @@ def remark_on_few(*, is_worse: bool) -> str:
     return f"{what}: fewer than {LEAST_FOR_DRIFT} operators cannot tell."
 
 
-def word_of_step(verdict: str | None, reason: str | None) -> str:
-    """Return the verdict of a step, and what else it may be: another host, or one that was throttled. `reason`: its
-    code, or in words.
+def word_of_step(verdict: str | None, why: str | None) -> str:
+    """Return the verdict of a step, and what else it may be: another host, or one that was throttled.
 
-    >>> word_of_step("REGRESSED", "HOST"), word_of_step("REGRESSED", "NONE"), word_of_step(None, None)
-    ('REGRESSED or another host', 'REGRESSED', '')
+    `why`: the code of its reason, that reason in words, or how the finding came about. Every screen asks this.
+
+    >>> word_of_step("REGRESSED", "HOST"), word_of_step("REGRESSED", "throttled"), word_of_step("SUSPECT", "HOST")
+    ('REGRESSED or another host', 'REGRESSED or a throttled machine', 'SUSPECT')
+    >>> word_of_step("REGRESSED", "NONE"), word_of_step(None, None)
+    ('REGRESSED', '')
     """
-    for code, cause in _MAYBE_BY_REASON.items():
-        if verdict in ("REGRESSED", "IMPROVED") and reason in (code, REASONS[code]):
-            return f"{verdict} or {cause}"
-    return verdict or ""
+    cause = _MAYBE.get(why or "")
+    return f"{verdict} or {cause}" if cause and verdict in ("REGRESSED", "IMPROVED") else verdict or ""
+
+
+def gloss_of(verdict: str, why: str | None) -> str:
+    """Return what a verdict that is no change means, in two words or three; "" for a change. `why`: the code of its
+    reason, or that reason in words.
+
+    >>> gloss_of("INCONCLUSIVE", "OVERLAP"), gloss_of("INCONCLUSIVE", "HOST"), gloss_of("INCONCLUSIVE", "ROUNDING")
+    ('too noisy', 'maybe another host', 'rounded too much')
+    """
+    if verdict == "INCONCLUSIVE" and why:
+        if why in _MAYBE:
+            return f"maybe {_MAYBE[why]}"
+        if why == ROUNDING_REASON or why.startswith(_KNOWN_TO):
+            return "rounded too much"
+        if why in (CORRECTION_REASON, REASONS[CORRECTION_REASON]):
+            return "mostly the correction for machine-wide drift"
+    return GLOSSES.get(verdict, "")
 
 
 def sentence_on_other_hosts(hosts: tuple[str, str]) -> str:
@@ -241,10 +270,10 @@ def sentence_on_throttled(throttled: tuple[str, str]) -> str:
     `throttled`: by what, and in how many runs; and in how many before.
 
     >>> sentence_on_throttled(("power in 3 of 3 runs", "0 of 8"))
-    'The GPU was held down by power in 3 of 3 runs, before in 0 of 8: a run that is not throttled decides.'
+    'The clock was held down by power in 3 of 3 runs, before in 0 of 8: a run that is not throttled decides.'
     """
     after, before = throttled
-    return f"The GPU was held down by {after}, before in {before}: a run that is not throttled decides."
+    return f"The clock was held down by {after}, before in {before}: a run that is not throttled decides."
 
 
 def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) -> str:
@@ -257,7 +286,7 @@ def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) 
     'On equal hosts it is +0.1 % (measured +13.9 %): by other runs, node-b is 13.8 % slower than node-a.'
     """
     judged, measured = verdict["judged_change"], verdict["change"]
-    is_of_hosts = verdict["reason"] not in (*_MAYBE_BY_REASON, EQUAL_MACHINE_REASON)
+    is_of_hosts = verdict["reason"] not in (HOST_REASON, THROTTLED_REASON, EQUAL_MACHINE_REASON)
     if not is_of_hosts or not abs(measured - judged) >= _OF_HOSTS:
         return ""
     sentence = f"On equal hosts it is {format_diff(judged)} (measured {format_diff(measured)})"

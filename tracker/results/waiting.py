@@ -80,13 +80,14 @@ class AwaitedRuns(Struct, frozen=True):
 
 
 class WaitingAlert(Struct, frozen=True):
-    """An incident of which channels will be told once a version has its usual number of runs.
+    """An incident, or a budget, of which channels will be told once a version has its usual number of runs.
 
-    `event`: opened or recovered; `awaited_version`: the one that has `runs` of the `usual` number; `until_ns`: how long
-    the alert waits at most.
+    `incident_id`: None for a budget; `budget`: its series and its limit, empty for an incident; `event`: opened or
+    recovered; `awaited_version`: the one that has `runs` of the `usual` number; `until_ns`: how long the alert waits at
+    most.
     """
 
-    incident_id: int
+    incident_id: int | None
     workload: str
     version: str
     device: str
@@ -95,6 +96,7 @@ class WaitingAlert(Struct, frozen=True):
     runs: int
     usual: int
     until_ns: int
+    budget: str = ""
 
     @property
     def sentence(self) -> str:
@@ -103,7 +105,10 @@ class WaitingAlert(Struct, frozen=True):
         >>> WaitingAlert(3, "gpt", "v05", "cpu", "opened", "v05", 2, 3, 50_700 * 10**9).sentence
         'I-3 (gpt v05, cpu) waits for 1 more run of v05, at most until 1970-01-01 14:05 UTC.'
         """
-        what = f"I-{self.incident_id}" if self.event == "opened" else f"The recovery of I-{self.incident_id}"
+        what = f"I-{self.incident_id}" if self.incident_id is not None else f"the budget of {self.budget}"
+        if self.event == "recovered":
+            what = f"The recovery of {what}"
+        what = f"{what[:1].upper()}{what[1:]}"
         runs = f"{counted(self.usual - self.runs, 'more run')} of {self.awaited_version}"
         where = f"{self.workload} {self.version}, {self.device}"
         return f"{what} ({where}) waits for {runs}, at most until {format_moment(self.until_ns)} UTC."

@@ -289,6 +289,11 @@ def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> Colu
     return answer(store, "notifications", {"states": list(states)})
 
 
+def budget_messages(store: Store) -> Columns:
+    """Return the messages on budgets that were made. Columns: see sql/budget_messages.sql."""
+    return answer(store, "budget_messages", {})
+
+
 def silences(store: Store, now_ns: int) -> list[Silence]:
     """Return the silences that hold, the one that ends first first."""
     with store.connect() as connection:

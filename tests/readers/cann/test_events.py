@@ -22,7 +22,7 @@ def test_who_ran_comes_from_info_json_by_an_allow_list():
     assert (read.rank, read.world_size, read.host, read.device_ordinal) == (3, None, "node-7", 0)
     assert (read.device.vendor, read.device.model) == ("Huawei", "Ascend910B")
     facts = {"ai_core_num": "24", "aiv_num": "48", "aic_frequency": "1650", "platform_version": "5"}
-    assert read.facts == {**facts, "hwtype": "aarch64"}
+    assert read.facts == {**facts, "hwtype": "aarch64", "device_max_clock_mhz": "1650"}
     assert (read.started_at_ns, read.ended_at_ns) == tuple(us(5, 93))
 
 

@@ -36,8 +36,9 @@ def matrix(**changes):
             before = values[at - 1] if at else None
             both, neighbours = None not in (value, values[0]), None not in (value, before)
             delta, diff = (value - values[0], value / values[0] - 1) if both else (None, None)
+            word = VERDICTS.get((name, at), "UNCHANGED" if at else None)
             cells.append((number, at, value, delta, diff, value / before - 1 if neighbours else None,
-                          VERDICTS.get((name, at), "UNCHANGED" if at else None), 0.01 if at else None))  # fmt: skip
+                          word, 0.01 if at else None, None))  # fmt: skip
     facts = {
         "sides": tuple(side(label) for label in LABELS), "metric": "device_self_ns", "by": "op",
         "tables": {"rows": table("rows", rows), "cells": table("cells", cells)},

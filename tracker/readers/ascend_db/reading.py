@@ -8,11 +8,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import Capture, Device, Events, Extras, Source, Strings
+from tracker.profile import MISSING, Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
+from tracker.readers._ascend.core_clock import UNKNOWN as UNKNOWN_CLOCK
+from tracker.readers._ascend.core_clock import clock_facts
 from tracker.readers._ascend.handovers import UNKNOWN, lacks_all
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import (
@@ -109,7 +112,7 @@ def _capture(
         ended_at_ns=end_ns,
         sources=source.sources,
         settings=metadata.settings,
-        facts=metadata.facts,
+        facts={**metadata.facts, **clock_facts(_core_clock(db, device), events.device)},
         quality="partial" if lacks else "ok",
         quality_reason="; ".join(lacks),
         events=events,
@@ -135,6 +138,16 @@ def _model(db: Database, device: int) -> str:
     if device in names:
         return names[device]
     return names.popitem()[1] if len(set(names.values())) == 1 else "unknown"
+
+
+def _core_clock(db: Database, device: int) -> list[tuple[int, float]]:
+    """Return when which clock of the cores of a device began, in MHz."""
+    table = db.ints("AICORE_FREQ", (), ("deviceId", "timestampNs"))
+    clocks = db.floats("AICORE_FREQ", (), ("freq",))["freq"]
+    # without its time an entry is of any, and the clock at no time known
+    clocks = np.where(table["timestampNs"] == MISSING, UNKNOWN_CLOCK, clocks)
+    is_own = np.isin(table["deviceId"], (device, MISSING))
+    return [*zip(table["timestampNs"][is_own].tolist(), clocks[is_own].tolist(), strict=True)]
 
 
 def _events(

@@ -32,6 +32,7 @@ from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of
 from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
+from tracker.readers._ascend.core_clock import clock_facts
 from tracker.readers._ascend.counters import CounterRows, add_empty_queue, add_pipeline_summary, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
 from tracker.readers._ascend.handovers import UNKNOWN as UNKNOWN_HANDOVERS
@@ -341,7 +342,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         clock_zero_ns=read.clock_ahead_ns,
         sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED} | tables),
         settings=metadata.settings,
-        facts=metadata.facts,
+        facts={**metadata.facts, **clock_facts(read.trace.one_core_clock() if read.trace else (), events.device)},
         quality="partial" if read.partial else "ok",
         quality_reason=read.partial,
         events=events,

@@ -66,6 +66,9 @@ def _facts(info: Mapping[str, Any], device: int | None) -> dict[str, str]:
     devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
     said = {name: short_word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
+    if told_number(said.get("aic_frequency")):
+        # the clock for which the driver rates the cores, as npu-smi names it to a hook
+        said["device_max_clock_mhz"] = said["aic_frequency"]
     said |= {name: short_word(info.get(name)) for name in _FACTS}
     return {name: text for name, text in said.items() if text}
 

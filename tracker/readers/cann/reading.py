@@ -25,6 +25,7 @@ from tracker.readers._ascend import prof_folders
 from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.chips import UNKNOWN, chip_beside
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
+from tracker.readers._ascend.core_clock import clock_facts
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels
@@ -70,6 +71,7 @@ class _Read(Struct):
     ops: list[CommunicationOp] = field(default_factory=list)
     totals: list[MatrixTotal] = field(default_factory=list)
     steps: Steps | None = None
+    core_clock: Mapping[str, str] = field(default_factory=dict)
 
 
 def profile_of(name: str, path: Path, options: ReadOptions) -> Profile:
@@ -85,7 +87,10 @@ def profile_of(name: str, path: Path, options: ReadOptions) -> Profile:
         counters = CounterRows(read.strings)
         read.timeline = timelines.read(paths, read.strings, counters, files.device, owns_host=read.owns_host)
         _read_files(read, tables, counters, options)
-        events, is_dated = dated(_events(read, tables, counters), read.info.clock)
+        undated = _events(read, tables, counters)
+        if read.timeline is not None:
+            read.core_clock = clock_facts(read.timeline.trace.one_core_clock(), undated.device)
+        events, is_dated = dated(undated, read.info.clock)
         if not _happened(events):
             tables.disown(files.device)
             continue
@@ -224,7 +229,7 @@ def _capture(read: _Read, events: Events, partial: str, *, is_dated: bool) -> Ca
         started_at_ns=span[0] if span else None,
         ended_at_ns=span[1] if span else None,
         sources=(),
-        facts=read.info.facts,
+        facts={**read.info.facts, **read.core_clock},
         quality="partial" if partial else "ok",
         quality_reason=partial,
         events=events,

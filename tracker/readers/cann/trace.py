@@ -112,6 +112,9 @@ class MsprofTrace(Trace):
         for key in list(self._counted):
             if key[0] in self._skip or (counted is not None and key[0] not in counted):
                 del self._counted[key]
+        for place in list(self.core_clocks):
+            if place[1] in self._skip:
+                del self.core_clocks[place]
         super().finish()
         others = self.others.done()
         process = {lane: self.process_names.get(pid, "").lower() for (pid, _), lane in self.lanes.items()}

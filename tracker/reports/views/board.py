@@ -21,7 +21,7 @@ from tracker.reports.document import COURSE, NARROW, WORDS, Column, Document, Lo
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.view import View
 from tracker.results import Board
-from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE
+from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE, word_of_step
 from tracker.results.waiting import WaitingRun
 from tracker.units import MISSING_TEXT, counted, format_age, format_diff, format_moment, step_word
 
@@ -171,12 +171,13 @@ def _verdict(line: Row) -> str:
     """Return the verdict of the newest version, where there is something to say, and whether a user accepted it."""
     if not line["step_verdict"]:
         return ""
-    verdict = verdict_or_why(line["step_verdict"], line["previous_change"])
-    if line["may_be_host"] and verdict:
-        verdict = f"{verdict} or {OTHER_HOST_CAUSE}"
-    elif line["may_be_throttled"] and verdict:
-        verdict = f"{verdict} or {THROTTLED_CAUSE}"
+    verdict = word_of_step(verdict_or_why(line["step_verdict"], line["previous_change"]), _reason(line))
     return f"{verdict}, accepted" if line["accepted"] else verdict
+
+
+def _reason(line: Row) -> str | None:
+    """Return the code of the reason of the verdict of the newest version."""
+    return line["course"][-1]["reason"] if line["course"] else None
 
 
 def _last_run_words(line: Row) -> str:
@@ -188,8 +189,8 @@ def _last_run_words(line: Row) -> str:
 
 def _point(point: Row) -> tuple[str, float | None, tuple[float, ...], str, str]:
     """Return a version in the course of a track: its step, and the tone of its verdict where it is a change."""
-    verdict = point["verdict"] or ""
-    return point["version"], point["step_ns"], (), verdict, TONES.get(verdict, "")
+    word = word_of_step(point["verdict"], point["reason"])
+    return point["version"], point["step_ns"], (), word, TONES.get(point["verdict"] or "", "")
 
 
 def _of_workload(line: Row) -> tuple[str, str]:
@@ -266,7 +267,16 @@ def _course(points: Sequence[Row]) -> str:
 
 def _counts(line: Row) -> str:
     names = (("new", "NEW"), ("open", "open"), ("suspects", "suspect"), ("muted", "muted"))
-    return ", ".join(f"{line[name]} {word}" for name, word in names if line[name])
+    counts = [f"{line[name]} {word}" for name, word in names if line[name]]
+    return ", ".join([*counts, *_doubt(line)])
+
+
+def _doubt(line: Row) -> Iterator[str]:
+    """Yield what a regression of the step may be of, where the verdict of the newest version does not say so."""
+    word = _verdict(line)
+    for name, cause in (("may_be_host", OTHER_HOST_CAUSE), ("may_be_throttled", THROTTLED_CAUSE)):
+        if line[name] and cause not in word:
+            yield f"maybe {cause}"
 
 
 def _next(board: Board, lines: Sequence[Row]) -> Iterator[str]:

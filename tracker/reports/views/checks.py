@@ -15,7 +15,7 @@ from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
 from tracker.results import Diff, Findings
 from tracker.results.budgets import JudgedBudget
-from tracker.results.verdicts import BUDGET, FAIL_ON, Gate, GatedRow
+from tracker.results.verdicts import BUDGET, FAIL_ON, Gate, GatedRow, word_of_step
 from tracker.units import format_diff, printable
 
 _OUTCOMES: Final = {EXIT_NOT_COMPARABLE: "error", EXIT_TOO_LITTLE_DATA: "unsure"}
@@ -93,10 +93,11 @@ def _check(row: GatedRow) -> Check:
             shown = format_diff(row.candidate / row.baseline - 1)
         ratios = [shown] if shown == judged else [shown, f"judged {judged}"]
     q = q_text(row.q)
-    verdict = ", ".join(filter(None, (row.verdict, *ratios[1:], f"q {q}" if q else "", row.remark)))
+    word = word_of_step(row.verdict, row.remark)
+    verdict = ", ".join(filter(None, (word, *ratios[1:], f"q {q}" if q else "", row.remark)))
     sentence = printable(f"{name}: {before} -> {after} ({', '.join((change, *ratios[:1]))}); {verdict}")
     return Check(
-        row.section, name, row.outcome, row.verdict, sentence, printable(row.words),
+        row.section, name, row.outcome, word, sentence, printable(row.words),
         row.candidate if row.unit == "ns" else None, f"{row.section}:{row.name}",
     )  # fmt: skip
 

@@ -38,7 +38,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.reports.views.slow_steps import mean_table, slow_steps_table
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
-from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, word_of_step
+from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, gloss_of, word_of_step
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
 
@@ -405,7 +405,7 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         counts = Counter(dict(judgement.counts))
         marks = {mark: [word for word in CHANGED if cells.MARKS[word] == mark and counts[word]] for mark in "▲▼?"}
         found = [f"{mark} {', '.join(f'{counts[word]} {word}' for word in own)}" for mark, own in marks.items() if own]
-        quiet = [f"{counts[word]} {word} ({gloss})" for word, gloss in GLOSSES.items()
+        quiet = [f"{counts[word]} {word} ({_gloss(diff, word)})" for word in GLOSSES
                  if counts[word] and word != "UNCHANGED"]  # fmt: skip
         if counts:
             yield f"Operators: {', '.join([*(found or ['no finding']), *quiet, *_too_small(diff)])}."
@@ -435,6 +435,13 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         # the table of the operators says it where it stands
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     yield from few(diff.notes, look)
+
+
+def _gloss(diff: Diff, word: str) -> str:
+    """Return what a verdict of operators means, by their reasons."""
+    rows = diff.tables["ops"].rows("verdict", "reason")
+    glosses = dict.fromkeys(gloss_of(word, reason) for verdict, reason in rows if verdict == word)
+    return " or ".join(glosses) or GLOSSES[word]
 
 
 def _too_small(diff: Diff) -> Iterator[str]:

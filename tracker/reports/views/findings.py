@@ -30,14 +30,20 @@ from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings
 from tracker.results.coverage import LEAST_SEEN
-from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES, SO_FAR, remark_on_few
+from tracker.results.verdicts import (
+    ALIKE_CAUSE,
+    MAYBE_CAUSES,
+    SO_FAR,
+    VERDICT_OF_DIRECTION,
+    remark_on_few,
+    word_of_step,
+)
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
 
 CHANGES: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
-VERDICTS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 MACHINE: Final = "machine"
 """How a finding came about that is the machine's, not the version's."""
 _PARTS: Final = {
@@ -237,8 +243,8 @@ def verdict_of(row: Mapping[str, Any]) -> str:
     """Return the verdict of a finding in a word."""
     if row["change"] == MACHINE:
         return "DRIFT"
-    word = CHANGES.get((row["direction"], row["change"])) or VERDICTS[row["direction"]]
-    return f"{word} or {MAYBE_CAUSES[row['change']]}" if row["change"] in MAYBE_CAUSES else word
+    came_or_went = CHANGES.get((row["direction"], row["change"]))
+    return came_or_went or word_of_step(VERDICT_OF_DIRECTION[row["direction"]], row["change"])
 
 
 def diff_text(row: Mapping[str, Any]) -> str:
@@ -349,7 +355,7 @@ def _word(incident: Row, own: Sequence[Row]) -> str:
         return verdict_of(of_host[0])
     words = {CHANGES.get((row["direction"], row["change"]), "") for row in own}
     word = words.pop() if len(words) == 1 and incident["severity"] == "info" else ""
-    return word or VERDICTS[incident["direction"]]
+    return word or VERDICT_OF_DIRECTION[incident["direction"]]
 
 
 def rows_of(rows: Sequence[Row], look: Look, limit: int | None, *, suspects: bool = False) -> Table:

@@ -36,12 +36,9 @@ from tracker.results import History
 from tracker.results.verdicts import (
     CHANGED,
     GLOSSES,
-    HOST_REASON,
     NOT_CONFIRMED,
     OTHER_WORK,
     OTHER_WORK_REASON,
-    REASONS,
-    ROUNDING_REASON,
     word_of_step,
 )
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_diff, format_moment, printable, some_of
@@ -54,8 +51,6 @@ _METRICS: Final = {
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
 }  # fmt: skip
 _PROFILER: Final = "profiler"
-_NOT_OF_NOISE: Final = (HOST_REASON, ROUNDING_REASON)
-"""Reasons of INCONCLUSIVE that more runs of the same kind do not settle."""
 _ROWS: Final = 25
 _SPARKS: Final = 60
 _NAMED: Final = 4
@@ -85,7 +80,7 @@ def document(history: History, look: Look) -> Document:
     return Document(
         title=f"{series_title(one)} of {where}: {counts}",
         headline=_headline(one, own),
-        verdict=own[-1]["verdict"] if own[-1]["verdict"] in CHANGED else "",
+        verdict=_change_word(own[-1]),
         tone=_tone(own[-1]),
         blocks=(_versions(history, one, own, look),),
         remarks=_budgets(history, is_met=False),
@@ -244,10 +239,12 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
             columns.append(Column("commit", _commit, left=True, drop=4, link=commits))
     own = values[-len(shown) :]
     known = [value for value in own if value is not None]
-    lead = f"{cells.sparkline(own[-_SPARKS:])}  {text(min(known, default=None))} to {text(max(known, default=None))}"
+    ends = f"{text(min(known, default=None))} to {text(max(known, default=None))}"
+    limits = [words for _, words in _limits(history, series)]
+    lead = f"{cells.sparkline(own[-_SPARKS:])}  {', '.join([ends, *limits])}"
     left_out = len(points) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    note = "; ".join(filter(None, (*_glosses(shown), hidden)))
+    note = "; ".join(filter(None, (cells.glosses_of(shown, _word, "version"), hidden)))
     # below a chart, which has the course, the newest version stands first
     rows = shown[::-1] if look.has_drawings else shown
     return table_of(
@@ -256,18 +253,6 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
         chart=plot_of(history, [series], {series["series_id"]: shown}) if look.has_drawings else None,
         links=lambda point: Target("runs", (("--version", str(point["version"])), workload)),
     )  # fmt: skip
-
-
-def _glosses(points: Sequence[Row]) -> list[str]:
-    """Return what the verdicts mean that are no change; those that no noise makes by their versions."""
-    of_noise = [point for point in points if point["reason"] not in _NOT_OF_NOISE]
-    glosses = [cells.glosses(map(_word, of_noise))]
-    for reason in _NOT_OF_NOISE:
-        own = [point for point in points if point["reason"] == reason]
-        versions = [str(point["version"]) for point in own if _word(point) == "INCONCLUSIVE"]
-        if versions:
-            glosses.append(f"{some_of(versions)} INCONCLUSIVE: {REASONS[reason]}")
-    return glosses
 
 
 def _change_columns(
@@ -304,6 +289,11 @@ def _word(point: Row) -> str:
     return word_of_step(word, point["reason"])
 
 
+def _change_word(point: Row) -> str:
+    """Return the verdict of a version where that is a change, with what else it may be."""
+    return word_of_step(point["verdict"], point["reason"]) if point["verdict"] in CHANGED else ""
+
+
 def _verdict(point: Row) -> str:
     """Return the verdict where there is something to say, and which older level a version came back to."""
     word = _word(point)
@@ -331,6 +321,17 @@ def _what_else(point: Row) -> str:
     if point["gradual_change"] is not None:
         gradual = f"gradual slowdown: {format_diff(point['gradual_change'])} against the first runs of its level"
     return "; ".join(filter(None, (calls, point["facts"], point["environment"], point["machine"], gradual)))
+
+
+def _limits(history: History, series: Row) -> list[tuple[float, str]]:
+    """Return the budgets of a series: each limit in the unit of the series, with words."""
+    found = []
+    for one in history.budgets:
+        where = (one.workload, one.configuration, one.device, one.name, one.unit)
+        own = tuple(series[name] for name in ("workload", "configuration", "device", "name", "unit"))
+        if where == own and one.limit_value is not None:
+            found.append((one.limit_value, f"budget: {one.limit}"))
+    return found
 
 
 def _range_words(history: History) -> list[str]:
@@ -375,6 +376,7 @@ def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequen
         # values of different units share no axis but that of their changes
         axis="change" if len(units) > 1 else history.options.y_axis,
         markers=tuple(tuple(_markers_of(point, is_single=is_single)) for point in any_of),
+        limits=tuple(_limits(history, series[0])) if is_single else (),
         links=tuple(map(_diff_with_previous(series[0]), any_of)),
         leads_to="diff with the version before",
         pair=Target("diff", (("--workload", str(series[0]["workload"])),)),
@@ -414,14 +416,15 @@ def _plot_series(
     for point in points:
         own = runs.get((series["series_id"], point["version"]), []) if point is not None else []
         own_runs.append(tuple(run["value"] for run in own if run["value"] is not None))
-    words = [point["verdict"] if point is not None and point["verdict"] in CHANGED else "" for point in points]
+    words = ["" if point is None else _change_word(point) for point in points]
+    tones = ["" if point is None else _tone(point) for point in points]
     return PlotSeries(
         label=label,
         unit=series["unit"],
         values=tuple(None if point is None else point["value"] for point in points),
         runs=tuple(own_runs),
         words=tuple(words),
-        tones=tuple(cells.TONES.get(word, "") for word in words),
+        tones=tuple(tones),
         says=tuple("" if point is None else _says(point) for point in points),
         levels=tuple(_levels(points)),
     )
@@ -533,7 +536,7 @@ def _of_several(history: History, series: Sequence[Row], points: dict[int, list[
     what = f"the {len(series)} series" if history.options.top else f"{len(series)} series"
     chosen = f" that changed most since {history.pinned}, by their part of the step" if history.options.top else ""
     versions = counted(len({point["version"] for own in points.values() for point in own}), "version")
-    found = ", ".join(f"{verdicts.count(word)} {word}" for word in CHANGED if word in verdicts)
+    found = cells.count_changes(newest.values())
     changed = dict.fromkeys(point["version"] for point in newest.values() if point["verdict"] in CHANGED)
     each = "" if len({point["version"] for point in newest.values()}) == 1 else " of each"
     which = f" ({some_of([*changed])})" if each and changed else ""
@@ -629,8 +632,7 @@ def _overview(
     if history.options.against == "pinned" and pinned:
         columns.append(col(f"verdict vs {pinned}", "pinned_verdict"))
     more = len(series) - len(rows)
-    words = cells.glosses(_word(points[one["series_id"]][-1]) for one in series[: len(rows)])
-    note = "; ".join(filter(None, (words, "--details shows all" if more else "")))
+    note = "; ".join(filter(None, (cells.glosses_of(rows, _word, "name"), "--details shows all" if more else "")))
     made = table_of(
         "", level(columns), rows, tone=_tone, more=more, note=note, is_first=True,
         links=lambda row: Target("history", (("KEY", str(row["series_id"])),)),

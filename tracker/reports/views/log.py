@@ -5,11 +5,12 @@ per column, and each column as a table of its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
@@ -22,7 +23,7 @@ from tracker.reports.view import View
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.results.log import LogAdviceRow, LogCellRow, LogColumnRow, LogDirectionRow, LogVersionRow
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, word_of_step
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, printable
 
 if TYPE_CHECKING:
@@ -84,8 +85,13 @@ def document(log: Log, look: Look) -> Document:
 
 def _trend_point(cell: LogCellRow) -> tuple[str, float | None, tuple[float, ...], str, str]:
     """Return a version as a chart draws it: label, value, no values of its runs, and a word where it changed."""
-    word = cell.verdict if cell.verdict in CHANGED else ""
-    return cell.version, cell.value, (), word or "", cells.TONES.get(word or "", "")
+    verdict = _find_change(cell)
+    return cell.version, cell.value, (), word_of_step(verdict, cell.reason), cells.TONES.get(verdict, "")
+
+
+def _find_change(cell: LogCellRow) -> str:
+    """Return the verdict of a cell, "" where it is no change."""
+    return cell.verdict if cell.verdict is not None and cell.verdict in CHANGED else ""
 
 
 def cell_tone(diff: float | None, higher_is_better: bool) -> str:
@@ -174,8 +180,7 @@ def _answer(log: Log, columns: Sequence[LogColumnRow]) -> tuple[str, str, str]:
     else:
         of_each = f" of each of {len(columns)} columns"
         changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    verdicts = Counter(cell.verdict for cell in newest.values())
-    named = ", ".join(f"{verdicts[word]} {word}" for word in CHANGED if verdicts[word])
+    named = cells.count_changes(map(asdict, newest.values()))
     judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
     return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
@@ -192,9 +197,10 @@ def _answer_of_one(column: LogColumnRow, newest: LogCellRow, baseline: str) -> t
             changes.append(f"{format_diff(diff)} against {version}")
     format_value = _value_format(column, [newest.value])
     sentence = f"{newest.version} is at {format_value(newest.value)}{unit}"
-    verdict = newest.verdict if newest.verdict in CHANGED and newest.verdict else ""
+    verdict = _find_change(newest)
     tone = cells.TONES.get(verdict) or cell_tone(newest.baseline_diff, column.higher_is_better)
-    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", verdict, tone
+    word = word_of_step(verdict, newest.reason)
+    return f"{sentence}: {', '.join(changes) or 'no other version to compare it with'}", word, tone
 
 
 def _value_format(column: LogColumnRow, values: Sequence[float]) -> Callable[[float | None], str]:
@@ -206,7 +212,15 @@ def _value_format(column: LogColumnRow, values: Sequence[float]) -> Callable[[fl
 
 
 def _verdict(cell: LogCellRow) -> str:
-    return cells.verdict_or_why(cell.verdict, cell.previous_diff) if cell.verdict else ""
+    if not cell.verdict:
+        return ""
+    return word_of_step(cells.verdict_or_why(cell.verdict, cell.previous_diff), cell.reason)
+
+
+def _glosses(named: Iterable[tuple[str, LogCellRow]]) -> str:
+    """Say what the verdicts of cells mean that are no change; each cell stands behind its name."""
+    rows = [{"name": name, "word": _verdict(cell), "reason": cell.reason} for name, cell in named]
+    return cells.glosses_of(rows, itemgetter("word"), "name")
 
 
 class _Words(Struct, frozen=True):
@@ -260,8 +274,8 @@ def _table(log: Log, columns: Sequence[LogColumnRow], look: Look, title: str) ->
                 colours.append(cell_tone(change, column.higher_is_better))
     left_out = len(versions) - len(shown)
     hidden = f"{counted(left_out, 'older version')} left out; --details shows all" if left_out else ""
-    words = [_verdict(cell) for own in found.values() for name, cell in own.items() if name in named]
-    note = "; ".join(filter(None, (cells.glosses(words), hidden)))
+    judged = [cell for own in found.values() for cell in own.values() if cell.version in named]
+    note = "; ".join(filter(None, (_glosses((cell.version, cell) for cell in judged), hidden)))
     workload = ("--workload", str(log.workload))
     links = tuple(Target("runs", (("--version", row.version), workload)) for row in shown)
     drawn = {"cell_tones": tuple(map(tuple, tones)), "links": links, "main": 0}
@@ -352,12 +366,11 @@ def _overview(log: Log, columns: Sequence[LogColumnRow], look: Look) -> Table:
         _newest.number("vs baseline" if log.baseline else "vs first", lambda row: format_diff(row.cell.baseline_diff)),
         _newest.number("vs previous", lambda row: format_diff(row.cell.previous_diff)),
     ]
-    words = [_verdict(row.cell) for row in rows]
-    if any(words):
+    if any(_verdict(row.cell) for row in rows):
         heads.append(_newest.number("vs level", lambda row: format_diff(row.cell.judged_diff)))
         heads.append(_newest.text("verdict", lambda row: _verdict(row.cell)))
     hidden = "" if look.details else "--details has all versions of each column"
-    note = "; ".join(filter(None, (cells.glosses(words), hidden)))
+    note = "; ".join(filter(None, (_glosses((row.name, row.cell) for row in rows), hidden)))
     limit = None if look.details else look.rows(_OPEN)
     return table_of(
         "", heads, rows, limit, note=note, is_first=True, lead=f"column: {' '.join(keys)}",

@@ -18,7 +18,7 @@ from tracker.reports.text import GAP, ROWS, shorten
 from tracker.reports.view import View
 from tracker.reports.views.sections import SERIES_OF_RUN, history_of
 from tracker.results import MATRIX_COLUMNS, Matrix
-from tracker.results.verdicts import CHANGED
+from tracker.results.verdicts import CHANGED, word_of_step
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _changes(rows: Sequence[Row], heads: Sequence[str]) -> tuple[str, ...]:
         if total and cell["verdict"] in cells.MARKS and None not in (cell["value"], total["cells"][at - 1]["value"]):
             delta = cell["value"] - total["cells"][at - 1]["value"]
             change = f"{cells.change(delta)}, {format_diff(cell['previous_diff'])}"
-            words.append(f"{total['name'].lower()} {cell['verdict']} ({change})")
+            words.append(f"{total['name'].lower()} {word_of_step(cell['verdict'], cell['reason'])} ({change})")
         changes: dict[str, float] = {}  # of all rows of a name; a side without a row takes no time
         for row in listed:
             delta = (row["cells"][at]["value"] or 0.0) - (row["cells"][at - 1]["value"] or 0.0)

@@ -22,6 +22,7 @@ from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, SEC
 from tracker.results.chosen_tables import cut_tree
 from tracker.results.columns import AVERAGE, CALLS, LONGEST, MATCHED_COLUMNS, SHORTEST, TIME
 from tracker.results.sections import SECTION
+from tracker.results.verdicts import word_of_step
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -127,8 +128,13 @@ def _yes_or_no(name: str) -> Any:
     return lambda row: None if row.get(name) is None else "yes" if row[name] else "no"
 
 
+def _word(row: Row) -> tuple[str | None, bool]:
+    word = word_of_step(row.get("verdict"), row.get("reason")) or None
+    return word, row.get("verdict") in ("REGRESSED", "ADDED")
+
+
 _VERDICT: Final = (
-    field("Verdict", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18, "filter"),
+    field("Verdict", _word, 18, "filter"),
     field("Judged DIFF", "judged_diff", 10), field("q", "q", 10), field("Detectable DIFF", "detectable", 12),
     field("Reason", "reason", 40),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from tracker.reports.rows import Row, records
 from tracker.reports.views.history import is_lasting, points_of, series_title
 from tracker.reports.workbook import UNITS, Book, Field, coloured_change, field
 from tracker.reports.workbooks.tables import write_summary, write_tables
+from tracker.results.verdicts import word_of_step
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -59,12 +60,16 @@ def _list_fields(series: Row, history: History) -> list[Field]:
     return [
         field("Version", "version", 18), *(field(f"{name}{unit}", key, kind=kind) for name, key in _VALUES),
         field("Change", change("change"), 12, "percent"),
-        field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", "verdict", 16),
+        field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", _verdict, 16),
         *pinned, field("Runs", "runs", 8), field("Calls", "calls", 8),
         field("Lasting change", lambda row: "from here on" if row["change_point"] and is_lasting(row) else None, 14),
         field("Back to the level since", "back_to", 14), field("Facts", lambda row: row["facts"] or None, 24),
         field("What else changed", lambda row: row["environment"] or None, 40),
     ]  # fmt: skip
+
+
+def _verdict(row: Row) -> str | None:
+    return word_of_step(row["verdict"], row["reason"]) or None
 
 
 def _make_chart(sheet: Any, series: Row, rows: int) -> LineChart:

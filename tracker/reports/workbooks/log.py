@@ -9,6 +9,7 @@ from tracker.reports.rows import Row, records
 from tracker.reports.views.log import cell_tone, short_names
 from tracker.reports.workbook import UNITS, Book, Field, coloured_change, field
 from tracker.reports.workbooks.tables import write_summary
+from tracker.results.verdicts import word_of_step
 
 if TYPE_CHECKING:
     from tracker.reports.document import Look
@@ -57,5 +58,5 @@ def _list_fields(column: LogColumnRow, name: str, baseline: str | None) -> list[
         field("Gain", take(lambda cell: cell.get("gain")), 10, "percent"),
         field("Expected gain", take(expected), 10, "percent"),
         field("Runs", take(lambda cell: cell.get("runs")), 8, "count"),
-        field("Verdict", take(lambda cell: cell.get("verdict")), 14),
+        field("Verdict", take(lambda cell: word_of_step(cell.get("verdict"), cell.get("reason")) or None), 14),
     ]

@@ -12,6 +12,7 @@ from tracker.reports.rows import Row, plain
 from tracker.reports.views.matrix import labels, rows_of, verdict_lines
 from tracker.reports.workbook import UNITS, Book, field
 from tracker.reports.workbooks.tables import write_summary
+from tracker.results.verdicts import word_of_step
 
 if TYPE_CHECKING:
     from tracker.reports.document import Look
@@ -34,7 +35,7 @@ def write(book: Book, matrix: Matrix, view: View, look: Look) -> None:
         return lambda row: make(row, row["cells"][at])
 
     def verdict(row: Row, cell: Row) -> tuple[str | None, bool]:
-        return cell["verdict"], cell["verdict"] in ("REGRESSED", "ADDED")
+        return word_of_step(cell["verdict"], cell["reason"]) or None, cell["verdict"] in ("REGRESSED", "ADDED")
 
     fields = [
         field("Section", "section", 14), field("Name", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),

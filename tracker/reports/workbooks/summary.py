@@ -15,6 +15,7 @@ from tracker.reports.views import diff as diff_view
 from tracker.reports.views import show as show_view
 from tracker.reports.workbook import SIDES, UNITS, Book, Field, field
 from tracker.results.run_summary import PARTS_OF_STEP
+from tracker.results.verdicts import word_of_step
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import printable
 
@@ -173,11 +174,12 @@ def _rows_of_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[Row]:
 def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
     explanation = diff.explanation
     for part in explanation.parts:
-        verdict = of_step.get(part.name, {}).get("verdict")
+        verdict = _verdict(of_step.get(part.name, {}))
         yield _with_diff(plain(part) | {"part": PARTS.get(part.name, part.title), "verdict": verdict})
     whole = {"baseline_ns": explanation.baseline_ns, "candidate_ns": explanation.candidate_ns}
     name = "step time" if explanation.total_metric == "step_ns" else "E2E"
-    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": diff.verdict_of_parts})
+    of_whole = diff_view.total_row(diff) | {"verdict": diff.verdict_of_parts}
+    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": _verdict(of_whole)})
     for metric, words in _BESIDE_STEP.items():
         row = of_step.get(metric)
         if row is None or not (row["baseline_value"] or row["candidate_value"]):
@@ -185,7 +187,11 @@ def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
         kind, unit = UNITS[row["unit"]]
         ends = {f"{side}_ns": (kind, row[f"{side}_value"]) for _, side in SIDES}
         beside = {"part": f"{words} ({unit})", "delta_ns": (kind, row["delta"])}
-        yield {**ends, **beside, "diff": row["diff"], "verdict": row["verdict"]}
+        yield {**ends, **beside, "diff": row["diff"], "verdict": _verdict(row)}
+
+
+def _verdict(row: Row) -> str | None:
+    return word_of_step(row.get("verdict"), row.get("reason")) or None
 
 
 def _with_diff(row: Row) -> Row:

@@ -2,7 +2,7 @@
 -- Parameters: workload (name, NULL = all)
 -- Columns: workload_id, configuration_id, device_id: the track; version_id; name: step or e2e; part: how it was
 --   measured; step_kind: of which steps, those by which the version was judged; verdict: what later runs made of it
---   where they did, none of other work
+--   where they did, none of other work; reason: of it
 SELECT
     s.workload_id,
     s.configuration_id,
@@ -11,7 +11,8 @@ SELECT
     s.name,
     s.part,
     s.step_kind,
-    COALESCE(d.decided, d.verdict) AS verdict
+    COALESCE(d.decided, d.verdict) AS verdict,
+    d.reason
 FROM series AS s
 INNER JOIN workload AS w ON s.workload_id = w.id
 -- in this order: rows lie together by version, and a track has few of those

@@ -1,7 +1,7 @@
 -- How were the whole-run numbers of a workload judged? One row per run-level series and version that was judged.
 -- Parameters: workload (name)
 -- Columns: series_id, version_id; configuration_id, device_id, metric, part: of the series; version: its label;
---   verdict: what later runs made of it where they did, none of other work; raw_change: see the table verdict
+--   verdict: what later runs made of it where they did, none of other work; raw_change, reason: see the table verdict
 SELECT
     d.series_id,
     d.version_id,
@@ -11,7 +11,8 @@ SELECT
     s.part,
     v.label AS version,
     COALESCE(d.decided, d.verdict) AS verdict,
-    d.change AS raw_change
+    d.change AS raw_change,
+    d.reason
 FROM workload AS w
 -- in this order: rows lie together by version, and a track has few of those
 CROSS JOIN series AS s

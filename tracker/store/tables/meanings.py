@@ -239,7 +239,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     # messages
     "notification.key": "what makes it the same message: track, version, direction of the incident, event, how often",
     "channel": "name of the channel in the settings file; its address is nowhere in the database",
-    "event": "opened, added, worsened, reopened, reminder, recovered, missing_runs, quarantined, watcher, budget; "
+    "event": "opened, added, worsened, reopened, reminder, recovered, missing_runs, quarantined, watcher, budget, "
+    "budget_met; "
     "start: what was old when the channel was new",
     "counter": "how many messages of this event there were to this channel, this one included",
     "notification.state": "pending, failed (tried again), sent, dead (given up), skipped (not wanted, or old history)",

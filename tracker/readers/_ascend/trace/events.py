@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import MISSING, LaunchLevel, Source, Strings
-from tracker.readers._ascend import mindspore
+from tracker.readers._ascend import core_clock, mindspore
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
@@ -43,6 +44,7 @@ class Trace:
     """All events of one trace, of one file or several, as columns. Lanes are `(pid, tid)`, in order of first sight.
 
     `left_open`: names of the files without the `]` behind their last event. `notes`: what to know of their text.
+    `core_clocks`: by file and process, when which clock of the cores began, in ns and MHz.
     """
 
     decode: Callable[[bytes], list[Any]] = staticmethod(EVENTS.decode)
@@ -58,6 +60,7 @@ class Trace:
         self.skipped = 0
         self.left_open: list[str] = []
         self.notes: list[str] = []
+        self.core_clocks: dict[tuple[Path, int | str | None], list[tuple[int, float]]] = {}
         span = {"start_ns": np.int64, "end_ns": np.int64, "lane": np.int32, "name": np.int32}
         texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
         self.ops = Growing(**span, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
@@ -133,6 +136,8 @@ class Trace:
                 self._name(event)
             elif phase == "C":
                 has_counters = True
+                if event.name == core_clock.COUNTER:
+                    self._add_clock(event)
         for table, block in rows.items():
             growing: Growing = getattr(self, table)
             growing.add(**dict(zip(growing.dtypes, zip(*block, strict=True), strict=True)))
@@ -247,6 +252,20 @@ class Trace:
         lane = self.lanes.setdefault((event.pid, event.tid), len(self.lanes))
         number = self._arrow_ids.setdefault(event.id, len(self._arrow_ids))
         rows.setdefault(_ARROWS[event.cat or ""], []).append((time, lane, number, event.ph == "f"))
+
+    def _add_clock(self, event: Event) -> None:
+        megahertz = (event.args or self.no_args).megahertz
+        is_number = isinstance(megahertz, int | float) and not isinstance(megahertz, bool)
+        entry = (0, core_clock.UNKNOWN)
+        # a capture is read whatever stands here, and then nothing is known of its clock
+        with contextlib.suppress(ValueError):
+            entry = (time_ns(event.ts), float(megahertz) if is_number else core_clock.UNKNOWN)
+        self.core_clocks.setdefault((self._path, event.pid), []).append(entry)
+
+    def one_core_clock(self) -> list[tuple[int, float]]:
+        """Return the clock of the cores of the one device that the files show; nothing where they show several."""
+        clocks = [*self.core_clocks.values()]
+        return clocks[0] if len(clocks) == 1 else []
 
     def _name(self, event: Event) -> None:
         args = event.args or self.no_args

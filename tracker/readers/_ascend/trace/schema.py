@@ -39,6 +39,7 @@ class Args(Struct, gc=False):
     link_type: Any = field(default=None, name="link type")
     data_type: Any = None
     count: Any = None
+    megahertz: Any = field(default=None, name="MHz")
 
 
 class Event(TraceEvent, gc=False):
