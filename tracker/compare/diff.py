@@ -32,7 +32,7 @@ from tracker.compare.own_runs import OwnRuns
 from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
-from tracker.compare.side import OwnRows
+from tracker.compare.side import OwnRows, WorkTables
 from tracker.errors import UsageError
 from tracker.regressions.budgets import judge_side
 from tracker.regressions.sides import verdicts_of_sides
@@ -217,11 +217,8 @@ def _find_own_rows(
         by_name=judged.by_name,
         left_out=judged.partial_tables,
     )
-    tables = {
-        "ops": in_step.everything,
-        "names": in_step.names,
-        "kernels": compare_table(sections.KERNELS, left, right, options),
-    }
+    kernels_in_step = compare_table(sections.KERNELS, left, right, options)
+    tables = WorkTables(in_step.everything, in_step.names, kernels_in_step)
     side = with_known_bubbles(load_own_runs(left, options, own_runs))
     if left.step_kind:
         side = step_kinds.of_kind(side, left.step_kind)
