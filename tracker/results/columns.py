@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.diff_rows import EnvironmentRow, KernelMetricRow, MemoryBlockRow, MemoryPeakRow, OverallRow
+from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, RankSummaryRow, StepSummaryRow
 from tracker.results.verdicts import VERDICT_COLUMNS
 
 __all__ = [
@@ -206,25 +207,24 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
+
+
+def _columns_behind_grains(kind: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name not in GRAINS)
+
+
 SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "largest": ("kind", "name", "calls", "total_ns", "share", "per_step_ns", "calls_per_step"),
-    "rank_summary": (
-        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "share",
-    ),
-    "step_summary": (
-        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "maximum_step",
-    ),
-    "kernel_pipes": (
-        "name", "canonical_name", "type", "core_type", "input_shapes", "calls", "core_time_ns", "place", "kind",
-        "metric", "mean",
-    ),
+    "rank_summary": RankSummaryRow.__struct_fields__,
+    "step_summary": StepSummaryRow.__struct_fields__,
+    "kernel_pipes": _columns_behind_grains(KernelPipeRow),
     "link_totals": (
         "level", "transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes", "packets",
         "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
     ),
     "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
     "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
-    "counter_summary": ("source", "attribute", "names", "mean", "min", "max", "max_name"),
+    "counter_summary": _columns_behind_grains(CounterSummaryRow),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""
 TREE_COLUMNS: Final = (

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
 from tracker.results.budgets import JudgedBudget
 from tracker.results.chosen_tables import choose_sections, choose_tables
+from tracker.results.diff_rows import OverallRow
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
 from tracker.results.slow_steps import MeanChange, SlowStep
@@ -399,12 +400,12 @@ class Diff(Result, frozen=True, eq=False):
         return self.explanation.headline
 
     @property
-    def unprofiled_step(self) -> Mapping[str, Any] | None:
+    def unprofiled_step(self) -> OverallRow | None:
         """The overall row of the step by a log without a profiler, of which the headline is; None without one."""
         if self.is_refused:
             return None
-        rows = self.tables["overall"].records()
-        return next((row for row in rows if row["metric"] == UNPROFILED_STEP), None)
+        rows = self.tables["overall"].structs(OverallRow)
+        return next((row for row in rows if row.metric == UNPROFILED_STEP), None)
 
     @property
     def verdict_of_parts(self) -> str | None:
