@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tracker.profile import MODULE_CALLS, OP_FLOPS
 from tracker.results.diff_rows import EnvironmentRow, KernelMetricRow, MemoryBlockRow, MemoryPeakRow, OverallRow
-from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, RankSummaryRow, StepSummaryRow
+from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, NodeRow, RankSummaryRow, StepSummaryRow
 from tracker.results.verdicts import VERDICT_COLUMNS
 
 __all__ = [
@@ -48,9 +48,8 @@ MODULE_KEY: Final = ("module", "phase")
 API_KEY: Final = ("level", "name")
 IDLE_KEY: Final = ("cause", "place")
 COUNTER_KEY: Final = ("source", "name", "attribute")
-NODE: Final = ("node", "parent", "level", "kind", "path", "name", "input_shapes")
-"""A row of a tree: its number, that of the row above (-1: none), its level from 0, module / phase / op / kernel, the
-names down to it, its own name and shapes. Parents come first, and below a row all that is in it."""
+NODE: Final = NodeRow.__struct_fields__
+"""What a row of a tree is."""
 
 TRANSPORT: Final = "transport"
 LINK: Final = "link"

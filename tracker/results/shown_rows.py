@@ -1,4 +1,4 @@
-"""The rows of those summaries of a `Shown` that are made row by row: what each of their columns means.
+"""The rows of a tree, and of those summaries of a `Shown` that are made row by row: what each of their columns means.
 
 A table has the columns `rank` and `step` where the user chose these grains.
 """
@@ -92,3 +92,21 @@ class CounterSummaryRow(Struct, frozen=True, kw_only=True):
     min: float | None
     max: float | None
     max_name: str
+
+
+class NodeRow(Struct, frozen=True):
+    """What a row of a tree is. Parents come first, and below a row all that is in it.
+
+    - node, parent: its number, and that of the row above (-1: none)
+    - level: from 0
+    - kind: outside, module, phase, op or kernel
+    - path: the names down to it
+    """
+
+    node: int
+    parent: int
+    level: int
+    kind: str
+    path: str
+    name: str
+    input_shapes: str
