@@ -13,13 +13,15 @@ from tests.readers import traces
 from tracker import compare
 from tracker.errors import UsageError
 from tracker.intake import ingest
+from tracker.reports import render
 from tracker.results import DiffOptions, HistoryOptions
+from tracker.results.verdicts import word_of_step
 from tracker.store import Store, open_store, queries
 
 EXTEND, DECODE = "step[EXTEND bs=4 toks=8192]", "step[DECODE bs=32]"
 
 
-def write_run(folder: Path, number: int, steps: Sequence[tuple[str, int]]) -> Path:
+def write_run(folder: Path, number: int, steps: Sequence[tuple[str, int]], **more: str) -> Path:
     """Write a run of these steps, each with its name and how long its one operator takes on the host, in us."""
     folder.mkdir(parents=True, exist_ok=True)
     events, at = [], 0
@@ -28,7 +30,7 @@ def write_run(folder: Path, number: int, steps: Sequence[tuple[str, int]]) -> Pa
         events.append(traces.op(name, at, lasts, cat="user_annotation"))
         events.append(traces.op("aten::mm", at + 1, lasts - 2))
         at += lasts + 5
-    return traces.write(folder, events, name=f"run{number}.json", baseTimeNanoseconds=number * 10**12)
+    return traces.write(folder, events, name=f"run{number}.json", baseTimeNanoseconds=number * 10**12, **more)
 
 
 def fill(store: Store, folder: Path, **versions: Sequence[tuple[str, int]]) -> None:
@@ -62,6 +64,19 @@ def test_one_kind_is_slower_while_the_mix_has_more_of_it(memory_store: Store, tm
     ) in found.notes
     extend = compare.diff(memory_store, "v1", "v2", options=DiffOptions(step_kind="EXTEND"))
     assert extend.headline.startswith("v2 is as fast as v1 in EXTEND steps")
+
+
+def test_each_kind_says_that_it_may_be_another_host(memory_store: Store, tmp_path: Path):
+    slower = [(EXTEND, 46_000)] * 8 + [(DECODE, 5_750)] * 8
+    for version, steps, host in (("v1", mix(8, 8), "a"), ("v2", slower, "b")):
+        for number in range(3):
+            write_run(tmp_path / version, number + 3 * (version == "v2"), steps, host_name=host)
+        ingest(memory_store, [tmp_path / version], version=version, workload="engine")
+    found = compare.diff(memory_store, "v1", "v2")
+    words = [word_of_step(row.verdict, row.reason) for row in found.step_kinds]
+    assert words == ["REGRESSED or another host"] * 2
+    text = " ".join(render(found, "text", details=True).split())
+    assert text.count("REGRESSED or another host") == text.count("REGRESSED")
 
 
 def test_another_mix_of_equal_steps_is_no_change(memory_store: Store, tmp_path: Path):

@@ -87,3 +87,77 @@ def test_logs_of_several_ranks_show_the_course_of_one_and_no_slow_rank(tracker, 
     compared = tracker("cluster", folder).out
     assert "measured without a profiler, a step holds the waiting for other ranks too" in compared
     assert "SLOW" not in compared
+
+
+def guessed_log(folder, version, run, ms):
+    """A log of a program that no grammar knows; each names another time, as each has its own noise."""
+    path = folder / f"{version}-{run}.log"
+    path.write_text("\n".join(f"step {step} took {ms + run + step % 3}.5 ms" for step in range(10, 210, 10)) + "\n")
+    return path
+
+
+@pytest.fixture
+def guessed_logs(tracker, tmp_path):
+    """Two versions of two runs each, the second 20 % slower; returns what the last ingest said."""
+    for version, ms in (("v1", 1000), ("v2", 1200)):
+        for run in (1, 2):
+            path = guessed_log(tmp_path, version, run, ms)
+            done = tracker("ingest", path, "--version", version, "--workload", "w")
+    return done
+
+
+def test_guessed_times_promise_no_verdict_by_more_runs(tracker, guessed_logs):
+    assert (
+        "v2 (2 runs) is not compared with v1: its times are a guess, which tracker ingest --again" in guessed_logs.out
+    )
+    screens = [
+        tracker("diff", "v1", "v2", "--fail-on", "new"), tracker("diff", "run:1", "run:3"),
+        tracker("findings", "--fail-on", "new"), tracker("history", "step"), tracker("board"),
+    ]  # fmt: skip
+    for done in screens:
+        assert " more run" not in done.out + done.err
+        assert "too few runs" not in done.out + done.err
+        assert "0 of 0" not in done.out
+        assert done.out.count("read as: ") == 1
+    assert [done.code for done in screens] == [4, 0, 4, 0, 0]
+    assert "exit 4, Not judged, however many runs there are: the times of v1 and v2 are a guess" in screens[0].err
+    assert "v2: the step has no verdict: its times are a guess" in screens[2].err
+
+
+def test_version_after_a_guessed_one_says_whose_times_are_a_guess(tracker, guessed_logs, tmp_path):
+    named = ("--input-format", "training_log")
+    done = tracker("ingest", guessed_log(tmp_path, "v3", 1, 1300), "--version", "v3", "--workload", "w", *named)
+    assert "v3 (1 run) is not compared with v2: the times before are a guess" in done.out
+    assert "the times of v2 are a guess" in tracker("diff", "v2", "v3").out.replace("\n", " ")
+    tracker("ingest", "--again", *named)
+    assert "read as: " not in tracker("diff", "v1", "v2").out
+
+
+def test_files_with_guessed_times_are_judged_when_named(tracker, tmp_path):
+    files = [guessed_log(tmp_path, version, 1, ms) for version, ms in (("v1", 1000), ("v2", 1200))]
+    assert "--input-format training_log confirms." in tracker("diff", *files).out.replace("\n", " ")
+    assert "a verdict needs 2 more runs" in tracker("diff", *files, "--input-format", "training_log").out
+
+
+def rounded_log(folder, version, run, ms, rate):
+    """MindFormers prints the time in whole ms: 12 ms are known to 4.2 %."""
+    path = folder / f"{version}-{run}.log"
+    lines = [
+        f"{{ Epoch:[ 1/ 1], step:[{step}/ 400], loss: 11.{run}, per_step_time: {ms}ms, lr: 1.0e-05, "
+        f"overflow cond: False, train_throughput_per_npu: {rate + (step + run) % 3 / 10:.1f}T }}"
+        for step in range(10, 310, 10)
+    ]  # fmt: skip
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_findings_are_as_sure_of_a_rounded_step_as_the_diff(tracker, tmp_path):
+    """12 ms and 13 ms may be 12.4 and 12.6; the throughput beside them knows that it fell by 6 %."""
+    for version, ms, rate in (("v1", 12, 200.0), ("v2", 13, 188.0)):
+        for run in range(3):
+            path = rounded_log(tmp_path, version, run, ms, rate)
+            done = tracker("ingest", path, "--version", version, "--workload", "w")
+    assert "v2 (3 runs): step +8.3 % against v1, INCONCLUSIVE (known to 4.2 % only)." in done.out
+    assert "v2 may be 8.3 % slower than v1" in tracker("diff", "v1", "v2").out
+    found = tracker("findings").out.replace("\n", " ")
+    assert "New in v2: the step may be 8.3 % slower, 12.00 -> 13.00 ms per step (no finding itself)" in found

@@ -9,14 +9,14 @@ import pytest
 
 from tests.readers import ascend_texts
 from tests.readers.ascend_databases import START, changed, kernel, task, write_capture
-from tests.readers.cann.captures import NEW
+from tests.readers.cann.captures import NEW, capture
 from tracker import intake, readers
 from tracker.compare import show
 from tracker.readers import Found
 from tracker.reports import render
 
 HELD = {
-    "device_max_clock_mhz": "1800", "device_clock_mhz": "1350",
+    "device_clock_mhz": "1350",
     "device_held": "NPU at 1350 of 1800 MHz by a cause that is not stated",
     "device_throttled": "a cause that is not stated",
 }  # fmt: skip
@@ -24,8 +24,8 @@ CLOCK = ("device_max_clock_mhz", "device_clock_mhz", "device_held", "device_thro
 
 
 def clock_of(folder):
-    (capture,) = readers.read(Found(folder, readers.claim(folder))).captures
-    return {name: text for name, text in capture.facts.items() if name in CLOCK}
+    (found,) = readers.read(Found(folder, readers.claim(folder))).captures
+    return {name: text for name, text in found.facts.items() if name in CLOCK}
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def stored(tmp_path):
     return facts
 
 
-def test_rated_clock_alone_says_nothing_of_the_clock(stored):
-    # without a measured one, msprof writes the rated clock twice
-    assert stored((0, 1800), (1000, 1800)) == {"device_max_clock_mhz": "1800"}
+def test_two_entries_say_nothing_of_the_clock(stored):
+    # without a measured one, msprof writes what it takes for the clock twice
+    assert stored((0, 1800), (1000, 1800)) == {}
 
 
 def test_clock_that_fell_under_half_of_the_work_is_held(stored):
@@ -51,20 +51,27 @@ def test_clock_that_fell_under_half_of_the_work_is_held(stored):
     assert stored((0, 1800), (550, 900), (1000, 900)) == HELD
 
 
-def test_clock_that_was_measured_before_all_work_is_free(stored):
-    free = {"device_max_clock_mhz": "1800", "device_clock_mhz": "1800", "device_throttled": "no"}
-    assert stored((0, 1800), (400, 1800), (1000, 1800)) == free
+def test_clock_that_was_measured_before_all_work_is_stated(stored):
+    # it may be less than what the cores are rated for
+    assert stored((0, 1500), (400, 1500), (1000, 1500)) == {"device_clock_mhz": "1500"}
 
 
 def test_clock_of_the_first_work_that_is_not_measured_is_unknown(stored):
-    assert stored((0, 1800), (550, 1800), (1000, 1800)) == {"device_max_clock_mhz": "1800"}
+    assert stored((0, 1800), (550, 1800), (1000, 1800)) == {}
 
 
-def test_low_clock_where_nothing_runs_is_no_matter(stored):
-    # 900 MHz for 200 ns, in which the second kernel begins 60 ns before the clock is up again
+def test_low_clock_where_little_runs_is_no_sign_of_a_limit(stored):
+    # 900 MHz for 200 ns, in which the second kernel begins 60 ns before the clock is up again: 60 of 200 ns at half
     tasks = [task(10, "KERNEL_AICORE", 500, 600), task(21, "KERNEL_AICORE", 740, 840)]
     known = stored((0, 1800), (400, 1800), (600, 900), (800, 1800), (1000, 1800), tasks=tasks)
-    assert known == {"device_max_clock_mhz": "1800", "device_clock_mhz": "1800", "device_throttled": "no"}
+    assert known == {"device_clock_mhz": "1530"}
+
+
+def test_low_clock_between_kernels_is_no_matter(stored):
+    # of the second kernel 2 ns
+    tasks = [task(10, "KERNEL_AICORE", 500, 600), task(21, "KERNEL_AICORE", 798, 898)]
+    known = stored((0, 1800), (400, 1800), (600, 900), (800, 1800), (1000, 1800), tasks=tasks)
+    assert known == {"device_clock_mhz": "1791"}
 
 
 def test_work_of_two_streams_at_once_counts_once(stored):
@@ -108,6 +115,23 @@ def cann(tmp_path):
 
 def test_rated_clock_of_info_json_is_the_highest(cann):
     assert clock_of(cann) == {"device_max_clock_mhz": "1650"}
+
+
+@pytest.mark.parametrize(("mhz", "throttled"), [(825, "a cause that is not stated"), (1650, "no")])
+def test_timeline_of_cann_is_compared_with_the_rated_clock(cann, mhz, throttled):
+    starts = capture(cann).events.device.start_ns
+    (timeline,) = cann.rglob("msprof_*.json")
+    events = json.loads(timeline.read_text())
+    events.append({"ph": "M", "name": "process_name", "pid": 90, "tid": 0, "args": {"name": "AI Core Freq"}})
+    for place in (-20, -10, 10**6):
+        when = starts.min() // 1000 + place
+        clock = {"name": "AI Core Freq", "ph": "C", "pid": 90, "tid": 0, "ts": int(when), "args": {"MHz": mhz}}
+        events.append(clock)
+    timeline.write_text(json.dumps(events))
+    facts = clock_of(cann)
+    assert (facts["device_max_clock_mhz"], facts["device_clock_mhz"]) == ("1650", str(mhz))
+    assert facts["device_throttled"] == throttled
+    assert facts.get("device_held") == (None if throttled == "no" else f"NPU at 825 of 1650 MHz by {throttled}")
 
 
 def test_show_says_that_the_npu_was_held(tmp_path, store):

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.real import data
+from tracker.hooks.machine import NUMBERS, STATES
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import ascend_db
 from tracker.readers._ascend.metadata import metadata_of
@@ -40,6 +41,14 @@ def folder(run, level, rank, kind="db"):
 def capture(run, level, rank):
     (found,) = ascend_db.read(folder(run, level, rank)).captures
     return found
+
+
+@every_capture
+def test_clock_of_the_cores_is_what_the_capture_measured(run, level, rank):
+    """A 910A writes no clock, and a 910B one that it measured before all kernels only at Level1."""
+    expected = {"device_clock_mhz": "1800"} if (run, level) == ("run_2025-01", 1) else {}
+    facts = capture(run, level, rank).facts
+    assert {name: text for name, text in facts.items() if name in STATES + NUMBERS} == expected
 
 
 def ask(run, level, rank, question, name="ascend_pytorch_profiler_{rank}.db"):

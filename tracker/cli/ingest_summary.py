@@ -30,6 +30,7 @@ _MOST_LINES: Final = 10
 """Lines on workloads and devices; more are counted."""
 _KINDS: Final = ("slower", "with new findings", "suspect", "not judged", "without a version before", "faster")
 """What a track can come out as, the worst first, in the words of a count; behind them what changed nothing."""
+_CONFIRMS: Final = "tracker ingest --again --input-format training_log"
 _QUIET: Final = {"UNCHANGED": "unchanged", "BELOW_LIMIT": "too small to matter", "NOT_CONFIRMED": "as before"}
 """Verdicts of a step that need no line where there are others, in the words of a count."""
 
@@ -160,12 +161,10 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
     `where`: the configuration, where it says which track of the workload this is.
     `has_others`: whether the workload ran before with another configuration or device.
     """
-    from tracker.regressions.rounding import find_rounding
-    from tracker.regressions.track import find_other_version, lost_records, recorded_runs
+    from tracker.regressions.track import find_other_version, lost_records
     from tracker.regressions.usual_runs import list_awaited_runs
     from tracker.reports.cells import deciding_runs
     from tracker.results.verdicts import GLOSSES, SO_FAR, words_of_rounding
-    from tracker.schema.series import STEP_KEY
 
     label, runs = track.labels[version], len(track.runs_of(version))
     awaited = list_awaited_runs(
@@ -194,6 +193,11 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
         if other is not None:
             inputs = other.inputs.words
             return made("not judged", f" did other work than {other.than}: {inputs}. Its step is not compared.")
+        guessed = _guessed_times(store, track, version)
+        if guessed:
+            # no further run makes a guess sure
+            why = f"{guessed} are a guess, which {_CONFIRMS} confirms"
+            return made("not judged", f" is not compared with {base}: {why}.")
         why = f"too few runs{needed and '; '}{needed}"
         if not needed and lost_records(store, track.runs_of(version)):
             why = "records of its runs are lost or cannot be"
@@ -210,15 +214,40 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
         return made(kind, f" is {percent} {direction} than {base}{of_kind}{or_host}.", size)
     why = f": {needed}" if needed else f" ({GLOSSES[verdict]})" if verdict in GLOSSES else ""
     if verdict == "INCONCLUSIVE" and not needed:
-        before = [run for run in track.runs if run.run_id in against]
-        with store.connect() as connection:
-            rounding = find_rounding(
-                STEP_KEY, recorded_runs(connection, before), recorded_runs(connection, track.runs_of(version))
-            )
-        if rounding > abs(size) / 2:
-            why = f" ({words_of_rounding(rounding)})"
+        rounding = _rounding_of_step(store, track, version, against)
+        why = f" ({words_of_rounding(rounding)})" if rounding else why
     kind = "suspect" if verdict == "SUSPECT" else _QUIET.get(verdict, "not judged")
     return made(kind, f": {step_word(step_kind)} {format_diff(size)} against {base}, {verdict}{why}.", size)
+
+
+def _rounding_of_step(store: Store, track: TrackRuns, version: int, against: Collection[int]) -> float:
+    """Return how far the step of a version may be from what its source printed, as a part of it; 0 where that is not
+    why its step has no verdict. `against`: the runs that it was judged against.
+    """
+    from tracker.regressions.rounding import find_rounding
+    from tracker.regressions.track import recorded_runs
+    from tracker.results.verdicts import ROUNDING_REASON
+    from tracker.schema.series import STEP_KEY
+    from tracker.store import findings as stored_findings
+
+    before = [run for run in track.runs if run.run_id in against]
+    with store.connect() as connection:
+        verdicts = stored_findings.read_verdicts(connection, track.key, version, kind=STEP_KEY.kind)
+        of_step = [row for row in verdicts if (row.metric, row.name) == (STEP_KEY.metric, STEP_KEY.name)]
+        if not any(row.reason == ROUNDING_REASON for row in of_step):
+            return 0.0
+        sides = (recorded_runs(connection, runs) for runs in (before, track.runs_of(version)))
+        return find_rounding(STEP_KEY, *sides)
+
+
+def _guessed_times(store: Store, track: TrackRuns, version: int) -> str:
+    """Return whose times are a guess, those of a version or of the runs before it; "" for none."""
+    from tracker.regressions.track import have_guessed_times
+
+    if have_guessed_times(store, track.runs_of(version)):
+        return "its times"
+    before = track.runs_before(version)[-track.thresholds.look_back :]
+    return "the times before" if have_guessed_times(store, before) else ""
 
 
 def _maybe_cause(store: Store, track: TrackRuns, version: int) -> str:

@@ -14,7 +14,7 @@ from tracker.compare import coverage, match
 from tracker.compare.models import describe_other_model
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.other_work import OtherWork, find_other_work
-from tracker.compare.references import FILES, needs_store
+from tracker.compare.references import FILES, needs_store, short_labels
 from tracker.compare.sections import MATCHED_TABLES
 from tracker.compare.step_kinds import say_none_shared
 from tracker.detect import DEFAULTS
@@ -25,13 +25,14 @@ from tracker.results.recording import (
     DEVICE_WINDOWS,
     Difference,
     Recording,
+    are_guesses,
     differences,
     disturbing,
     has_shapes,
     remedies,
     rests_on,
 )
-from tracker.results.verdicts import INCOMPARABLE, NEVER_JUDGED, RANKS, SETTINGS, TOO_FEW
+from tracker.results.verdicts import GUESS, INCOMPARABLE, NEVER_JUDGED, RANKS, SETTINGS, TOO_FEW
 from tracker.schema.series import ALLOCATIONS, MODULE_NAMES, NAMES, RATE, SHAPES_IN_KEY
 from tracker.store import queries
 from tracker.table import number_distinct_rows, number_tables
@@ -248,6 +249,7 @@ def find_refusal(
         (_overlap(baseline, candidate), NEVER_JUDGED),
         *((_mixture(side), NEVER_JUDGED) for side in (baseline, candidate)),
         (other_track(baseline, candidate), NEVER_JUDGED),
+        (_guess(baseline, candidate), GUESS),
         *((_waits_for_ranks(side), RANKS) for side in (baseline, candidate)),
         _otherwise_recorded(recorded),
         (_timed_otherwise(baseline, candidate), SETTINGS),
@@ -260,6 +262,20 @@ def _timed_otherwise(baseline: LoadedSide, candidate: LoadedSide) -> str:
     if own_time(baseline) == own_time(candidate):
         return ""
     return "Not judged: one side was timed on the device, the other on the host."
+
+
+def _guess(baseline: LoadedSide, candidate: LoadedSide) -> str:
+    """Say that the times of a side are a guess, which no number of runs makes sure."""
+    guessed = [side for side in (baseline, candidate) if are_guesses(side.captures.listed("settings"))]
+    if not guessed:
+        return ""
+    labels = short_labels([side.side.label for side in (baseline, candidate)])
+    of_sides = {baseline.side.label: labels[0], candidate.side.label: labels[1]}
+    named = " and ".join(dict.fromkeys(of_sides[side.side.label] for side in guessed))
+    are_stored = any(needs_store(side.side.label) for side in guessed)
+    how = "tracker ingest --again --input-format" if are_stored else "--input-format"
+    why = f"the times of {named} are a guess, which {how} training_log confirms"
+    return f"Not judged, however many runs there are: {why}."
 
 
 def _waits_for_ranks(side: LoadedSide) -> str:

@@ -268,9 +268,15 @@ def _notes_on_shapes_of_op_map(operators: Operators, options: DiffOptions, unkno
 def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     """Return what the checks of captures (`timeline.checks`) found on each side, behind the name of the side."""
     notes: dict[str, None] = {}
-    for label, side in zip(short_labels([side.side.label for side in sides]), sides, strict=True):
+    labels = short_labels([side.side.label for side in sides])
+    guessed = [label for label, side in zip(labels, sides, strict=True) if side.partial.guess]
+    for label, side in zip(labels, sides, strict=True):
         for sentence in (*side.left_out, *side.partial.sentences):
-            notes[f"{label}: {sentence}"] = None
+            if sentence != side.partial.guess:
+                notes[f"{label}: {sentence}"] = None
+            elif label == guessed[0]:
+                # the line that it names is an example of those of the other sides
+                notes[f"{' and '.join(guessed)}: {sentence}"] = None
     return tuple(notes)
 
 

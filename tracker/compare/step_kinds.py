@@ -18,7 +18,7 @@ from tracker.errors import UsageError
 from tracker.regressions.sides import STEP, SideVerdicts
 from tracker.results import Explanation
 from tracker.results.diff import StepKind
-from tracker.results.verdicts import WORST_FIRST
+from tracker.results.verdicts import WORST_FIRST, word_of_step
 from tracker.schema.series import UNPROFILED
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_diff, format_ns, time_unit
@@ -67,7 +67,7 @@ def choose_kind_of_steps(
     both = [kind for kind in before if kind and _come_twice(kind, baseline, candidate)]
     rows = []
     for kind in sorted({*before, *after} - {""}):
-        verdict = _verdict_of(verdicts, kind) if kind in both else None
+        verdict, reason = _verdict_of(verdicts, kind) if kind in both else (None, None)
         rows.append(
             StepKind(
                 kind,
@@ -76,6 +76,7 @@ def choose_kind_of_steps(
                 _measure(baseline, kind) if before[kind] else None,
                 _measure(candidate, kind) if after[kind] else None,
                 verdict,
+                reason,
             )
         )
     shown = chosen or min((row for row in rows if row.kind in both), key=_place, default=StepKind("", 0, 0)).kind
@@ -177,7 +178,8 @@ def say_others(kinds: Kinds) -> str:
             side = "baseline" if row.candidate_ns is None else "candidate"
             words.append(f"{row.kind} steps in the {side} only")
         elif row.verdict in WORST_FIRST:
-            words.append(f"{row.kind} steps {row.verdict} ({format_diff(row.diff or 0.0)})")
+            word = word_of_step(row.verdict, row.reason)
+            words.append(f"{row.kind} steps {word} ({format_diff(row.diff or 0.0)})")
         elif row.verdict == "UNCHANGED":
             words.append(f"{row.kind} steps unchanged")
         else:
@@ -263,14 +265,14 @@ def _measure(side: LoadedSide, kind: str) -> float | None:
     return float(over_runs(known[None, :])[0]) if len(known) else None
 
 
-def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> str | None:
+def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> tuple[str | None, str | None]:
+    """Return the verdict of the steps of a kind, and the code of its reason; None twice where they have none."""
     if verdicts is None:
-        return None
+        return None, None
     for key, row in verdicts.by_series.items():
         if key.kind == "run" and key.name == STEP[0] and key.step_kind == kind and key.part != UNPROFILED:
-            word: str | None = row["verdict"]
-            return word
-    return None
+            return row["verdict"], row["reason"]
+    return None, None
 
 
 def _place(row: StepKind) -> tuple[int, float]:

@@ -60,6 +60,9 @@ def on_equal_hosts(window: Window, series: SeriesTraits, hosts: Hosts | None, le
     """
     if hosts is None or hosts.count < 2 or not (hosts.codes[new] >= 0).any():
         return window
+    if not len(levels):
+        # steps of several kinds without a number of the whole capture
+        return window
     levels = np.where(new, -1, levels)
     reference = _choose_reference(hosts, np.asarray((levels >= 0).any(axis=0)), new)
     versions = np.arange(len(new)) if window.versions is None else window.versions

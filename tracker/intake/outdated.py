@@ -12,13 +12,12 @@ from tracker.profile import (
     CHECK_SETTING,
     RANGE_RULES,
     RANGE_SETTING,
-    READ_AS_GUESS,
     READ_AS_NAMED,
     READ_AS_SETTING,
     STEP_SETTING,
 )
 from tracker.profile.loader_names import idle_rules_of
-from tracker.results.recording import HOST_MARKERS, find_idle_rules
+from tracker.results.recording import HOST_MARKERS, find_idle_rules, is_guess
 from tracker.timeline import RULES_VERSION
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def find_outdated(
             own = "unknown rules" if rules[run_id] is None else f"rules {rules[run_id]}"
             reasons.append(f"names and categories are by {own}, those of today by rules {RULES_VERSION}")
         reasons += _reasons_of_settings(recordings[run_id], loaders)
-        if named_format == _LOG and any(_is_guess(one) for one in recordings[run_id].settings):
+        if named_format == _LOG and any(is_guess(one) for one in recordings[run_id].settings):
             reasons.append("its times are a guess, and the format is named now")
         if run_id in lack_call_times:
             reasons.append("times by calls were not kept")
@@ -71,10 +70,6 @@ def find_named_formats(store: Store, rules: Mapping[int, int | None]) -> dict[in
         for run_id, own in recordings.items()
         if any(one.get(READ_AS_SETTING) == READ_AS_NAMED for one in own.settings)
     }
-
-
-def _is_guess(settings: Mapping[str, str]) -> bool:
-    return settings.get(READ_AS_SETTING) == READ_AS_GUESS
 
 
 def _reasons_of_settings(recorded: Recorded, loaders: tuple[str, ...]) -> Iterator[str]:

@@ -33,6 +33,8 @@ WHY: Final = {
     "throttled": "the step got slower, or its machine was throttled: in all of its runs, and not in those before; a "
     "run that is not throttled decides",
     "runs": "the step has no verdict: too few runs before or in it",
+    "guess": "the step has no verdict: its times are a guess, which tracker ingest --again --input-format training_log "
+    "confirms",
     "incomplete": "the step has no verdict: it rests on records that were lost or cannot be",
     "other work": "the step has no verdict: the inputs have another size, which is other work",
     "slow host": "{host}",

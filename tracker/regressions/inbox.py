@@ -35,6 +35,7 @@ from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.coverage import Coverage
 from tracker.results.partial import find_partial, keep_whole
+from tracker.results.recording import are_guesses
 from tracker.results.verdicts import FAIL_ON, GateResult
 from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import KIND, OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS, SeriesKey
@@ -213,6 +214,7 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
             "end_awaited": awaited_of[track.key].get(row["ended_by_version_id"]),
             "ratio": after / before - 1 if before and after else None,
             "coverage": _coverage_of(track, row["decided_version_id"]),
+            "verdict_of_step": _step_verdict_of(track, row["decided_version_id"]),
         })  # fmt: skip
         rows.append(row)
     if finding_ids is None:
@@ -240,6 +242,11 @@ def _coverage_of(track: TrackRuns, version_id: int) -> str:
     judged = track.judged.get(version_id)
     coverage = None if judged is None else Coverage.of_numbers(judged.coverage)
     return "" if coverage is None else coverage.words
+
+
+def _step_verdict_of(track: TrackRuns, version_id: int) -> str:
+    judged = track.judged.get(version_id)
+    return (judged and judged.step_verdict) or ""
 
 
 def _awaited_runs(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, AwaitedRuns]:
@@ -296,8 +303,9 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
-    captures = queries.captures(store, run_ids).rows("run_id", "rank", "quality_reason", "settings")
-    whole = keep_whole(run_ids, find_partial(captures))
+    captures = queries.captures(store, run_ids)
+    whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
+    is_guess = are_guesses(captures.listed("settings"))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
     numbers = []
@@ -320,7 +328,9 @@ def standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult]) ->
     row["so_far"] = awaited.words if awaited else ""
     for word in FAIL_ON:
         gate = gates.get(word, GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0))
-        row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": gate.cause}
+        # no further run makes a guess sure
+        cause = "guess" if is_guess and gate.cause in ("runs", "incomplete") else gate.cause
+        row |= {f"gate_{word}": gate.code, f"gate_{word}_cause": cause}
     return row
 
 
@@ -521,6 +531,7 @@ def incident_of(own: Sequence[Row]) -> Row:
         "shared_factor": None if first["shared_factor"] is None else math.expm1(first["shared_factor"]), **parts,
         "step_kind": first["incident_kind"], "coverage": first.get("coverage", ""),
         "so_far": next((row["so_far"] for row in tops if row["so_far"]), ""),
+        "step_verdict": first.get("verdict_of_step", ""),
     }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import ScaledInputs, find_other_runs
 from tracker.results import HistoryOptions
 from tracker.results.machine_state import throttled_by
-from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, remedies
+from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, is_guess, remedies
 from tracker.results.thresholds import Threshold
 from tracker.results.waiting import WaitingRun
 from tracker.schema.series import STEP_KEY, SeriesKey
@@ -488,6 +488,13 @@ def lost_records(store: Store, runs: Sequence[TrackRun]) -> bool:
     with store.connect() as connection:
         stated = recorded_runs(connection, runs)
     return all(run.recording.lacks(STEP_KEY) for run in stated)
+
+
+def have_guessed_times(store: Store, runs: Sequence[TrackRun]) -> bool:
+    """Return whether the times of all of these runs are a guess, which no number of runs makes sure."""
+    with store.connect() as connection:
+        stated = recorded_runs(connection, runs)
+    return bool(stated) and all(run.settings and all(map(is_guess, run.settings)) for run in stated)
 
 
 class OtherVersion(Struct, frozen=True):

@@ -55,7 +55,7 @@ class Side(Struct, frozen=True):
 
 class StepKind(Struct, frozen=True):
     """A kind of steps of two sides: how many of them a run has, how long one takes (ns; None: it has none), and the
-    verdict of that, None where it is not judged.
+    verdict of that with the code of its reason, None where it is not judged.
     """
 
     kind: str
@@ -64,6 +64,7 @@ class StepKind(Struct, frozen=True):
     baseline_ns: float | None = None
     candidate_ns: float | None = None
     verdict: str | None = None
+    reason: str | None = None
 
     @property
     def diff(self) -> float | None:

@@ -42,7 +42,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
         "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
-        "beside_ns", "shared_factor", "causes", "step_kind", "so_far", "coverage",
+        "beside_ns", "shared_factor", "causes", "step_kind", "so_far", "coverage", "step_verdict",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -141,7 +141,8 @@ class Findings(Result, frozen=True, eq=False):
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
       words, the largest first. `so_far`: of it, of findings and of lines: how many runs came of those that the version
       usually has which decided, as long as more may come, in words; "": nothing is awaited. `coverage`: how many
-      series of its version were judged, of how many, in words
+      series of its version were judged, of how many, in words. `step_verdict`: of the step in the version that decided
+      it, "" where it has none
     - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
       (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
       - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tracker.results.recording import incomplete_of
+from tracker.results.recording import incomplete_of, is_guess
 from tracker.schema.series import LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA
 from tracker.units import counted, format_numbers
 
@@ -26,11 +26,13 @@ CaptureKey = tuple[int, int]
 
 class Partial(Struct, frozen=True):
     """What the checks of some captures found. `sentences`: each behind the run and the rank where others are whole;
-    `forbids`: capture -> what of it is not judged, words of `schema.series` such as LOST_DEVICE.
+    `forbids`: capture -> what of it is not judged, words of `schema.series` such as LOST_DEVICE; `guess`: the one of
+    the sentences that is on captures whose times are a guess, "" where not all are.
     """
 
     sentences: tuple[str, ...] = ()
     forbids: Mapping[CaptureKey, frozenset[str]] = {}
+    guess: str = ""
 
     @property
     def has_whole_device(self) -> bool:
@@ -65,9 +67,11 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
     every: list[CaptureKey] = []
     captures_of_sentence: dict[str, list[CaptureKey]] = {}
     forbids: dict[CaptureKey, frozenset[str]] = {}
+    sentence_of_guesses = ""
     for run_id, rank, reason, settings in captures:
         every.append((run_id, rank))
-        incomplete = incomplete_of(json.loads(settings or "{}"))
+        settings_of_capture = json.loads(settings or "{}")
+        incomplete = incomplete_of(settings_of_capture)
         if incomplete is None:
             continue
         forbids[run_id, rank] = frozenset(incomplete.forbids)
@@ -76,6 +80,9 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
             not_judged.append("these operators and kernels")
         sentence = f"{reason}; not judged: {', '.join(not_judged)}" if not_judged else reason
         sentence += "; the step is, by the markers of the host." if incomplete.has_markers else "."
+        if is_guess(settings_of_capture):
+            # each names a line of its own log: the first one is an example of all
+            sentence = sentence_of_guesses = sentence_of_guesses or sentence
         captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
     sentences = [f"{_name_captures(own, every)}{sentence}" for sentence, own in captures_of_sentence.items()]
     others = [capture for own in [*captures_of_sentence.values()][_MOST:] for capture in own]
@@ -83,7 +90,7 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
         verb = "is" if len(others) == 1 else "are"
         more = f"{counted(len(others), 'other capture')} {verb} incomplete, too: tracker show RUN of each says why."
         sentences[_MOST:] = [more]
-    return Partial(tuple(sentences), forbids)
+    return Partial(tuple(sentences), forbids, sentence_of_guesses if sentence_of_guesses in sentences else "")
 
 
 def _name_captures(captures: list[CaptureKey], every: list[CaptureKey]) -> str:

@@ -22,6 +22,8 @@ from tracker.profile import (
     IDLE_SETTING,
     INCOMPLETE_SETTING,
     MARKERS_SETTING,
+    READ_AS_GUESS,
+    READ_AS_SETTING,
     STEP_RULES,
     STEP_SETTING,
     Incomplete,
@@ -239,6 +241,19 @@ def incomplete_of(settings: Mapping[str, str]) -> Incomplete | None:
     """Return what may not be judged of a capture, by its settings; None where no check found anything."""
     content = settings.get(INCOMPLETE_SETTING)
     return None if content is None else msgspec.json.decode(content, type=Incomplete)
+
+
+def is_guess(settings: Mapping[str, str]) -> bool:
+    """Return whether the times of a capture are a guess, from a log that no grammar fits: only a user who names the
+    format confirms them.
+    """
+    return settings.get(READ_AS_SETTING) == READ_AS_GUESS
+
+
+def are_guesses(settings: Iterable[str | None]) -> bool:
+    """Return whether the times of all captures are a guess. settings: of each, as JSON."""
+    found = [is_guess(json.loads(text or "{}")) for text in settings]
+    return bool(found) and all(found)
 
 
 def has_no_device_data(settings: str) -> bool:

@@ -54,8 +54,8 @@ VERDICTS: Final[Mapping[str, str]] = {
     "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
-    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, their hosts or clocks may be "
-    "all of it, or the source rounds the number",
+    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, or hosts, clocks, the "
+    "machine-wide drift or rounding may be all of it",
     "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
     "UNCHANGED": "any change is smaller than the limit",
     "DRIFT": "moved as all operators did: with the machine, or by one factor",
@@ -137,6 +137,7 @@ NEVER_JUDGED: Final = "never judged"
 TOO_FEW: Final = "too few runs"
 SETTINGS: Final = "settings"
 RANKS: Final = "ranks"
+GUESS: Final = "guess"
 """Why two sides were not judged."""
 
 
@@ -243,7 +244,7 @@ def gloss_of(verdict: str, why: str | None) -> str:
     if verdict == "INCONCLUSIVE" and why:
         if why in _MAYBE:
             return f"maybe {_MAYBE[why]}"
-        if why == ROUNDING_REASON or why.startswith(_KNOWN_TO):
+        if why in (ROUNDING_REASON, REASONS[ROUNDING_REASON]) or why.startswith(_KNOWN_TO):
             return "rounded too much"
         if why in (CORRECTION_REASON, REASONS[CORRECTION_REASON]):
             return "mostly the correction for machine-wide drift"
@@ -316,7 +317,8 @@ class Judgement(Struct, frozen=True):
     `shared`: the machine-wide drift that the verdicts leave out, a ratio: how much slower all operators together are;
     None where too few operators are in all runs. `counts`: verdict -> operators. `refusal`: "" where it was judged;
     INCOMPARABLE where the sides do different work, NEVER_JUDGED where no number of runs would do, SETTINGS where other
-    settings of the profiler forbid it, RANKS where a run waits for ranks, else TOO_FEW. `stored`: whether the verdicts
+    settings of the profiler forbid it, RANKS where a run waits for ranks, GUESS where the times of a side are a guess,
+    else TOO_FEW. `stored`: whether the verdicts
     are those that history and findings show, and not of this comparison alone. `coverage`: how many series were judged.
     """
 

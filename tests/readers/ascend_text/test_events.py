@@ -29,6 +29,8 @@ def test_rank_settings_facts_and_groups_come_from_the_metadata():
     assert read.settings["export_type"] == "text"
     assert read.facts["cann_version"] == "8.3.RC1"
     assert read.facts["HCCL_ALGO"] == "ring"
+    # of info.json of CANN, which lies in the same folder
+    assert read.facts["device_max_clock_mhz"] == "1850"
     assert read.facts["process_groups"] == "default 4; dp_cp 2; pp 2"
     assert "do-not-keep" not in str(read.facts)
 

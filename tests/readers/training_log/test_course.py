@@ -9,6 +9,7 @@ import pytest
 from numpy.random import Generator, default_rng
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.course import SlowWindow, course_of
 from tracker.readers.training_log.intervals import Intervals
 
@@ -18,13 +19,14 @@ COUNT = 150
 
 
 def window_of(times: Times) -> SlowWindow | None:
-    nothing = np.full(len(times), np.nan)
+    nothing = PackedColumn.of(np.full(len(times), np.nan))
+    numbers = np.arange(len(times))
     course = course_of(
         Intervals(
-            last_step=np.arange(1, len(times) + 1), stride=np.ones(len(times), dtype=np.int64), step_s=times,
-            data_s=nothing, throughputs={}, mfu=nothing, allocated=nothing, reserved=nothing,
-            segments=np.zeros(len(times), dtype=np.int32), reasons=np.full(len(times), -1, dtype=np.int8),
-            lines=np.arange(len(times)),
+            last_step=PackedColumn.of(numbers + 1), stride=np.ones(len(times), dtype=np.int64),
+            step_s=PackedColumn.of(times), lines=PackedColumn.of(numbers), data_s=nothing, throughputs={}, mfu=nothing,
+            allocated=nothing, reserved=nothing, segments=np.zeros(len(times), dtype=np.int32),
+            reasons=np.full(len(times), -1, dtype=np.int8),
         )
     )  # fmt: skip
     assert course is not None

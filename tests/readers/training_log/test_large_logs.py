@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,3 +133,34 @@ def test_bars_with_words_in_front_are_of_something_else(tmp_path: Path, words: s
     times = times_ms(read(tmp_path / "train.log"))
     assert max(times) == LINES
     assert list(times.values()) == pytest.approx([200.0] * len(times), rel=0.05)
+
+
+MEMORY = """
+import resource, sys
+from pathlib import Path
+from tracker.readers import training_log
+training_log.read(Path(sys.argv[1]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def memory_mib(path: Path) -> float:
+    finished = subprocess.run([sys.executable, "-c", MEMORY, str(path)], capture_output=True, text=True, check=True)
+    return float(finished.stdout)
+
+
+@pytest.mark.slow
+def test_memory_of_a_log_grows_by_few_bytes_a_line(tmp_path: Path):
+    """500 MB of Megatron-LM are 1.4 million lines: with 30 bytes of each they need 40 MiB, behind 50 for all else."""
+    sizes = {}
+    for count in (200_000, 700_000):
+        with (tmp_path / "train.log").open("w") as file:
+            for step in range(1, count + 1):
+                ms = 2500 + step * 7919 % 3001 / 10
+                file.write(
+                    f" [{day(step % 9000)}] iteration {step:8}/ 9000000 | elapsed time per iteration (ms): {ms:.1f} | "
+                    f"throughput per GPU (TFLOP/s/GPU): {1e6 / ms:.1f} | global batch size:   512 |\n"
+                )
+        sizes[count] = memory_mib(tmp_path / "train.log")
+    assert sizes[200_000] < 65
+    assert (sizes[700_000] - sizes[200_000]) * 2**20 / 500_000 < 40

@@ -68,6 +68,23 @@ def test_throughput_and_data_loading_are_rounded_too(tmp_path: Path):
     ]  # fmt: skip
 
 
+def test_bar_that_backspaces_write_over_says_no_last_digit(tmp_path: Path):
+    """Keras 2 goes back over its bar with backspaces: 0.1500 of an earlier one is no time, and 150 ms is to 0.3 %."""
+    bars = "".join(f"{step}/500 [====>.....] - ETA: 30s - loss: 0.1500" + 60 * "\b" for step in (100, 200, 300))
+    end = "500/500 [==========] - 75s 150ms/step - loss: 1.2345"
+    lines = [f"Epoch {epoch}/5\n{bars}{end}" for epoch in range(1, 6)]
+    assert rounding(read(tmp_path, lines), "duration_ns") == pytest.approx(0.5 / 150, rel=0.01)
+
+
+def test_number_that_is_the_time_by_chance_says_no_last_digit(tmp_path: Path):
+    """An accuracy of 0.1500 in one of 20 epochs is none of the 150 ms."""
+    lines = []
+    for epoch in range(1, 21):
+        accuracy = 0.15 if epoch == 7 else 0.2 + epoch / 100
+        lines += [f"Epoch {epoch}/20", f"500/500 - 75s - 150ms/step - accuracy: {accuracy:.4f} - loss: 1.2345"]
+    assert rounding(read(tmp_path, lines), "duration_ns") == pytest.approx(0.5 / 150, rel=0.01)
+
+
 def test_number_that_knows_the_time_best_gives_the_step(tmp_path: Path):
     """32 samples at 2580.645 samples/s take 12.4 ms, which the time of the line rounds to 12 ms."""
     lines = ["  train_batch_size ............. 32"]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracker.errors import SourceError
+from tracker.readers._facts import told_number
 
 CHIPS: Final[Mapping[str, str]] = {
     "0": "Ascend310",
@@ -30,6 +31,19 @@ def chip_of(info: Mapping[str, Any]) -> str:
     ('Ascend910B', 'unknown', 'unknown')
     """
     return CHIPS.get(str(info.get("platform_version", "")), UNKNOWN)
+
+
+def rated_clock(info: Mapping[str, Any], device: int | None = None) -> int | None:
+    """Return for how many MHz the driver rates the cores of a device, the first where it is not listed; None where
+    `info` does not say.
+
+    >>> rated_clock({"DeviceInfo": [{"id": 0, "aic_frequency": "1650"}]}), rated_clock({"DeviceInfo": "none"})
+    (1650, None)
+    """
+    listed = info.get("DeviceInfo")
+    devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
+    return (told_number(mine[0].get("aic_frequency")) if mine else None) or None
 
 
 def chip_beside(folders: Iterable[Path]) -> str:

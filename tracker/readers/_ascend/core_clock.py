@@ -1,8 +1,8 @@
 """What a capture states of the clock of its cores, which msprof draws as `AI Core Freq` and stores in AICORE_FREQ.
 
-msprof writes an entry at the start of the capture, by default the clock for which the driver rates the cores, one for
-each clock that it measured, and at the end the last of them once more (its `AiCoreFreqViewer`, its
-`AicoreFreqProcessor`). So two entries say nothing of the clock that the cores had.
+msprof writes an entry at the start of the capture (the last clock that was measured before, else the one for which the
+driver rates the cores), one for each clock that it measured, and at the end the last of them once more (its
+`AiCoreFreqViewer`, its `AicoreFreqProcessor`). So two entries say nothing of the clock that the cores had.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _LEAST_BUSY: Final = 0.5
 """Share of a stretch of time in which kernels run, so that its clock is no matter of saving power."""
 
 
-def clock_facts(clocks: Sequence[tuple[int, float]], device: DeviceEvents) -> dict[str, str]:
+def clock_facts(
+    clocks: Sequence[tuple[int, float]], device: DeviceEvents, rated_mhz: int | None = None
+) -> dict[str, str]:
     """Return what `hooks.machine` calls the clock of a device and what held it, of those facts that are stated.
 
-    `clocks`: when, in ns of the clock of `device`, and the MHz from then on. Nothing is stated where one is unknown.
+    `clocks`: when, in ns of the clock of `device`, and the MHz from then on; where one of them is unknown, none is
+    taken. `rated_mhz`: what the driver rates the cores for, None where that is not stated.
     """
+    facts = {} if rated_mhz is None else {"device_max_clock_mhz": str(rated_mhz)}
     entries = sorted(clocks)
-    if not entries or not all(0 < mhz < _MOST_MHZ for _, mhz in entries):
-        return {}
-    most = max(mhz for _, mhz in entries)
-    facts = {"device_max_clock_mhz": f"{most:.0f}"}
     is_kernel = device.kind == DeviceKind.KERNEL
     starts, ends = device.start_ns[is_kernel], device.end_ns[is_kernel]
     measured = entries[1:-1]
-    if not measured or not (ends > starts).any():
+    if not measured or not all(0 < mhz < _MOST_MHZ for _, mhz in entries) or not (ends > starts).any():
         return facts
     times = np.array([when for when, _ in entries], dtype=np.int64)
     worked = _work_in_stretches(times, starts, ends)
@@ -50,16 +50,20 @@ def clock_facts(clocks: Sequence[tuple[int, float]], device: DeviceEvents) -> di
     within = np.clip(times, starts.min(), ends.max())
     lengths = np.diff(within, prepend=starts.min(), append=ends.max())
     is_busy = worked >= _LEAST_BUSY * lengths
+    # without the rated clock, the highest that this capture has is one that the cores may have
+    most = max(rated_mhz or 0.0, *(mhz for _, mhz in entries))
+    least = (1.0 - _LEAST_LOSS) * most
+    usual = float(np.average(stretch_clocks, weights=worked))
     # the cores lower their clock where nothing runs, and the next kernel raises it
-    counted = np.where(is_busy, stretch_clocks, most)
-    usual = float(np.average(counted, weights=worked))
-    if usual < (1.0 - _LEAST_LOSS) * most:
-        facts["device_clock_mhz"] = f"{usual:.0f}"
+    while_busy = float(np.average(np.where(is_busy, stretch_clocks, most), weights=worked))
+    if while_busy < least:
+        facts["device_clock_mhz"] = f"{while_busy:.0f}"
         facts["device_throttled"] = UNSTATED
-        facts["device_held"] = f"NPU at {usual:.0f} of {most:.0f} MHz by {UNSTATED}"
+        facts["device_held"] = f"NPU at {while_busy:.0f} of {most:.0f} MHz by {UNSTATED}"
     elif measured[0][0] <= int(starts.min()):
         facts["device_clock_mhz"] = f"{usual:.0f}"
-        facts["device_throttled"] = "no"
+        if rated_mhz is not None and usual >= least:
+            facts["device_throttled"] = "no"
     return facts
 
 

@@ -5,6 +5,7 @@ kernel_details.csv; the op that launched one is found by the async_npu arrow of 
 kernel starts. When it was launched is the start of the HostToDevice arrow that ends there, on the thread of CANN: the
 queue from which that thread takes its work is no launch. An operator that MindSpore calls
 `Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is MatMul in the module Default/network-Net/fc-Dense.
+The track `AI Core Freq` says at what clock kernels ran, where one was measured.
 """
 
 from __future__ import annotations

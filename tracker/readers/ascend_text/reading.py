@@ -29,7 +29,7 @@ from tracker.profile import (
     empty,
 )
 from tracker.readers._ascend.api_calls import api_totals_of
-from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of
+from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of, rated_clock
 from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.core_clock import clock_facts
@@ -82,6 +82,7 @@ class _Read(Struct):
     partial: str = ""
     metadata: Metadata = field(default_factory=Metadata)
     chip: str = UNKNOWN
+    rated_mhz: int | None = None
     trace: Trace | None = None
     tasks: TraceTasks = field(default_factory=lambda: trace_tasks_of(None))
     kernels: Kernels | None = None
@@ -122,8 +123,10 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
 def _read_metadata(read: _Read, layout: Layout, options: ReadOptions) -> None:
     info, metadata = (_json(read, path, options) for path in (layout.info, layout.metadata))
     read.metadata = metadata_of(info, metadata)
-    chips = {chip_of(_json(read, path, options)) for path in layout.chips}
+    infos = [_json(read, path, options) for path in layout.chips]
+    chips, rated = {chip_of(info) for info in infos}, {rated_clock(info) for info in infos}
     read.chip = chips.pop() if len(chips) == 1 else UNKNOWN
+    read.rated_mhz = rated.pop() if len(rated) == 1 else None
     if read.chip == UNKNOWN:
         read.chip = chip_beside(layout.homes)
 
@@ -325,6 +328,7 @@ def _markers(read: _Read, host: Host, device: DeviceEvents) -> Markers:
 
 def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
     metadata = read.metadata
+    clocks = read.trace.one_core_clock() if read.trace else []
     # a table without a row is the same file in every capture
     tables = {folders.KERNELS} if read.kernels is not None else set()
     times = list(_times(events))
@@ -342,7 +346,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         clock_zero_ns=read.clock_ahead_ns,
         sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED} | tables),
         settings=metadata.settings,
-        facts={**metadata.facts, **clock_facts(read.trace.one_core_clock() if read.trace else (), events.device)},
+        facts={**metadata.facts, **clock_facts(clocks, events.device, read.rated_mhz)},
         quality="partial" if read.partial else "ok",
         quality_reason=read.partial,
         events=events,

@@ -2,7 +2,8 @@
 
 `PROF_*/mindstudio_profiler_output` of CANN 8, `PROF_*/device_*/{timeline,summary}` of CANN 7 and before, or one of the
 main files alone. Kernels are those of op_summary, without it those of the timeline. A PROF_* folder inside a capture of
-a framework's profiler belongs to that capture.
+a framework's profiler belongs to that capture. info.json has the clock for which the cores are rated, the track
+`AI Core Freq` that at which kernels ran, where one was measured.
 """
 
 from __future__ import annotations

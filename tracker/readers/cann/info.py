@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from tracker.readers._ascend.chips import UNKNOWN, chip_of
+from tracker.readers._ascend.chips import UNKNOWN, chip_of, rated_clock
 from tracker.readers._facts import short_word, told_number
 from tracker.readers._times import MAX_US
 from tracker.units import NS_PER_US
@@ -38,12 +38,15 @@ class Clock(Struct, frozen=True):
 
 
 class Info(Struct, frozen=True):
-    """What stands beside the exported files of one device. `rank`, `clock`: None where not said."""
+    """What stands beside the exported files of one device. `rank`, `clock`, and for which clock its cores are rated:
+    None where not said.
+    """
 
     rank: int | None = None
     chip: str = UNKNOWN
     host: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    rated_mhz: int | None = None
     clock: Clock | None = None
 
 
@@ -57,6 +60,7 @@ def info_of(files: Mapping[str, Mapping[str, Any]], device: int | None) -> Info:
         chip=chip_of(info),
         host=short_word(host),
         facts=_facts(info, device),
+        rated_mhz=rated_clock(info, device),
         clock=_clock(files.get("start_info", {}), files.get("end_info", {})),
     )
 
@@ -66,9 +70,6 @@ def _facts(info: Mapping[str, Any], device: int | None) -> dict[str, str]:
     devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
     said = {name: short_word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
-    if told_number(said.get("aic_frequency")):
-        # the clock for which the driver rates the cores, as npu-smi names it to a hook
-        said["device_max_clock_mhz"] = said["aic_frequency"]
     said |= {name: short_word(info.get(name)) for name in _FACTS}
     return {name: text for name, text in said.items() if text}
 

@@ -88,8 +88,8 @@ def profile_of(name: str, path: Path, options: ReadOptions) -> Profile:
         read.timeline = timelines.read(paths, read.strings, counters, files.device, owns_host=read.owns_host)
         _read_files(read, tables, counters, options)
         undated = _events(read, tables, counters)
-        if read.timeline is not None:
-            read.core_clock = clock_facts(read.timeline.trace.one_core_clock(), undated.device)
+        clocks = read.timeline.trace.one_core_clock() if read.timeline else []
+        read.core_clock = clock_facts(clocks, undated.device, read.info.rated_mhz)
         events, is_dated = dated(undated, read.info.clock)
         if not _happened(events):
             tables.disown(files.device)

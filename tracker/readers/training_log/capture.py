@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 
 from tracker.profile import LOG_COUNTERS, NO_STEP, ROUNDING_SETTING, Breakdown, Capture, Rows, Source, StepRow
 from tracker.readers import _rows
+from tracker.readers.training_log.columns import PackedColumn, are_alike, pick
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
 from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, Grammar
 from tracker.readers.training_log.intervals import Intervals
 from tracker.readers.training_log.left_out import LEFT_OUT, SKIPPED
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import pick
 from tracker.readers.training_log.timers import place_timer
 from tracker.units import NS_PER_MS, NS_PER_S, counted, format_ns
 
 F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 TIME_ZONE: Final = "not stated; times are taken as UTC"
 MAX_ROWS: Final = 20_000
@@ -69,7 +71,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
     intervals, scan = reading.intervals, reading.scan
     course = course_of(intervals)
     unit = _main_unit(intervals)
-    steps = _step_rows(intervals, unit)
+    tables = _tables(reading, course, unit)
     configuration, contradictions = configuration_of(reading.path, reading.context)
     batch, note = _batch_of_intervals(scan, intervals)
     if batch is not None and (note or "global_batch_size" not in configuration):
@@ -83,6 +85,8 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         "interval_steps": _steps_of_an_interval(intervals),
         ROUNDING_SETTING: _roundings_of(intervals, unit),
     }
+    # last, since of a large log they take more memory than all else
+    steps = _step_rows(intervals, unit)
     is_utc = scan.states("clock_ms") or not reading.grammar.lines  # MLPerf, TensorBoard
     zone = {"time_zone": TIME_ZONE} if started is not None and not is_utc else {}
     capture = Capture(
@@ -97,7 +101,7 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
         sources=(reading.source,),
         settings={name: value for name, value in settings.items() if value},
         facts=facts_of(reading.context, reading.grammar.name) | zone,
-        rows=Rows(_overall(intervals, steps), tuple(steps), _tables(reading, course, unit)),
+        rows=Rows(_overall(intervals, steps), tuple(steps), tables),
         labels=labels_of(reading.path, reading.context),
         configuration=configuration,
     )
@@ -107,8 +111,12 @@ def capture_of(reading: LogReading) -> tuple[Capture, tuple[str, ...]]:
 def _steps_of_an_interval(intervals: Intervals) -> str:
     """Return how many steps an interval has, the median; "" where the log does not number its steps."""
     # of two lines the first may be about step 0 alone: it counts in no median
-    strides = intervals.stride[intervals.counts] if intervals.counts.any() else intervals.stride
-    return str(int(np.median(strides))) if intervals.is_numbered and len(strides) else ""
+    if not intervals.is_numbered or not len(intervals.stride):
+        return ""
+    if are_alike(intervals.stride):
+        return str(int(intervals.stride[0]))
+    strides = intervals.stride[intervals.counts] if intervals.counts.any() else intervals.stride.copy()
+    return str(int(np.median(strides, overwrite_input=True)))
 
 
 def _roundings_of(intervals: Intervals, unit: str) -> str:
@@ -126,8 +134,12 @@ def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, s
     """Return the global batch that most intervals that count state, None for none; a sentence where it changes."""
     if not scan.states("batch"):
         return None, ""
-    batch = pick(scan.column("batch"), intervals.lines)
-    counted_batch = batch[intervals.counts] if intervals.counts.any() else batch
+    batch = pick(scan.column("batch"), intervals.lines.values())
+    counted_batch = batch
+    if are_alike(batch):
+        counted_batch = batch[:1]
+    elif intervals.counts.any():
+        counted_batch = batch[intervals.counts]
     known = counted_batch[~np.isnan(counted_batch)]
     # a mean of batches of tokens, as fairseq prints it, is no configuration
     if not len(known) or not (known == np.floor(known)).all():
@@ -152,15 +164,18 @@ def _times_of_day(scan: Scan, intervals: Intervals) -> tuple[int | None, int | N
         return None, None
     if intervals.trainings > 1 and len(scan.clocks):
         # of the training that counts
-        known = scan.clocks[intervals.lines][~np.isnan(scan.clocks[intervals.lines])]
+        clocks = pick(scan.clocks.values(), intervals.lines.values())
+        known = clocks[~np.isnan(clocks)]
         return (int(known[0]), int(known[-1])) if len(known) else (None, None)
     return int(scan.first_clock), None if np.isnan(scan.last_clock) else int(scan.last_clock)
 
 
 def _main_unit(intervals: Intervals) -> str:
     """Return the unit of the throughput that most intervals state; "" where none does."""
-    counts = {unit: int((~np.isnan(values[intervals.counts])).sum()) for unit, values in intervals.throughputs.items()}
-    counts = {unit: count for unit, count in counts.items() if count}
+    counts = {}
+    for unit, values in intervals.throughputs.items():
+        if count := int((~np.isnan(values.where(intervals.counts))).sum()):
+            counts[unit] = count
     if not counts:
         return ""
     order = {unit: place for place, unit in enumerate(RATE_UNITS.values())}
@@ -171,30 +186,19 @@ def _main_unit(intervals: Intervals) -> str:
 
 def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
     """Return a row for each interval that counts; above MAX_ROWS one for each group of neighbours, their mean."""
-    spent = np.cumsum(np.nan_to_num(intervals.step_s) * intervals.stride)
-    at = np.flatnonzero(intervals.counts)
-    size = -(-len(at) // MAX_ROWS) or 1
-    rates = intervals.throughputs.get(unit, np.full(len(spent), np.nan))
+    many = int(intervals.counts.sum())
+    size = -(-many // MAX_ROWS) or 1
+    numbers, begins_s, counts = _steps_of_rows(intervals, size)
+    no_rates = PackedColumn.of(np.broadcast_to(np.nan, (len(intervals.step_s),)))
+    rates = intervals.throughputs.get(unit, no_rates)
     columns = [intervals.step_s, intervals.data_s, rates, intervals.allocated, intervals.reserved]
     tables = [
-        _joined(pick(column, at), size, largest=column is intervals.allocated or column is intervals.reserved)
+        _joined(column, intervals.counts, size, largest=column is intervals.allocated or column is intervals.reserved)
         for column in columns
     ]
-    firsts, lasts = (
-        at[::size],
-        at[np.minimum(np.arange(size - 1, len(at) + size - 1, size), len(at) - 1)] if len(at) else at,
-    )
-    # a row stands for the steps that its intervals average over, not for the intervals
-    strides = np.maximum(pick(intervals.stride, at), 1)
-    if intervals.is_numbered and len(at) >= _FEWEST_STRIDES:
-        # lines are missing: the interval is no more than another one, and what it held beside its steps is not known
-        usual = max(int(np.median(strides)), 1)
-        strides = np.where(strides > _GAP * usual, usual, strides)
-    counts = np.add.reduceat(strides, np.arange(0, len(at), size)).astype(np.int64) if len(at) else strides
-    numbers = intervals.last_step[lasts]
     rows = []
-    for place, (number, first, count) in enumerate(
-        zip(numbers.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+    for place, (number, begin_s, count) in enumerate(
+        zip(numbers.tolist(), begins_s.tolist(), counts.tolist(), strict=True)
     ):
         step_s, data_s, rate, allocated, reserved = (table[place] for table in tables)
         breakdown = _rows.breakdown(
@@ -205,18 +209,73 @@ def _step_rows(intervals: Intervals, unit: str) -> list[StepRow]:
             peak_allocated_bytes=_to_whole(allocated),
             peak_reserved_bytes=_to_whole(reserved),
         )
-        start_ns = round(float(spent[first - 1] if first else 0.0) * NS_PER_S)
+        start_ns = round(begin_s * NS_PER_S)
         if max(number, start_ns) > _LARGEST:
             raise ValueError(f"step {number} begins {start_ns} ns after the first one")
         rows.append(StepRow(number, start_ns, breakdown, steps=count))
     return rows
 
 
-def _joined(column: F64, size: int, *, largest: bool) -> F64:
-    """Return the means, or the largest, of each `size` neighbours."""
+def _steps_of_rows(intervals: Intervals, size: int) -> tuple[I64, F64, I64]:
+    """Return the last step of each row, when it begins in s, and how many steps it stands for: those that its intervals
+    average over.
+    """
+    at = np.flatnonzero(intervals.counts)
+    firsts, lasts = at[::size], at
+    if len(at):
+        lasts = at[np.minimum(np.arange(size - 1, len(at) + size - 1, size), len(at) - 1)]
+    is_last = np.zeros(len(intervals.last_step), dtype=bool)
+    is_last[lasts] = True
+    return intervals.last_step.where(is_last), _times_before(intervals, firsts), _counts_of_rows(intervals, at, size)
+
+
+def _counts_of_rows(intervals: Intervals, at: I64, size: int) -> I64:
+    starts = np.arange(0, len(at), size)
+    if are_alike(intervals.stride) or not len(at):
+        return np.diff(starts, append=len(at)) * np.maximum(intervals.stride[:1], 1)
+    strides = np.maximum(pick(intervals.stride, at), 1)
+    if intervals.is_numbered and len(at) >= _FEWEST_STRIDES:
+        # lines are missing: the interval is no more than another one, and what it held beside its steps is not known
+        usual = max(int(np.median(strides)), 1)
+        strides[strides > _GAP * usual] = usual
+    return np.add.reduceat(strides, starts).astype(np.int64)
+
+
+def _times_before(intervals: Intervals, places: I64) -> F64:
+    """Return how long all intervals before some places took, in s."""
+    before = np.zeros(len(places))
+    spent_s = 0.0
+    begin = 0
+    for step_s in intervals.step_s.pieces():
+        end = begin + len(step_s)
+        sums = np.cumsum(np.concatenate([[spent_s], np.nan_to_num(step_s) * intervals.stride[begin:end]]))
+        is_inside = (places >= begin) & (places < end)
+        before[is_inside] = sums[places[is_inside] - begin]
+        spent_s = float(sums[-1])
+        begin = end
+    return before
+
+
+def _joined(column: PackedColumn, counts: Flags, size: int, *, largest: bool) -> F64:
+    """Return the means, or the largest, of each `size` neighbours of the rows that count."""
     if size == 1:
-        return column
-    padded = np.append(column, np.full(-len(column) % size, np.nan)).reshape(-1, size)
+        return column.where(counts)
+    joined = []
+    begin = 0
+    rest = np.zeros(0)
+    for numbers in column.pieces():
+        counted = np.concatenate([rest, numbers[counts[begin : begin + len(numbers)]]])
+        begin += len(numbers)
+        whole = len(counted) // size * size
+        joined.append(_join(counted[:whole].reshape(-1, size), largest))
+        rest = counted[whole:]
+    if len(rest):
+        padded = np.append(rest, np.full(size - len(rest), np.nan))
+        joined.append(_join(padded.reshape(1, size), largest))
+    return np.concatenate(joined)
+
+
+def _join(padded: F64, largest: bool) -> F64:
     known = ~np.isnan(padded)
     count = known.sum(axis=1)
     if largest:
@@ -240,10 +299,10 @@ def _overall(intervals: Intervals, steps: Sequence[StepRow]) -> Breakdown:
     are 20 samples/s. Where no interval says its time, the plain mean.
     """
     is_summary = not intervals.is_numbered and len(steps) == 1
-    is_whole = is_summary or bool(
-        intervals.is_numbered and len(steps) and intervals.counts.all() and (intervals.stride == 1).all()
-        and intervals.last_step[0] in (0, 1) and (np.diff(intervals.last_step) == 1).all()
-    )  # fmt: skip
+    is_whole = is_summary
+    if intervals.is_numbered and len(steps) and intervals.counts.all() and (intervals.stride == 1).all():
+        last_steps = intervals.last_step.values()
+        is_whole |= bool(last_steps[0] in (0, 1) and (np.diff(last_steps) == 1).all())
     times = [row.breakdown.duration_ns for row in steps if row.breakdown.duration_ns is not None]
     loads = [row.breakdown.data_loading_ns for row in steps if row.breakdown.data_loading_ns is not None]
     rates = [
@@ -291,7 +350,7 @@ def _course_counters(intervals: Intervals, course: RunCourse) -> Iterator[_rows.
     if course.jitter is not None or course.stalls:
         yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
     if course.stalls:
-        times = intervals.step_s[list(course.stalls)] * 1000
+        times = intervals.step_s.values()[list(course.stalls)] * 1000
         yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
     if course.window is not None:
         yield _counter("slow window, first step", "step", 1, float(course.window.first))
@@ -302,7 +361,8 @@ def _course_counters(intervals: Intervals, course: RunCourse) -> Iterator[_rows.
 def _left_out_counters(intervals: Intervals) -> Iterator[_rows.Row]:
     """Yield how many intervals are left out of the median, by reason."""
     for place, reason in enumerate(LEFT_OUT):
-        times = intervals.step_s[(intervals.reasons == place) & ~np.isnan(intervals.step_s)] * 1000
+        times = intervals.step_s.where(intervals.reasons == place)
+        times = times[~np.isnan(times)] * 1000
         if len(times):
             yield _counter(f"left out: {reason}", "ms", len(times), float(times.mean()), times)
 
@@ -314,23 +374,24 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
     for other, values in intervals.throughputs.items():
         if other != unit:
             columns["throughput", other] = values
-    at = np.flatnonzero(intervals.counts)
-    for (name, attribute), column in columns.items():
-        known = at[~np.isnan(pick(column, at))]
-        if not len(known):
+    for (name, attribute), packed in columns.items():
+        if not packed.has_number():
             continue
+        column = packed.where(intervals.counts)
+        known = column[~np.isnan(column)]
         if len(known) > MAX_ROWS:
-            yield _counter(name, attribute, len(known), float(column[known].mean()), column[known])
+            yield _counter(name, attribute, len(known), float(known.mean()), known)
             continue
-        for place in known.tolist():
-            yield _counter(name, attribute, 1, float(column[place]), step=int(intervals.last_step[place]))
+        steps = intervals.last_step.where(intervals.counts)[~np.isnan(column)]
+        for value, step in zip(known.tolist(), steps.tolist(), strict=True):
+            yield _counter(name, attribute, 1, value, step=step)
 
 
 def _timer_counters(reading: LogReading) -> Iterator[_rows.Row]:
     """Yield the timers that the log prints beside its step lines, over the intervals that count."""
     scan, counts = reading.scan, reading.intervals.counts
     for timer in scan.timers if len(counts) else ():
-        interval = place_timer(timer, scan.positions, scan.column("step"), reading.intervals.lines)
+        interval = place_timer(timer, scan.positions.values(), scan.column("step"), reading.intervals.lines.values())
         is_counted = (interval >= 0) & counts[np.maximum(interval, 0)]
         values = timer.values[is_counted].astype(np.float64)
         if len(values):
@@ -360,8 +421,9 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
     if intervals.way:
         yield f"the time of a step comes from {intervals.way}"
     if course is not None and course.stalls:
-        times = intervals.step_s[list(course.stalls)]
-        listed = ", ".join(str(intervals.last_step[place]) for place in course.stalls[:_LISTED])
+        times = intervals.step_s.values()[list(course.stalls)]
+        last_steps = intervals.last_step.values()
+        listed = ", ".join(str(last_steps[place]) for place in course.stalls[:_LISTED])
         more = f" and {len(course.stalls) - _LISTED} more" if len(course.stalls) > _LISTED else ""
         yield (
             f"{counted(len(course.stalls), 'interval')} took more than {STALL:g} times the median, up to "
@@ -394,7 +456,7 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
         yield "the last line is cut off and was left out"
     if scan.skipped_lines:
         yield f"{counted(scan.skipped_lines, 'line')} of more than 1 MiB passed over"
-    units = {unit for unit, values in intervals.throughputs.items() if (~np.isnan(values)).any()}
+    units = {unit for unit, values in intervals.throughputs.items() if values.has_number()}
     if reading.grammar.parse is not None and len(units) > 1:
         yield "the lines give their throughput in different units"
 

@@ -14,6 +14,7 @@ from tracker.readers.training_log.intervals import Intervals
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 STALL: Final = 3.0
 """An interval of more than so many medians is a stall: noise of a healthy job stays below twice its median."""
@@ -72,11 +73,12 @@ class RunCourse(Struct, frozen=True):
 
 def course_of(intervals: Intervals) -> RunCourse | None:
     """Return the course of a run; None where no interval has a time."""
-    places = np.flatnonzero(intervals.counts & ~np.isnan(intervals.step_s))
-    if not len(places):
+    is_timed = intervals.counts & ~intervals.step_s.is_missing()
+    if not is_timed.any():
         return None
-    times = intervals.step_s[places]
-    p10, p50, p90, p99 = (float(value) for value in np.quantile(times, [0.1, 0.5, 0.9, 0.99]))
+    quantiles = np.quantile(intervals.step_s.where(is_timed), [0.1, 0.5, 0.9, 0.99], overwrite_input=True)
+    p10, p50, p90, p99 = (float(value) for value in quantiles)
+    times = intervals.step_s.where(is_timed)
     # where neighbours share a mean, their times follow each other: they say nothing of the spread of single intervals
     says_spread = len(times) >= _FEWEST and not intervals.is_smoothed
     stalls = np.zeros(0, dtype=np.int64)
@@ -90,12 +92,12 @@ def course_of(intervals: Intervals) -> RunCourse | None:
         p90=p90,
         p99=p99,
         jitter=p99 / p50 if says_spread and p50 > 0 else None,
-        stalls=tuple(places[stalls].tolist()),
-        window=_slow_window(intervals, places, times) if says_spread else None,
+        stalls=tuple(np.flatnonzero(is_timed)[stalls].tolist()) if len(stalls) else (),
+        window=_slow_window(intervals, is_timed, times) if says_spread else None,
     )
 
 
-def _slow_window(intervals: Intervals, places: I64, times: F64) -> SlowWindow | None:
+def _slow_window(intervals: Intervals, is_timed: Flags, times: F64) -> SlowWindow | None:
     """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
 
     As in the late test of a history: logs of the times, outliers drawn in, the largest t of all places, and its p times
@@ -121,11 +123,14 @@ def _slow_window(intervals: Intervals, places: I64, times: F64) -> SlowWindow | 
     first, last = int(edges[begin]), int(edges[stop])
     in_window = np.zeros(len(times), dtype=bool)
     in_window[first:last] = True
-    ratio = float(np.median(times[in_window]) / np.median(times[~in_window]))
+    inside, outside = (np.median(times[is_side], overwrite_input=True) for is_side in (in_window, ~in_window))
+    ratio = float(inside / outside)
     if ratio < 1 + _LEAST_RATIO:
         return None
-    first_step = int(intervals.last_step[places[first]] - intervals.stride[places[first]]) + 1
-    return SlowWindow(first_step, int(intervals.last_step[places[last - 1]]), last - first, ratio)
+    places = np.flatnonzero(is_timed)
+    steps = intervals.last_step.values()
+    first_step = int(steps[places[first]] - intervals.stride[places[first]]) + 1
+    return SlowWindow(first_step, int(steps[places[last - 1]]), last - first, ratio)
 
 
 def _windows_of(logs: F64) -> tuple[I64, I64, F64] | None:

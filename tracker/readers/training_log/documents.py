@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.grammar import TOTAL, Grammar, StepLine
 from tracker.readers.training_log.rounding import ROUNDED, half_unit_of
 from tracker.readers.training_log.scanning import Scan
@@ -148,8 +149,8 @@ def _scan_of(columns: Mapping[str, Any]) -> Scan:
     }
     count = len(next(iter(numbers.values())))
     return Scan(
-        numbers=numbers,
-        positions=np.arange(count, dtype=np.int64),
+        numbers={name: PackedColumn.of(values) for name, values in numbers.items()},
+        positions=PackedColumn.of(np.arange(count, dtype=np.int64)),
         half_units=half_units,
     )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import SourceError
 from tracker.readers._source import SourceText
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
 from tracker.readers.training_log.scanning import Scan
 
@@ -136,9 +137,9 @@ def scan_scalars(scalars: Scalars) -> tuple[Scan, Grammar, str]:
         numbers[quantity] = np.array([values.get(write, np.nan) for write in writes])
     clocks = np.array(scalars.walls[timed]) * 1e9
     scan = Scan(
-        numbers=numbers,
-        positions=np.arange(len(writes), dtype=np.int64),
-        clocks=clocks,
+        numbers={quantity: PackedColumn.of(values) for quantity, values in numbers.items()},
+        positions=PackedColumn.of(np.arange(len(writes), dtype=np.int64)),
+        clocks=PackedColumn.of(clocks),
         first_clock=float(clocks[0]),
         last_clock=float(clocks[-1]),
         clock_digits=6,

@@ -145,8 +145,8 @@ class Grammar(Struct, frozen=True):
     `parse`: says what a line states, in place of the groups of a pattern, which then only finds the lines.
     `time_in_words`, `rate_in_words`: what its time and its throughput are, where the names of quantities do not say it.
     `numbers_stand_alone`: whether each quantity that `parse` says is one number of the line, in whatever unit.
-    `epoch_lines`: lines that name an epoch, which `parse` knows too. Each step line is then about a whole epoch, the
-    last one behind such a line, and names its steps as `epoch_steps`.
+    `epoch_lines`: lines that name an `epoch`, where `parse` says what the others state. Each step line is then about a
+    whole epoch, the last one behind such a line, and names its steps as `epoch_steps`.
     `clock_is_of_epoch`: whether its lines are bars that begin again with each epoch (`epoch_bars`).
     `notes`: what the reader of the numbers should know where a line states a quantity.
     `beside`: names of other grammars whose lines the same program prints beside its own.

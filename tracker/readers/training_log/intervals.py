@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.blocks import blocks_of
+from tracker.readers.training_log.columns import PackedColumn, blank, pick
 from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, TOTAL, Grammar
 from tracker.readers.training_log.left_out import (
     COUNTS,
@@ -22,7 +24,7 @@ from tracker.readers.training_log.left_out import (
 )
 from tracker.readers.training_log.rounding import median_rounding, rounding_of
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, Places, choose_lines, pick, stride_of_lines
+from tracker.readers.training_log.step_lines import ChosenLines, Places, choose_lines, stride_of_lines
 from tracker.readers.training_log.step_times import Sizes, TimeSource
 from tracker.readers.training_log.timers import place_timer
 
@@ -49,17 +51,17 @@ class Intervals(Struct, frozen=True):
     `rate_roundings` (by unit): how far the number of a usual interval may be from what is printed, as a part of it.
     """
 
-    last_step: I64
+    last_step: PackedColumn
     stride: I64
-    step_s: F64
-    data_s: F64
-    throughputs: dict[str, F64]
-    mfu: F64
-    allocated: F64
-    reserved: F64
+    step_s: PackedColumn
+    data_s: PackedColumn
+    throughputs: dict[str, PackedColumn]
+    mfu: PackedColumn
+    allocated: PackedColumn
+    reserved: PackedColumn
     segments: NDArray[np.int32]
     reasons: Reasons
-    lines: Places
+    lines: PackedColumn
     way: str = ""
     ranks: tuple[int, ...] = ()
     repeated: int = 0
@@ -89,38 +91,36 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     source = TimeSource(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
     step_s, way, is_smoothed, rounding = source.step_times()
     # no step takes no time, or 833 days
-    step_s = np.where((step_s > 0) & (step_s <= LARGEST_STEP_S), step_s, np.nan)
+    step_s = blank(step_s, ~((step_s > 0) & (step_s <= LARGEST_STEP_S)))
     if sizes.batch and _counts_samples(scan, chosen, step_s * stride):
-        chosen = replace(chosen, steps=chosen.steps // sizes.batch)
+        chosen = replace(chosen, packed_steps=PackedColumn.of(chosen.steps // sizes.batch))
         stride = np.maximum(1, stride // sizes.batch)
     if scan.states("run_steps"):
         done = np.round(np.nan_to_num(source.column("run_steps"), nan=1.0))
         stride = np.clip(done, 1, _MOST_STEPS).astype(np.int64)
-        chosen = chosen if chosen.is_numbered else replace(chosen, steps=np.cumsum(stride))
+        chosen = chosen if chosen.is_numbered else replace(chosen, packed_steps=PackedColumn.of(np.cumsum(stride)))
     elif not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
         stride = _steps_by_time(source, step_s)
-        chosen = replace(chosen, steps=np.cumsum(stride))
+        chosen = replace(chosen, packed_steps=PackedColumn.of(np.cumsum(stride)))
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
     reasons = reasons_of(flags, step_s)
-    # a line without a number, such as the first one of cumulative times, is no interval
-    is_interval = ~np.isnan(step_s)
-    for values in throughputs.values():
-        is_interval |= ~np.isnan(values)
-    places = np.flatnonzero(is_interval)
-    lines = chosen.at[places] if len(places) < len(chosen.at) else chosen.at
-    steps, segments, step_s = pick(chosen.steps, places), pick(chosen.segments, places), pick(step_s, places)
+    places = _places_of_intervals(step_s, throughputs)
+    usual_rounding = 0.0 if rounding is None else median_rounding(pick(rounding(), places))
+    rate_roundings = _rate_roundings(scan, source, throughputs)
+    lines, segments = chosen.packed_at.at(places), pick(chosen.segments, places)
+    step_s = pick(step_s, places)
     first_steady = grammar.first_steady if chosen.is_numbered else None
     return Intervals(
-        last_step=steps,
+        last_step=chosen.packed_steps.at(places),
         stride=pick(stride, places),
-        step_s=step_s,
-        data_s=_waiting_for_data(scan, lines),
-        throughputs={unit: pick(values, places) for unit, values in throughputs.items()},
-        mfu=_mfu_of(scan, lines),
-        allocated=_bytes_of(scan, lines, "allocated_mib", "allocated_gib", "allocated_gb"),
-        reserved=_bytes_of(scan, lines, "reserved_gib"),
+        step_s=PackedColumn.of(step_s),
+        data_s=_waiting_for_data(scan, lines.values()),
+        throughputs={unit: values.at(places) for unit, values in throughputs.items()},
+        mfu=_mfu_of(scan, lines.values()),
+        allocated=_bytes_of(scan, lines.values(), "allocated_mib", "allocated_gib", "allocated_gb"),
+        reserved=_bytes_of(scan, lines.values(), "reserved_gib"),
         segments=segments,
-        reasons=with_warm_up(pick(reasons, places), step_s, steps, segments, first_steady),
+        reasons=with_warm_up(pick(reasons, places), step_s, chosen.packed_steps.at(places), segments, first_steady),
         lines=lines,
         way=way,
         ranks=chosen.ranks,
@@ -131,13 +131,24 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         is_numbered=chosen.is_numbered,
         is_smoothed=is_smoothed,
         scopes=scopes,
-        rounding=0.0 if rounding is None else median_rounding(pick(rounding, places)),
-        rate_roundings=_rate_roundings(scan, source, throughputs),
+        rounding=usual_rounding,
+        rate_roundings=rate_roundings,
         data_rounding=median_rounding(source.rounding_of("data_s")),
     )
 
 
-def _rate_roundings(scan: Scan, source: TimeSource, throughputs: Mapping[str, F64]) -> dict[str, float]:
+def _places_of_intervals(step_s: F64, throughputs: Mapping[str, PackedColumn]) -> Places | range:
+    """Return the places of the lines with a number: the first one of cumulative times has none, and is no interval."""
+    is_interval = ~np.isnan(step_s)
+    for values in throughputs.values():
+        if not is_interval.all():
+            is_interval |= ~np.isnan(values.values())
+    if is_interval.all():
+        return range(len(step_s))
+    return np.flatnonzero(is_interval)
+
+
+def _rate_roundings(scan: Scan, source: TimeSource, throughputs: Mapping[str, PackedColumn]) -> dict[str, float]:
     """Return how far throughputs may be from what is printed, as a part of each, by unit."""
     if scan.states("rate_rounding"):
         return dict.fromkeys(throughputs, median_rounding(source.column("rate_rounding")))
@@ -145,7 +156,8 @@ def _rate_roundings(scan: Scan, source: TimeSource, throughputs: Mapping[str, F6
     half_units = scan.half_units
     roundings = {}
     for unit, values in throughputs.items():
-        roundings[unit] = median_rounding(rounding_of(half_units, quantities.get(unit, "throughput"), values))
+        round_each = partial(rounding_of, half_units, quantities.get(unit, "throughput"))
+        roundings[unit] = median_rounding(values.computed(round_each))
     return roundings
 
 
@@ -165,60 +177,63 @@ def _counts_samples(scan: Scan, chosen: ChosenLines, spent_s: F64) -> bool:
     """
     if not scan.states("clock_ms"):
         return False
-    between_s = np.diff(pick(scan.column("clock_ms"), chosen.at)) / 1000
+    between_s = np.diff(chosen.pick(scan.column("clock_ms"))) / 1000
     is_known = (between_s > 0) & ~np.isnan(spent_s[1:])
     return bool(is_known.any()) and float(np.median(spent_s[1:][is_known] / between_s[is_known])) > _TOO_LONG
 
 
-def _waiting_for_data(scan: Scan, lines: Places) -> F64:
+def _waiting_for_data(scan: Scan, lines: Places) -> PackedColumn:
     """Return how long a step of each interval waits for data, in s: as its line says it, or a timer behind the line."""
     timers = [timer for timer in scan.timers if timer.waits_for_data]
     if scan.states("data_s") or not timers or not len(lines):
-        return pick(scan.column("data_s"), lines)
+        return PackedColumn.of(pick(scan.column("data_s"), lines))
     waiting = np.full(len(lines), np.nan)
     for timer in timers:
-        interval = place_timer(timer, scan.positions, scan.column("step"), lines)
+        interval = place_timer(timer, scan.positions.values(), scan.column("step"), lines)
         is_placed = interval >= 0
         waiting[interval[is_placed]] = timer.values[is_placed] / 1000
-    return waiting
+    return PackedColumn.of(waiting)
 
 
-def _mfu_of(scan: Scan, lines: Places) -> F64:
-    mfu = pick(scan.column("mfu"), lines)
-    if not scan.states("mfu"):
-        return mfu
-    return np.where(mfu < 0, np.nan, mfu)  # nanoGPT: -100 until it is known
+def _mfu_of(scan: Scan, lines: Places) -> PackedColumn:
+    mfu = PackedColumn.of(pick(scan.column("mfu"), lines))
+    return mfu.changed_by(lambda parts: np.where(parts < 0, np.nan, parts))  # nanoGPT: -100 until it is known
 
 
-def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> F64:
+def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> PackedColumn:
     """Return the memory of the first of some quantities that lines state, in bytes."""
-    for name in quantities:
-        if scan.states(name):
-            return pick(scan.column(name), lines) * (2.0**20 if name.endswith("_mib") else 2.0**30)
-    return np.broadcast_to(np.float64(np.nan), (len(lines),))
+    name = next((name for name in quantities if scan.states(name)), quantities[0])
+    unit = 2.0**20 if name.endswith("_mib") else 2.0**30
+    return PackedColumn.of(pick(scan.column(name), lines)).changed_by(lambda sizes: sizes * unit)
 
 
 def _throughputs(
     scan: Scan, grammar: Grammar, source: TimeSource, step_s: F64
-) -> tuple[dict[str, F64], dict[str, str]]:
+) -> tuple[dict[str, PackedColumn], dict[str, str]]:
     """Return the throughputs by unit, and whose each is."""
-    rates: dict[str, F64] = {}
+    rates: dict[str, PackedColumn] = {}
     scopes: dict[str, str] = {}
     for name, unit in RATE_UNITS.items():
-        values = source.samples_per_second() if name == "samples_s" else source.column(name)
-        is_rate = values > 0  # 0 is no measurement
-        if is_rate.any():
-            rates[unit] = np.where(is_rate, values, np.nan)
+        if name == "samples_s" and scan.states("mean_samples_s"):
+            column = PackedColumn.of(source.samples_per_second())
+        elif scan.states(name):
+            column = source.packed_column(name)
+        else:
+            continue
+        column = column.changed_by(_rates_in)
+        if column.has_number():
+            rates[unit] = column
             scopes[unit] = grammar.scopes.get(name, "")
     for name, quantity in (("tokens_s", "tokens"), ("words_s", "batch_words")):
         unit = RATE_UNITS[name]
         if unit in rates or not scan.states(quantity):
             continue
-        column = source.column(quantity)
-        amount = np.diff(column, prepend=np.nan) / source.stride if quantity == "tokens" else column
-        values = amount / np.where(step_s > 0, step_s, np.nan)
-        if (values > 0).any():
-            rates[unit] = np.where(values > 0, values, np.nan)
+        amount = source.column(quantity)
+        if quantity == "tokens":
+            amount = np.diff(amount, prepend=np.nan) / source.stride
+        column = PackedColumn.of(_rates_in(amount / np.where(step_s > 0, step_s, np.nan)))
+        if column.has_number():
+            rates[unit] = column
             scopes[unit] = grammar.scopes.get(name, "")
     if scan.states("throughput"):
         of_lines, scopes_of_lines = _throughputs_by_unit(scan, source.chosen)
@@ -227,18 +242,28 @@ def _throughputs(
     return rates, scopes
 
 
-def _throughputs_by_unit(scan: Scan, chosen: ChosenLines) -> tuple[dict[str, F64], dict[str, str]]:
+def _rates_in(values: F64) -> F64:
+    """Return throughputs; nan for 0, which is no measurement."""
+    return np.where(values > 0, values, np.nan)
+
+
+def _throughputs_by_unit(scan: Scan, chosen: ChosenLines) -> tuple[dict[str, PackedColumn], dict[str, str]]:
     """Return the throughputs of lines that name their unit, and whose each is, where all lines agree."""
-    values = pick(scan.column("throughput"), chosen.at)
-    units = np.array([scan.words["unit"][place] for place in chosen.at.tolist()])
-    scopes = {scan.words["scope"][place] for place in chosen.at.tolist()}
+    values = chosen.pick(scan.column("throughput"))
+    units, scopes_of_lines = (_words_of(scan, name, chosen) for name in ("unit", "scope"))
+    scopes = set(scopes_of_lines)
     scope = scopes.pop() if len(scopes) == 1 else ""
     rates = {}
-    for unit in dict.fromkeys(units.tolist()):
-        is_of_unit = units == unit
+    for unit in dict.fromkeys(units):
+        is_of_unit = np.fromiter((other == unit for other in units), dtype=bool, count=len(units))
         if (~np.isnan(values[is_of_unit])).any():
-            rates[unit] = np.where(is_of_unit, values, np.nan)
+            rates[unit] = PackedColumn.of(np.where(is_of_unit, values, np.nan))
     return rates, dict.fromkeys(rates, scope)
+
+
+def _words_of(scan: Scan, name: str, chosen: ChosenLines) -> list[str]:
+    words = scan.words.get(name, [""] * scan.count)
+    return [words[place] for place in chosen.at]
 
 
 def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
@@ -246,8 +271,8 @@ def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
     blocks = blocks_of(scan, sizes.batch)
     has_samples = bool((~np.isnan(blocks.samples_s)).any())
     places = np.flatnonzero(~np.isnan(blocks.samples_s if has_samples else blocks.step_s))
-    nothing = np.full(len(places), np.nan)
-    step_s, last = blocks.step_s[places], blocks.last[places]
+    nothing = PackedColumn.of(np.full(len(places), np.nan))
+    step_s, last = blocks.step_s[places], PackedColumn.of(blocks.last[places])
     segments = np.zeros(len(places), dtype=np.int32)
     reasons = np.full(len(places), COUNTS, dtype=np.int8)
     way = "the wall time of the blocks"
@@ -256,15 +281,15 @@ def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
     return Intervals(
         last_step=last,
         stride=np.maximum(1, np.nan_to_num(blocks.steps[places], nan=1.0)).astype(np.int64),
-        step_s=step_s,
+        step_s=PackedColumn.of(step_s),
         data_s=nothing,
-        throughputs={"samples/s": blocks.samples_s[places]} if has_samples else {},
+        throughputs={"samples/s": PackedColumn.of(blocks.samples_s[places])} if has_samples else {},
         mfu=nothing,
         allocated=nothing,
         reserved=nothing,
         segments=segments,
         reasons=with_warm_up(reasons, step_s, last, segments, 0),
-        lines=blocks.lines[places],
+        lines=PackedColumn.of(blocks.lines[places]),
         way=way,
         scopes={"samples/s": TOTAL},
     )

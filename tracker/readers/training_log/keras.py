@@ -11,26 +11,22 @@ from tracker.readers.training_log.grammar import Grammar, StepLine
 _BAR: Final = r"(?<![\d/])(?P<steps>\d{1,9})/(?P=steps) (?:\[=+\] - |(?:━)+ |- )(?P<whole>\d{1,9})s "
 _MEAN: Final = r"(?:- )?(?:[^\r\n]* - )?(?P<mean>\d{1,9})(?P<unit>us|ms|s)/step\b"
 _LINE: Final = re.compile(_BAR + _MEAN)
-_EPOCH: Final = re.compile(r"\bEpoch (?P<epoch>\d{1,9})/\d{1,9}\s*$")
 _UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _HALF: Final = 0.5
 """Both times are whole numbers of their unit."""
 
 
 def _parse(text: str) -> Mapping[str, float | str] | None:
-    """Return what the line at the end of an epoch says, or the number of the epoch that a line begins.
+    """Return what the line at the end of an epoch says.
 
     >>> _parse("500/500 - 75s - 150ms/step - loss: 1.2")
     {'epoch_steps': 500.0, 'step_s': 0.15}
     >>> _parse("500/500 - 1130s - 2s/step - loss: 1.2 - val_loss: 1.1")
     {'epoch_steps': 500.0, 'step_s': 2.26, 'validated': 1.0}
-    >>> _parse("Epoch 3/5")
-    {'epoch': 3.0}
     """
     line = _LINE.search(text)
     if line is None:
-        epoch = _EPOCH.search(text)
-        return None if epoch is None else {"epoch": float(epoch["epoch"])}
+        return None
     steps, whole_s = float(line["steps"]), float(line["whole"])
     mean = float(line["mean"])
     step_s = mean * _UNITS[line["unit"]]
@@ -52,7 +48,7 @@ GRAMMARS: Final = (
         lines=(StepLine(re.compile((_BAR + _MEAN).encode()), b"/step"),),
         parse=_parse,
         time_in_words="of the epoch, by its steps, with its validation",
-        epoch_lines=re.compile(rb"\bEpoch \d{1,9}/\d{1,9}\s*?(?=[\r\n])"),
+        epoch_lines=re.compile(rb"Epoch (?<!\wEpoch )(?P<epoch>\d{1,9})/\d{1,9}\s*?(?=[\r\n])"),
         requires=re.compile(rb"\bEpoch \d{1,9}/\d{1,9}\s"),
         first_steady=0,
         notes={

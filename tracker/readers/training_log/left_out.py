@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.columns import PackedColumn, pick
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, Places, first_of_segments, pick
+from tracker.readers.training_log.step_lines import ChosenLines, Places, first_of_segments
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -52,14 +53,19 @@ reason that leaves less is how the log always looks.
 def unlike_intervals(scan: Scan, grammar: Grammar, chosen: ChosenLines) -> dict[str, Flags]:
     """Return by reason which intervals the grammar knows to be unlike others."""
     at = chosen.at
-    evaluated = _has_evaluation(scan, at) | _has_new_value(pick(scan.column("validation_loss"), at))
-    skipped = (pick(scan.column("skipped"), at) > 0) | ~np.isnan(pick(scan.column("overflow"), at))
+    evaluated = _has_evaluation(scan, at)
+    if scan.states("validation_loss"):
+        evaluated |= _has_new_value(pick(scan.column("validation_loss"), at))
+    skipped = np.zeros(len(at), dtype=bool)
+    if scan.states("skipped"):
+        skipped |= pick(scan.column("skipped"), at) > 0
+    if scan.states("overflow"):
+        skipped |= ~np.isnan(pick(scan.column("overflow"), at))
     is_epoch_start = np.zeros(len(at), dtype=bool)
     if grammar.has_epoch_starts and (~np.isnan(chosen.epochs)).any():
         is_epoch_start[1:] = np.diff(chosen.epochs) > 0
-    if len(at) and len(scan.positions):
-        positions = scan.positions[at]
-        evaluated = evaluated | _has_line_before(scan.interrupts, positions)
+    if len(at) and len(scan.positions) and len(scan.interrupts):
+        evaluated |= _has_line_before(scan.interrupts, pick(scan.positions.values(), at))
     return {SKIPPED: skipped, INTERRUPTED: evaluated, EPOCH_START: is_epoch_start}
 
 
@@ -79,11 +85,13 @@ def _has_new_value(values: F64) -> Flags:
 
 def _has_line_before(lines: I64, positions: I64) -> Flags:
     """Whether one of some other lines stands between a step line and the step line before it."""
-    if not len(lines):
-        return np.zeros(len(positions), dtype=bool)
-    before = np.concatenate([[-1], positions[:-1]])
-    between = np.searchsorted(lines, positions) - np.searchsorted(lines, before, side="right")
-    return np.asarray(between > 0)
+    has_line = np.zeros(len(positions), dtype=bool)
+    behind = np.searchsorted(positions, lines)
+    is_inside = behind < len(positions)
+    # a step line that begins with such a text stands between no others
+    is_inside[is_inside] = positions[behind[is_inside]] != lines[is_inside]
+    has_line[behind[is_inside]] = True
+    return has_line
 
 
 def reasons_of(flags: dict[str, Flags], step_s: F64) -> Reasons:
@@ -100,7 +108,7 @@ def reasons_of(flags: dict[str, Flags], step_s: F64) -> Reasons:
 
 
 def with_warm_up(
-    reasons: Reasons, step_s: F64, steps: I64, segments: NDArray[np.int32], first_steady: int | None
+    reasons: Reasons, step_s: F64, last_steps: PackedColumn, segments: NDArray[np.int32], first_steady: int | None
 ) -> Reasons:
     """Mark the warm-up behind each start. `first_steady`: the first step that may count; None where none is numbered.
 
@@ -117,38 +125,50 @@ def with_warm_up(
         is_evaluated = begin < end and marked[begin] == LEFT_OUT.index(INTERRUPTED) and not np.isnan(step_s[begin])
         if is_evaluated:
             marked[begin] = COUNTS
-        counted = np.flatnonzero(marked[begin:end] == COUNTS)
-        counted += begin
-        is_timed = ~np.isnan(pick(step_s, counted))
-        timed = counted if is_timed.all() else counted[is_timed]
-        if not len(timed):
+        is_counted = marked[begin:end] == COUNTS
+        is_timed = is_counted & ~np.isnan(step_s[begin:end])
+        many = int(is_timed.sum())
+        if not many:
             # a throughput alone: only the first interval is known to be unlike the others
-            if len(counted) > 1:
-                marked[counted[0]] = warm_up
+            if is_counted.sum() > 1:
+                marked[begin + int(np.argmax(is_counted))] = warm_up
             continue
-        if len(timed) < FEWEST:
+        if many < FEWEST:
             # a short segment behind others is little beside them
-            if len(timed) > 1 or (begin and not has_few):
-                marked[counted[counted <= timed[0]]] = warm_up
+            if many > 1 or (begin and not has_few):
+                behind = int(np.argmax(is_timed)) + 1
+                marked[begin : begin + behind][is_counted[:behind]] = warm_up
             elif is_evaluated:
                 marked[begin] = LEFT_OUT.index(INTERRUPTED)
             continue
-        earliest = _earliest_end(steps, counted, first_steady if begin == 0 else None)
-        marked[counted[:earliest]] = warm_up
+        earliest = _earliest_end(last_steps, is_counted, first_steady if begin == 0 else None)
+        marked[begin + _first_places(is_counted, earliest)] = warm_up
         # the first interval may state a throughput alone, as a difference of times needs a line before it
-        timed_earliest = int((marked[timed] == warm_up).sum())
-        marked[timed[: _end_of_warm_up(pick(step_s, timed), timed_earliest)]] = warm_up
+        timed_earliest = int((is_timed & (marked[begin:end] == warm_up)).sum())
+        times = step_s[begin:end]
+        if many < len(times):
+            times = times[is_timed]
+        marked[begin + _first_places(is_timed, _end_of_warm_up(times, timed_earliest))] = warm_up
     return marked
 
 
-def _earliest_end(steps: I64, counted: I64, first_steady: int | None) -> int:
+def _first_places(is_one: Flags, count: int) -> I64:
+    """Return the first places at which something is so."""
+    size = 2 * count
+    while size < len(is_one) and is_one[:size].sum() < count:
+        size *= 2
+    return np.flatnonzero(is_one[:size])[:count]
+
+
+def _earliest_end(last_steps: PackedColumn, is_counted: Flags, first_steady: int | None) -> int:
     """Return how many counted intervals warm up whatever their times: the first, and all before `first_steady`."""
     if first_steady is None:
         return 1
-    first_steps = steps[counted[: first_steady + 1]]
+    places = _first_places(is_counted, first_steady + 1)
+    first_steps = last_steps.first(int(places[-1]) + 1)[places]
     shift = 1 if first_steps[0] == 0 else 0  # steps that begin at 0 are one behind
     before = int(np.searchsorted(first_steps + shift, first_steady))
-    return min(max(1, before), max(1, len(counted) - 1))
+    return min(max(1, before), max(1, int(is_counted.sum()) - 1))
 
 
 def _end_of_warm_up(times: F64, earliest: int) -> int:

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from sys import intern
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,13 @@ from tracker.readers.training_log.grammar import WORDS, Grammar, StepLine
 from tracker.readers.training_log.learning import LearnedLine, learn_line
 from tracker.readers.training_log.rounding import LOOKED_AT, ROUNDED, half_unit_of, half_units_in
 from tracker.readers.training_log.templates import Template, template_of
-from tracker.readers.training_log.text_lines import line_around, line_start, without_colours
+from tracker.readers.training_log.text_lines import (
+    line_around,
+    line_end,
+    line_start,
+    without_backspaces,
+    without_colours,
+)
 
 F64 = NDArray[np.float64]
 
@@ -37,6 +44,8 @@ _MOST_MISSES: Final = 8
 """So many pieces in a row whose lines do not look alike: trying further costs more than it saves."""
 _FEWEST_TO_LEARN: Final = 16
 """So many lines that no pattern was learned for make it worth while to learn one."""
+_FEW_BY_CHANCE: Final = 4
+"""A last digit that less than one line of so many shows is that of another number."""
 _MOST_LEARNED: Final = 12
 """A log has few kinds of lines; where a function says too much of them for a pattern, all are parsed."""
 
@@ -70,14 +79,14 @@ class LineMatcher:
         self._has_long_literal = len(line.literal) >= _LONG_LITERAL and grammar.parse is None
         self._learned: list[LearnedLine] = []
         self._learned_tries = 0
-        self._parsed_lines = line.head
-        if grammar.epoch_lines is not None:
-            self._parsed_lines = re.compile(b"|".join([line.head.pattern, grammar.epoch_lines.pattern]))
+        self._parsed_count = 0
 
     def find(self, content: bytes) -> FoundLines:
         """Return the step lines of a piece of text that ends with a line."""
         if not self._has_long_literal:
             content = without_colours(content)
+        if self.grammar.parse is not None:
+            content = without_backspaces(content)
         text, places = content, None
         # candidates are found by a fixed text; without one the colours are gone already, and all lines are matched
         if self._has_long_literal and (b"\x1b" in content or self._are_rare(content)):
@@ -212,7 +221,9 @@ class LineMatcher:
         if name in ROUNDED:
             self._learn_half_unit(name, half_unit_of(column[:LOOKED_AT]))
         if name == "elapsed_clock":
-            return np.array([seconds_of(text) for text in column], dtype=np.float64)
+            # several bars are drawn in a second
+            seconds = {text: seconds_of(text) for text in set(column)}
+            return np.array([seconds[text] for text in column], dtype=np.float64)
         if name in WORDS:
             if name == "mark":
                 self.words.setdefault(name, []).extend((text or b"").decode() for text in column)
@@ -239,7 +250,7 @@ class LineMatcher:
             part, rest, places = self._take_learned(learned, rest, places)
             parts.append(part)
         slow, last_line = self._parse_lines(rest, places)
-        parts.append(slow)
+        parts += [slow, self._epoch_lines(content)]
         if self.grammar.numbers_stand_alone and len(slow.starts) >= _FEWEST_TO_LEARN:
             self._learn_line(last_line)
         return self._merged([part for part in parts if part.starts])
@@ -285,24 +296,48 @@ class LineMatcher:
         assert parse is not None
         starts: list[int] = []
         rows: list[Mapping[str, float | str]] = []
+        half_units: dict[str, list[float]] = {}
         last_line = b""
         end = -1
-        for match in self._parsed_lines.finditer(content):
-            if match.start() < end:
+        for match in self.line.head.finditer(content):
+            at = match.start()
+            if at < end:
                 continue  # another number of the same line
-            start, end = line_around(content, match.start())
-            row = parse(content[start:end].decode("utf-8", "replace"))
-            if row is not None and len(rows) < LOOKED_AT:
-                for name, half_unit in half_units_in(content[start:end].decode("utf-8", "replace"), row).items():
-                    self._learn_half_unit(name, half_unit)
-            if row is not None:
-                starts.append(places.raw_place(start))
-                rows.append(row)
-                last_line = content[start:end]
-        names = {name for row in rows for name in row if name not in TEXTS}
-        numbers = {name: np.array([float(row.get(name, np.nan)) for row in rows]) for name in names}
-        words = {name: [str(row.get(name, "")) for row in rows] for name in TEXTS}
+            # most step lines begin with the match, behind another one
+            start = at if at == end + 1 else line_start(content, at)
+            end = line_end(content, at)
+            line = content[start:end].decode("utf-8", "replace")
+            row = parse(line)
+            if row is None:
+                continue
+            if len(rows) < LOOKED_AT:
+                for name, half_unit in half_units_in(line, row).items():
+                    half_units.setdefault(name, []).append(half_unit)
+            starts.append(start)
+            rows.append(row)
+            last_line = content[start:end]
+        for name, of_lines in half_units.items():
+            # in a single line another number, such as a loss, may be the same by chance
+            self._learn_half_unit(name, sorted(of_lines)[len(of_lines) // _FEW_BY_CHANCE])
+        if len(places.plain) > 1:
+            starts = [places.raw_place(start) for start in starts]
+        numbers: dict[str, F64] = {}
+        words: dict[str, list[str]] = {}
+        for name in dict.fromkeys(chain.from_iterable(rows)):
+            if name in TEXTS:
+                # a log has few words, and many lines
+                words[name] = [intern(str(row.get(name, ""))) for row in rows]
+            else:
+                numbers[name] = np.array([row.get(name, np.nan) for row in rows], dtype=np.float64)
         return _ParsedLines(starts, numbers, words), last_line
+
+    def _epoch_lines(self, content: bytes) -> _ParsedLines:
+        """Return the lines that name an epoch."""
+        if self.grammar.epoch_lines is None:
+            return _ParsedLines([], {}, {})
+        matches = list(self.grammar.epoch_lines.finditer(content))
+        epochs = np.array([match["epoch"] for match in matches], dtype=np.float64)
+        return _ParsedLines([match.start() for match in matches], {"epoch": epochs}, {})
 
     def _learn_line(self, line: bytes) -> None:
         """Expect lines that look like one."""
@@ -323,9 +358,13 @@ class LineMatcher:
         for name in dict.fromkeys(chain.from_iterable(part.numbers for part in parts)):
             column = np.concatenate([part.numbers.get(name, np.full(len(part.starts), np.nan)) for part in parts])
             numbers[name] = column[order]
-        for name in TEXTS:
+        stated = {*self.words, *chain.from_iterable(part.words for part in parts)}
+        for name in stated:
             texts = [*chain.from_iterable(part.words.get(name, [""] * len(part.starts)) for part in parts)]
-            self.words.setdefault(name, []).extend([texts[place] for place in order.tolist()])
+            # the lines before the first one with such a word state none
+            words = self.words.setdefault(name, [""] * self._parsed_count)
+            words.extend([texts[place] for place in order.tolist()])
+        self._parsed_count += len(order)
         return starts[order].tolist(), numbers
 
 

@@ -23,6 +23,7 @@ from tracker.readers.training_log.choosing import (
     notes_on_others,
     what_it_has,
 )
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.context import RunContext, configuration_of, read_context, resumed
 from tracker.readers.training_log.documents import MAX_BYTES, STATE, is_summary_alone, scan_document
 from tracker.readers.training_log.epoch_bars import times_of_epoch_bars
@@ -82,7 +83,8 @@ def _read_lines(path: Path, options: ReadOptions, choice: ChosenGrammar) -> LogR
     text = _open(path, options)
     lines = scan(text, choice.grammar, choice.line)
     if choice.grammar.clock_is_of_epoch:
-        lines.numbers |= times_of_epoch_bars(lines)
+        for name, values in times_of_epoch_bars(lines).items():
+            lines.numbers[name] = PackedColumn.of(values)
     of_lines = tuple(note for quantity, note in choice.grammar.notes.items() if lines.states(quantity))
     context = read_context([lines.head], choice.grammar, choice.line)
     sessions_note = ""
@@ -119,13 +121,13 @@ def _with_sessions(path: Path, options: ReadOptions, lines: Scan, choice: Chosen
     if by_line is not None:
         return replace(lines, **by_line), ""
     numbers, note = scan_summaries(sessions)
-    if not numbers["run_s"].size:
+    if not len(numbers["run_s"]):
         raise SourceError(path, "", f"no step time in it: {UNKNOWN_STEPS}", remedy=WITH_SESSION_STEPS)
-    places = np.arange(numbers["run_s"].size, dtype=np.int64)
+    places = PackedColumn.of(np.arange(len(numbers["run_s"]), dtype=np.int64))
     nothing = np.zeros(0, dtype=np.int64)
     summaries = replace(
         lines, numbers=numbers, positions=places, interrupts=nothing, starts=nothing, beside_bar=nothing,
-        ranks=np.zeros(0, dtype=np.int32), clocks=np.zeros(0),
+        ranks=PackedColumn(), clocks=PackedColumn(),
     )  # fmt: skip
     return summaries, note
 
@@ -195,20 +197,20 @@ def _of_summary(summary: PerfSummary) -> Intervals:
         return np.array([np.nan if value is None else value])
 
     rate = summary.mean("ips")
-    nothing = one(None)
-    rates = {} if rate is None or summary.unit in _STEPS_PER_SECOND else {summary.unit: one(rate)}
+    nothing = PackedColumn.of(one(None))
+    rates = {} if rate is None or summary.unit in _STEPS_PER_SECOND else {summary.unit: PackedColumn.of(one(rate))}
     return Intervals(
-        last_step=np.zeros(1, dtype=np.int64),
+        last_step=PackedColumn.of(np.zeros(1, dtype=np.int64)),
         stride=np.ones(1, dtype=np.int64),
-        step_s=one(summary.mean("batch_cost", "s")),
-        data_s=one(summary.mean("reader_cost", "s")),
+        step_s=PackedColumn.of(one(summary.mean("batch_cost", "s"))),
+        data_s=PackedColumn.of(one(summary.mean("reader_cost", "s"))),
         throughputs=rates,
         mfu=nothing,
         allocated=nothing,
         reserved=nothing,
         segments=np.zeros(1, dtype=np.int32),
         reasons=np.full(1, COUNTS, dtype=np.int8),
-        lines=np.zeros(1, dtype=np.int64),
+        lines=PackedColumn.of(np.zeros(1, dtype=np.int64)),
         is_numbered=False,
     )
 

@@ -71,11 +71,14 @@ def rounding_of(half_units: Mapping[str, float], quantity: str, values: F64) -> 
     half_unit = half_units.get(quantity, np.inf)
     if half_unit < 0.5 * 10.0**-_MOST_DIGITS or not np.isfinite(half_unit):
         return np.zeros(len(values))
-    is_number = np.abs(values) > 0
-    return np.where(is_number, half_unit / np.where(is_number, np.abs(values), 1.0), np.nan)
+    # in place: a large log has many
+    sizes = np.abs(values)
+    sizes[~(sizes > 0)] = np.nan
+    return np.divide(half_unit, sizes, out=sizes)
 
 
 def median_rounding(roundings: F64) -> float:
-    """Return the rounding of the median of some numbers; 0 where none is known."""
-    known = roundings[~np.isnan(roundings)]
-    return float(np.median(known)) if len(known) else 0.0
+    """Return the rounding of the median of some numbers, which are put into another order; 0 where none is known."""
+    is_known = ~np.isnan(roundings)
+    known = roundings if is_known.all() and roundings.flags.writeable else roundings[is_known]
+    return float(np.median(known, overwrite_input=True)) if len(known) else 0.0

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from tracker.readers._source import SourceText
 from tracker.readers._text import rank_of_prefix
 from tracker.readers.training_log.clocks import ClockFinder, last_clock_in
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.grammar import Grammar, StepLine
 from tracker.readers.training_log.matching import FoundLines, LineMatcher
 from tracker.readers.training_log.text_lines import LineCounts, line_around, prefix_of, whole_lines, without_colours
@@ -55,14 +55,14 @@ class Scan(Struct):
     line was left out as truncated.
     """
 
-    numbers: dict[str, F64] = field(default_factory=dict)
+    numbers: dict[str, PackedColumn] = field(default_factory=dict)
     words: dict[str, list[str]] = field(default_factory=dict)
-    positions: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    positions: PackedColumn = field(default_factory=PackedColumn)
     interrupts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     beside_bar: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    ranks: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-    clocks: F64 = field(default_factory=lambda: np.zeros(0))
+    ranks: PackedColumn = field(default_factory=PackedColumn)
+    clocks: PackedColumn = field(default_factory=PackedColumn)
     first_clock: float = float("nan")
     last_clock: float = float("nan")
     clock_digits: int = 0
@@ -81,13 +81,17 @@ class Scan(Struct):
 
     def column(self, name: str) -> F64:
         """Return the numbers of a quantity, all nan where no line says it."""
+        return self.packed_column(name).values()
+
+    def packed_column(self, name: str) -> PackedColumn:
+        """Return the same as it is kept."""
         if name in self.numbers:
             return self.numbers[name]
-        return np.broadcast_to(np.float64(np.nan), (self.count,))  # takes no memory
+        return PackedColumn.of(np.broadcast_to(np.float64(np.nan), (self.count,)))
 
     def states(self, name: str) -> bool:
         """Whether a line says a quantity."""
-        return name in self.numbers and bool((~np.isnan(self.numbers[name])).any())
+        return name in self.numbers and self.numbers[name].has_number()
 
 
 def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
@@ -96,51 +100,6 @@ def scan(text: SourceText, grammar: Grammar, line: StepLine) -> Scan:
     for content in whole_lines(text, collector):
         collector.take(content)
     return collector.finish()
-
-
-class _GrowingColumn:
-    """A column of numbers that grows in place: pieces that are put together at the end would need twice the memory.
-
-    As long as all its numbers are one, such as the batch in most logs, it takes none.
-    """
-
-    def __init__(self, kind: type[np.number[Any]], count: int = 0, value: float = np.nan) -> None:
-        self.kind = np.dtype(kind)
-        self._values: array[float] = array(self.kind.char)
-        self._alike = 0
-        self._value: np.number[Any] = self.kind.type(0)
-        self.fill(count, value)
-
-    def extend(self, values: Sequence[float] | NDArray[Any]) -> None:
-        """Append some numbers."""
-        column = np.asarray(values, dtype=self.kind)
-        if not len(column):
-            return
-        if not self._values:
-            if not self._alike:
-                self._value = column[0]
-            if _all_are(column, self._value):
-                self._alike += len(column)
-                return
-            self._values.frombytes(np.full(self._alike, self._value, dtype=self.kind).tobytes())
-        self._values.frombytes(column.tobytes())
-
-    def fill(self, count: int, value: float) -> None:
-        """Append one number several times."""
-        self.extend(np.full(count, value, dtype=self.kind))
-
-    def values(self) -> NDArray[Any]:
-        """Return the numbers, after which none can be appended."""
-        if not self._values:
-            return np.broadcast_to(self._value, (self._alike,))
-        return np.frombuffer(self._values, dtype=self.kind)
-
-
-def _all_are(column: NDArray[Any], value: np.number[Any]) -> bool:
-    """Whether a column holds one number throughout, which may be nan."""
-    if np.isnan(value):
-        return bool(np.isnan(column).all())
-    return bool((column == value).all())
 
 
 class _ScanCollector(LineCounts):
@@ -153,14 +112,14 @@ class _ScanCollector(LineCounts):
         self.timers = TimerCollector() if grammar.has_timers else None
         self.offset = 0
         self.count = 0
-        self.columns: dict[str, _GrowingColumn] = {}
-        self.positions = _GrowingColumn(np.int64)
+        self.columns: dict[str, PackedColumn] = {}
+        self.positions = PackedColumn(np.int64)
         self.marked_lines: dict[tuple[bytes, ...], list[int]] = {
             grammar.evaluations: [], grammar.starts: [], grammar.beside_bar: [],
         }  # fmt: skip
-        self.ranks: _GrowingColumn | None = None
+        self.ranks: PackedColumn | None = None
         self.clock_finder = ClockFinder()
-        self.clocks = _GrowingColumn(np.float64)
+        self.clocks = PackedColumn(np.float64)
         self.first_clock: float = np.nan
         self.last_clock: float = np.nan
         self.clock_digits = 0
@@ -196,7 +155,8 @@ class _ScanCollector(LineCounts):
         numbers = {name: column for name, column in lines.numbers.items() if name not in unused}
         for name, column in numbers.items():
             if name not in self.columns:
-                self.columns[name] = _GrowingColumn(_kind_of(name), self.count)
+                self.columns[name] = PackedColumn(_kind_of(name))
+                self.columns[name].fill(self.count, np.nan)
             self.columns[name].extend(column)
         for name, growing in self.columns.items():
             if name not in numbers:
@@ -240,7 +200,8 @@ class _ScanCollector(LineCounts):
         if any(rank_of_prefix(prefix) is not None for prefix in prefixes):
             ranks = [rank_of_prefix(prefix_of(lines.text, at)) for at in starts]
             if self.ranks is None:
-                self.ranks = _GrowingColumn(np.int32, self.count - count, -1)
+                self.ranks = PackedColumn(np.int32)
+                self.ranks.fill(self.count - count, -1)
             self.ranks.extend([-1 if rank is None else rank for rank in ranks])
         elif self.ranks is not None:
             self.ranks.fill(count, -1)
@@ -275,14 +236,14 @@ class _ScanCollector(LineCounts):
         timers = self.timers.finish() if self.timers is not None else ()
         has_other_lines = bool(timers) or any(len(places) for places in marked.values())
         return Scan(
-            numbers={name: column.values() for name, column in self.columns.items()},
+            numbers=self.columns,
             words=self.matcher.words,
-            positions=self.positions.values() if has_other_lines else np.zeros(0, dtype=np.int64),
+            positions=self.positions if has_other_lines else PackedColumn(),
             interrupts=marked[self.grammar.evaluations],
             starts=marked[self.grammar.starts],
             beside_bar=marked[self.grammar.beside_bar],
-            ranks=self.ranks.values() if self.ranks is not None else np.zeros(0, dtype=np.int32),
-            clocks=self.clocks.values(),
+            ranks=PackedColumn() if self.ranks is None else self.ranks,
+            clocks=self.clocks,
             first_clock=self.first_clock,
             last_clock=self.last_clock,
             clock_digits=self.clock_digits,

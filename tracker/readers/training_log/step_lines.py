@@ -10,6 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.columns import PackedColumn, pick
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.scanning import Scan
 
@@ -42,15 +43,15 @@ _STRIDES_LOOKED_AT: Final = 10_000
 class ChosenLines(Struct, frozen=True):
     """The lines of a scan that count, in their order; columns of equal length.
 
-    `at`: their places in the scan. `steps`: number of the step. `epochs`: nan where the line names none.
+    `packed_at`: their places in the scan. `packed_steps`: number of the step. `epochs`: nan where the line names none.
     `segments`: 0 up to the first restart, and so on. `repeated`: lines left out since they state a step again.
     `replaced`: lines left out since a later start did their step again. `restarts`: how often the steps went back.
     `trainings`: how many began from their first step. `ranks`: that the lines name. `is_numbered`: whether the log
     numbers its steps.
     """
 
-    at: Places
-    steps: I64
+    packed_at: PackedColumn
+    packed_steps: PackedColumn
     epochs: F64
     segments: NDArray[np.int32]
     repeated: int
@@ -61,18 +62,23 @@ class ChosenLines(Struct, frozen=True):
     is_numbered: bool
 
     @property
+    def at(self) -> Places:
+        """The places of the lines in the scan."""
+        return self.packed_at.values()
+
+    @property
+    def steps(self) -> I64:
+        """The number of the step of each line."""
+        return self.packed_steps.values()
+
+    def pick(self, column: NDArray[Any]) -> NDArray[Any]:
+        """Return what a column of the scan has of these lines."""
+        return column if len(column) == len(self.packed_at) else pick(column, self.at)
+
+    @property
     def begins_segment(self) -> Flags:
         """Which lines are the first ones of their segment."""
         return first_of_segments(self.segments)
-
-
-def pick(column: NDArray[Any], at: Places) -> NDArray[Any]:
-    """Return a column at some places; of one number throughout a column that takes no memory."""
-    if column.strides == (0,) and len(column):
-        return np.broadcast_to(column[0], (len(at),))
-    if len(at) == len(column):
-        return column  # places are in order, so that these are all
-    return column[at]
 
 
 def first_of_segments(segments: NDArray[np.int32]) -> Flags:
@@ -84,10 +90,10 @@ def first_of_segments(segments: NDArray[np.int32]) -> Flags:
 
 def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     """Return the lines that count: of one rank, each step once, of a later start rather than of an earlier one."""
-    ranks = tuple(int(rank) for rank in np.unique(scan.ranks) if rank >= 0)
+    ranks_of_lines = scan.ranks.values()
+    ranks = tuple(int(rank) for rank in np.unique(ranks_of_lines) if rank >= 0)
     at: Places = np.arange(scan.count, dtype=np.int32)
     if ranks:
-        ranks_of_lines = scan.ranks
         if grammar.epoch_lines is not None or grammar.clock_is_of_epoch:
             ranks_of_lines = _carry_ranks_on(ranks_of_lines)
         ranks = _ranks_in_order(ranks_of_lines, ranks)
@@ -100,13 +106,14 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     else:
         numbers, epochs, is_numbered = _number_steps(scan, at)
     if grammar.counts_in_epochs and np.isnan(epochs).all():
-        clocks = scan.clocks[at] if len(scan.clocks) else np.full(len(at), np.nan)
+        clocks = pick(scan.clocks.values(), at) if len(scan.clocks) else np.full(len(at), np.nan)
         numbers = _count_through_unnamed_epochs(numbers, clocks)
     is_numbered_line = (numbers < _LARGEST_STEP) & (numbers > -_LARGEST_STEP)  # nan is none either
     if not is_numbered_line.all():
         numbered = np.flatnonzero(is_numbered_line)
         at, epochs, numbers = pick(at, numbered), pick(epochs, numbered), pick(numbers, numbered)
     steps: I64 = numbers.astype(np.int64)
+    del numbers, is_numbered_line
     repeated = 0
     if not (steps[1:] > steps[:-1]).all():
         once = _places_stated_once(steps)
@@ -114,15 +121,15 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
         at, steps, epochs = pick(at, once), pick(steps, once), pick(epochs, once)
     begins = steps[1:] < steps[:-1]
     if len(scan.starts):
-        starts_before = np.searchsorted(scan.starts, scan.positions[at])
+        starts_before = np.searchsorted(scan.starts, pick(scan.positions.values(), at))
         begins |= np.diff(starts_before) > 0
     segments = np.broadcast_to(np.int32(0), (len(at),))
     if begins.any():
         segments = np.concatenate([[0], np.cumsum(begins)]).astype(np.int32)
     places, replaced, restarts, trainings = _places_done_last(steps, segments)
     return ChosenLines(
-        at=pick(at, places),
-        steps=pick(steps, places),
+        packed_at=PackedColumn.of(pick(at, places)),
+        packed_steps=PackedColumn.of(pick(steps, places)),
         epochs=pick(epochs, places),
         segments=pick(segments, places),
         repeated=repeated,
@@ -172,18 +179,20 @@ def _ends_of_epochs(scan: Scan, at: Places) -> tuple[Places, F64, F64]:
     Behind the line that names an epoch stands the bar of the training, often drawn twice at its end, the second time
     when all is done; bars with another number of steps, and those in front of any epoch, are of evaluations.
     """
-    epochs, sizes = pick(scan.column("epoch"), at).tolist(), pick(scan.column("epoch_steps"), at).tolist()
-    ends: dict[int, tuple[int, float, float]] = {}
-    epoch, place_of_epoch = np.nan, -1
-    for place, (named, size) in enumerate(zip(epochs, sizes, strict=True)):
-        if not np.isnan(named):
-            epoch, place_of_epoch = named, place
-        elif place_of_epoch >= 0 and ends.get(place_of_epoch, (0, size, epoch))[1] == size:
-            ends[place_of_epoch] = (place, size, epoch)
-    places = np.array([place for place, _, _ in ends.values()], dtype=np.int64)
-    sizes_of_epochs = np.array([size for _, size, _ in ends.values()])
-    numbers_of_epochs = np.array([epoch for _, _, epoch in ends.values()])
-    return at[places], numbers_of_epochs * sizes_of_epochs, numbers_of_epochs
+    epochs, sizes = pick(scan.column("epoch"), at), pick(scan.column("epoch_steps"), at)
+    is_epoch = ~np.isnan(epochs)
+    # which of the lines with an epoch each bar stands behind
+    epoch_of_line = np.cumsum(is_epoch) - 1
+    bars = np.flatnonzero(~is_epoch & (epoch_of_line >= 0) & ~np.isnan(sizes))
+    epoch_of_bar = epoch_of_line[bars]
+    is_first = np.diff(epoch_of_bar, prepend=-1) != 0
+    size_of_epoch = sizes[bars[is_first]][np.cumsum(is_first) - 1]
+    is_of_training = sizes[bars] == size_of_epoch
+    bars, epoch_of_bar = bars[is_of_training], epoch_of_bar[is_of_training]
+    is_last = np.diff(epoch_of_bar, append=-1) != 0
+    places = bars[is_last]
+    numbers_of_epochs = epochs[is_epoch][epoch_of_bar[is_last]]
+    return at[places], numbers_of_epochs * sizes[places], numbers_of_epochs
 
 
 def steps_of_run(scan: Scan) -> int | None:
@@ -196,7 +205,7 @@ def _total_beside(scan: Scan, at: Places, totals: F64) -> float | None:
     """Return the length of the bar behind which most lines with a loss stand; None where no such line is."""
     if not len(scan.beside_bar) or len(scan.positions) != scan.count:
         return None
-    before = np.searchsorted(scan.positions[at], scan.beside_bar) - 1
+    before = np.searchsorted(pick(scan.positions.values(), at), scan.beside_bar) - 1
     beside = totals[before[before >= 0]]
     lengths, counts = np.unique(beside[~np.isnan(beside)], return_counts=True)
     return float(lengths[np.argmax(counts)]) if len(lengths) else None
@@ -323,23 +332,29 @@ def _places_done_last(steps: I64, segments: NDArray[np.int32]) -> tuple[Places, 
 
 def _even_stride(chosen: ChosenLines) -> int | None:
     """Return how many steps each line stands for where all stand for as many, those of the first one too; else None."""
-    steps = chosen.steps
-    stride = int(steps[1] - steps[0])
-    if stride < 1 or steps[0] < stride or chosen.segments.any():
+    first, second = chosen.packed_steps.first(2)
+    stride = int(second - first)
+    if stride < 1 or first < stride or chosen.segments.any():
         return None
-    return stride if (steps[1:] - steps[:-1] == stride).all() else None
+    before = first - stride
+    for steps in chosen.packed_steps.pieces():
+        if (np.diff(steps, prepend=before) != stride).any():
+            return None
+        before = steps[-1]
+    return stride
 
 
 def stride_of_lines(chosen: ChosenLines) -> I64:
     """Return how many steps each line stands for: since the line before, at a start as many as usual, and no more than
     its number.
     """
-    steps = chosen.steps
-    if not chosen.is_numbered or len(steps) < 2:
-        return np.ones(len(steps), dtype=np.int64)
+    count = len(chosen.packed_steps)
+    if not chosen.is_numbered or count < 2:
+        return np.ones(count, dtype=np.int64)
     even = _even_stride(chosen)
     if even is not None:
-        return np.broadcast_to(np.int64(even), (len(steps),))
+        return np.broadcast_to(np.int64(even), (count,))
+    steps = chosen.steps
     difference = np.diff(steps, prepend=steps[0])
     is_start = chosen.begins_segment
     inside = difference[:_STRIDES_LOOKED_AT][~is_start[:_STRIDES_LOOKED_AT]]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.columns import PackedColumn, are_alike, blank
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
 from tracker.readers.training_log.rounding import median_rounding, rounding_of
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, pick
+from tracker.readers.training_log.step_lines import ChosenLines
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Roundings = Callable[[], F64]
+"""Returns how far numbers may be from what is printed, as a part of each: a column that a large log must not keep."""
 
 _GAP: Final = 3.0
 """Intervals that are so many times as long as usual have lines missing in them: one line may be lost by a writer, two
@@ -56,13 +59,14 @@ class Sizes(Struct, frozen=True):
 class StepTimes(NamedTuple):
     """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean.
 
-    `rounding`: how far each may be from what the log printed, as a part of it; None where nothing was rounded.
+    `rounding`: returns how far each may be from what the log printed, as a part of it, in a column of its own; None
+    where nothing was rounded.
     """
 
     step_s: F64
     way: str = ""
     is_smoothed: bool = False
-    rounding: F64 | None = None
+    rounding: Roundings | None = None
 
 
 class TimeSource:
@@ -77,26 +81,35 @@ class TimeSource:
 
     def column(self, quantity: str) -> F64:
         """Return a quantity of the chosen lines."""
-        return pick(self.scan.column(quantity), self.chosen.at)
+        return self.chosen.pick(self.scan.column(quantity))
+
+    def packed_column(self, quantity: str) -> PackedColumn:
+        """Return a quantity of the chosen lines."""
+        column = self.scan.packed_column(quantity)
+        return column if len(column) == len(self.stride) else column.at(self.chosen.at)
 
     def rounding_of(self, quantity: str) -> F64:
         """Return how far a quantity of the chosen lines may be from what is printed, as a part of each."""
-        return rounding_of(self.scan.half_units, quantity, self.column(quantity))
+        half_units = self.scan.half_units
+        return self.packed_column(quantity).computed(lambda numbers: rounding_of(half_units, quantity, numbers))
+
+    def _roundings_of(self, quantity: str) -> Roundings:
+        return lambda: self.rounding_of(quantity)
 
     def step_times(self) -> StepTimes:
         """Return the time of a step of each interval, from the quantity that states it best, and knows it best where
         several do.
         """
         stated = self._stated_times()
-        if stated.rounding is None or median_rounding(stated.rounding) < _COARSE:
+        if stated.rounding is None or median_rounding(stated.rounding()) < _COARSE:
             return stated
-        step_s = stated.step_s
+        step_s, rounding_of_each = stated.step_s, stated.rounding()
         for other, rounding in self._times_of_rates():
             with np.errstate(invalid="ignore"):
                 away = np.abs(other.step_s / step_s - 1)
                 # a rate of something else, or over other steps, is none of this time
-                is_same = bool((away <= _FEW_ROUNDINGS * stated.rounding)[~np.isnan(away)].all())
-            is_finer = median_rounding(rounding) <= _FINER * median_rounding(stated.rounding)
+                is_same = bool((away <= _FEW_ROUNDINGS * rounding_of_each)[~np.isnan(away)].all())
+            is_finer = median_rounding(rounding()) <= _FINER * median_rounding(stated.rounding())
             if is_same and is_finer and np.isnan(other.step_s).sum() <= np.isnan(step_s).sum():
                 return other._replace(rounding=rounding)
         return stated
@@ -105,18 +118,19 @@ class TimeSource:
         """Return the time of a step of each interval, from the quantity that states it best."""
         states = self.scan.states
         if states("step_ms"):
-            return StepTimes(self.column("step_ms") / 1000, rounding=self.rounding_of("step_ms"))
+            step_s = self.packed_column("step_ms").computed(lambda step_ms: step_ms / 1000)
+            return StepTimes(step_s, rounding=self._roundings_of("step_ms"))
         if states("mean_s"):
             step_s = self._from_running_means()
             way = "differences of the mean of all steps since the start"
             # the mean of all is known as it is printed, also where the difference of two is not
-            return StepTimes(step_s, way, is_smoothed=True, rounding=self.rounding_of("mean_s"))
+            return StepTimes(step_s, way, is_smoothed=True, rounding=self._roundings_of("mean_s"))
         if self.grammar.has_bars and states("elapsed_clock"):
             return self._from_progress_bar()
         if states("step_s"):
-            return StepTimes(self.column("step_s"), rounding=self.rounding_of("step_s"))
+            return StepTimes(self.column("step_s"), rounding=self._roundings_of("step_s"))
         if states("interval_s"):
-            return StepTimes(self.column("interval_s") / self.stride, rounding=self.rounding_of("interval_s"))
+            return StepTimes(self.column("interval_s") / self.stride, rounding=self._roundings_of("interval_s"))
         for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
             if states(name):
                 return self._from_elapsed(name, scale)
@@ -141,10 +155,10 @@ class TimeSource:
         is_known[1:] &= ~self.is_start[1:]
         return np.where(is_known, steps_between / np.where(is_known, spent_between, 1.0), np.nan)
 
-    def _times_of_rates(self) -> Iterator[tuple[StepTimes, F64]]:
+    def _times_of_rates(self) -> Iterator[tuple[StepTimes, Roundings]]:
         """Yield the times of a step behind the rates of the lines, as far as the size of a step is known."""
         if self.scan.states("rate"):
-            yield StepTimes(_inverse_of(self.column("rate"))), self.rounding_of("rate")
+            yield StepTimes(_inverse_of(self.column("rate"))), self._roundings_of("rate")
         by_batch = self._from_batch()
         if by_batch.rounding is not None:
             yield by_batch, by_batch.rounding
@@ -154,27 +168,32 @@ class TimeSource:
 
         Where a difference is known too coarsely, it is that over several intervals.
         """
-        elapsed, stride = self.column(name) * scale, self.stride
+        elapsed, stride = self.packed_column(name).computed(lambda numbers: numbers * scale), self.stride
         spent = np.diff(elapsed, prepend=np.nan)
         spent[self.is_start] = np.nan
-        if len(elapsed) and self.chosen.steps[0] <= _FIRST_LINES * stride[0]:
+        if len(elapsed) and self.chosen.packed_steps.first(1)[0] <= _FIRST_LINES * stride[0]:
             # near the start of the run the first line is about all steps before it
             spent[0] = elapsed[0]
-            stride = np.concatenate([np.maximum(1, self.chosen.steps[:1]), stride[1:]])
+            first_stride = np.maximum(1, self.chosen.packed_steps.first(1))
+            if first_stride[0] != stride[0]:
+                stride = np.concatenate([first_stride, stride[1:]])
         spent[spent < 0] = np.nan
-        error_s = np.full(len(spent), 2 * self._resolution_of(elapsed))
+        error_s = np.broadcast_to(2 * self._resolution_of(elapsed), (len(spent),))
         if self.scan.states("error_s"):
             readings = self.column("error_s")
             error_s = readings + np.concatenate([[0.0], readings[:-1]])
         times = share_coarse_times(spent, stride, error_s, self.grammar.joins, self._shares_with_none)
         if times.rounding is None:
             half_units = {name: scale * self.scan.half_units.get(name, np.inf)}
-            times = times._replace(rounding=rounding_of(half_units, name, times.step_s * self.stride))
+            step_s = times.step_s
+            times = times._replace(rounding=lambda: rounding_of(half_units, name, step_s * self.stride))
         return times
 
     @property
     def _shares_with_none(self) -> Flags:
         """Which intervals share their time with no neighbour: what they hold is not that of other steps."""
+        if are_alike(self.stride):
+            return self.is_interrupted
         usual = float(np.median(self.stride)) if len(self.stride) else 1.0
         return np.asarray(self.is_interrupted | (self.stride > _GAP * usual))
 
@@ -182,7 +201,7 @@ class TimeSource:
         """Return half a unit of the last digit in which a log writes a time since the start."""
         if not self.grammar.resolution_s:
             return 0.0
-        known = elapsed[~np.isnan(elapsed)][:_DIGITS_LOOKED_AT]
+        known = elapsed[np.flatnonzero(~np.isnan(elapsed))[:_DIGITS_LOOKED_AT]]
         for digits in range(_MOST_DIGITS):
             if (np.abs(known - np.round(known, digits)) < 1e-9 * np.maximum(1.0, np.abs(known))).all():
                 return min(self.grammar.resolution_s, 0.5 * 10.0**-digits)
@@ -213,14 +232,16 @@ class TimeSource:
             times = self._from_elapsed("elapsed_clock")
             return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
         by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
-        rounding = _first_known(self.rounding_of("step_s"), self.rounding_of("rate"))
-        return StepTimes(by_rate, "the rate of a progress bar", is_smoothed=True, rounding=rounding)
+        return StepTimes(
+            by_rate, "the rate of a progress bar", is_smoothed=True,
+            rounding=lambda: _first_known(self.rounding_of("step_s"), self.rounding_of("rate")),
+        )  # fmt: skip
 
     def _from_whole_run(self) -> StepTimes:
         """Return the time of each session by the steps that it did."""
         step_s = self.column("run_s") / self.column("run_steps")
         way = "the time of the whole session, evaluation and saving included"
-        return StepTimes(step_s, way, rounding=self.column("step_rounding"))
+        return StepTimes(step_s, way, rounding=lambda: self.column("step_rounding"))
 
     def _from_wall(self) -> StepTimes:
         """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
@@ -230,18 +251,20 @@ class TimeSource:
         known = spent[~np.isnan(spent)]
         by_words = self.column("batch_words") * _inverse_of(self.column("words_s"))
         by_rates = _first_known(by_words, _inverse_of(self.column("rate")))
-        rounding = _first_known(self.rounding_of("words_s"), self.rounding_of("rate"))
         is_fine = len(known) > 0 and 2 * self._resolution_of(wall) <= self.grammar.joins * float(np.median(known))
         if not is_fine:
-            return StepTimes(by_rates, rounding=rounding)
+            return StepTimes(by_rates, rounding=self._roundings_of_rates)
         # where lines are missing the rate is that of the last steps only, but the clock would count a pause
         usual = float(np.median(self.stride))
         by_clock = np.where(self.stride > _GAP * usual, np.nan, spent / self.stride)
         of_clock = rounding_of(self.scan.half_units, "wall_s", spent)
         return StepTimes(
             np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock),
-            rounding=np.where(np.isnan(by_clock), rounding, of_clock),
+            rounding=lambda: np.where(np.isnan(by_clock), self._roundings_of_rates(), of_clock),
         )
+
+    def _roundings_of_rates(self) -> F64:
+        return _first_known(self.rounding_of("words_s"), self.rounding_of("rate"))
 
     def _from_throughput(self) -> StepTimes:
         """Return the times behind a throughput, where the size of a step is known; else those of the line clocks."""
@@ -254,16 +277,17 @@ class TimeSource:
     def _from_batch(self) -> StepTimes:
         """Return the times behind a throughput and the size of a step; nan without a rounding where one is missing."""
         batch = _first_known(self.column("batch"), np.full(len(self.stride), float(self.sizes.batch or np.nan)))
-        step_s = rounding = np.full(len(self.stride), np.nan)
+        step_s = np.full(len(self.stride), np.nan)
+        rounding: Roundings | None = None
         if self.scan.states("samples_s") or self.scan.states("mean_samples_s"):
             step_s = batch * _inverse_of(self.samples_per_second())
-            rounding = self.rounding_of("samples_s")
+            rounding = self._roundings_of("samples_s")
         elif self.scan.states("tokens_s") and self.sizes.sequence_length:
             is_of_device = self.grammar.scopes.get("tokens_s") == PER_DEVICE
             devices = self.sizes.devices if is_of_device else 1
             if devices:
                 step_s = batch * self.sizes.sequence_length * _inverse_of(self.column("tokens_s") * devices)
-                rounding = self.rounding_of("tokens_s")
+                rounding = self._roundings_of("tokens_s")
         if np.isnan(step_s).all():
             return StepTimes(step_s)
         return StepTimes(step_s, "the batch by the throughput", rounding=rounding)
@@ -273,14 +297,15 @@ class TimeSource:
         scan = self.scan
         if not self.grammar.takes_clock or len(scan.clocks) != scan.count:
             return StepTimes(np.full(len(self.stride), np.nan))
-        clock_s = scan.clocks[self.chosen.at] / 1e9
+        clock_s = self.chosen.pick(scan.clocks.values()) / 1e9
         spent = np.diff(clock_s, prepend=np.nan)
         spent[self.is_start | (spent < 0)] = np.nan
-        error_s = np.full(len(spent), 10.0**-scan.clock_digits)
+        error_s = np.broadcast_to(10.0**-scan.clock_digits, (len(spent),))
         times = share_coarse_times(spent, self.stride, error_s, self.grammar.joins, self._shares_with_none)
         if times.rounding is None:
             half_units = {"clock": 0.5 * 10.0**-scan.clock_digits}
-            times = times._replace(rounding=rounding_of(half_units, "clock", times.step_s * self.stride))
+            step_s = times.step_s
+            times = times._replace(rounding=lambda: rounding_of(half_units, "clock", step_s * self.stride))
         way = "the times of the lines"
         if times.is_smoothed:
             way += f", {_SHARED}"
@@ -298,33 +323,37 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
     """
     is_known = ~np.isnan(spent) & (stride > 0)
     step_s = np.full(len(spent), np.nan)
-    step_s[is_known] = spent[is_known] / stride[is_known]
-    rounding = np.full(len(spent), np.nan)
-    rounding[is_known] = error_s[is_known] / 2 / np.maximum(spent[is_known], 1e-12)
-    is_coarse = error_s[is_known] > joins * np.maximum(spent[is_known], 1e-12)
-    if not is_coarse.any():
+    np.divide(spent, stride, out=step_s, where=is_known)
+    divisors = np.maximum(spent, 1e-12)
+    is_coarse = error_s > joins * divisors
+    if not (is_coarse & is_known).any():
         return StepTimes(step_s)
+    rounding = np.full(len(spent), np.nan)
+    np.divide(error_s / 2, divisors, out=rounding, where=is_known)
+    del divisors, is_coarse
     ends_group = ~is_known if is_alone is None else ~is_known | is_alone
     shares = False
     start, group_s, group_steps = 0, 0.0, 0
     last_mean = last_rounding = np.nan
+    # one by one these are quicker than those of an array
+    ends, seconds, steps, errors_s = ends_group.data, spent.data, stride.data, error_s.data
     for place in range(len(spent) + 1):
-        if place < len(spent) and not ends_group[place]:
-            group_s, group_steps = group_s + float(spent[place]), group_steps + int(stride[place])
-            if error_s[place] > joins * group_s:
+        if place < len(spent) and not ends[place]:
+            group_s, group_steps = group_s + seconds[place], group_steps + steps[place]
+            if errors_s[place] > joins * group_s:
                 continue
-            last_mean, last_rounding = group_s / group_steps, error_s[place] / 2 / group_s
+            last_mean, last_rounding = group_s / group_steps, errors_s[place] / 2 / group_s
             step_s[start : place + 1], rounding[start : place + 1] = last_mean, last_rounding
             shares |= place > start
         elif place > start:
             # too short for a group of its own: as the one before, where there is one; the end of a log may go on
             if np.isnan(last_mean) and group_s > 0 and place < len(spent):
-                last_mean, last_rounding = group_s / group_steps, error_s[place - 1] / 2 / group_s
+                last_mean, last_rounding = group_s / group_steps, errors_s[place - 1] / 2 / group_s
             step_s[start:place], rounding[start:place] = last_mean, last_rounding
             shares |= place > start + 1
         start, group_s, group_steps = place + 1, 0.0, 0
     way = f"differences of times since the start, {_SHARED}" if shares else ""
-    return StepTimes(np.where(step_s > 0, step_s, np.nan), way, shares, rounding)
+    return StepTimes(blank(step_s, ~(step_s > 0)), way, shares, rounding.copy)
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:

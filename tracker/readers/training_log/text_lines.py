@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -10,6 +11,7 @@ from tracker.readers._text import ANSI
 
 MAX_LINE_BYTES: Final = 1 << 20
 LINE_ENDS: Final = (b"\n", b"\r")
+_BACKSPACES: Final = re.compile(rb"\x08+")
 _PREFIX_BYTES: Final = 120
 """Of the start of a line so much is looked at for the rank and the host that a launcher writes in front of it."""
 
@@ -53,6 +55,11 @@ def without_colours(content: bytes) -> bytes:
     return ANSI.sub(b"", content) if b"\x1b" in content else content
 
 
+def without_backspaces(content: bytes) -> bytes:
+    """Return text in which what was written over by backspaces is a line of its own."""
+    return _BACKSPACES.sub(b"\r", content) if b"\b" in content else content
+
+
 def _first_end(content: bytes) -> int:
     ends = [place for end in LINE_ENDS if (place := content.find(end)) >= 0]
     return min(ends) if ends else -1
@@ -72,8 +79,13 @@ def line_start(content: bytes, at: int) -> int:
 
 def line_around(content: bytes, at: int) -> tuple[int, int]:
     """Return where the line around a place begins and ends."""
+    return line_start(content, at), line_end(content, at)
+
+
+def line_end(content: bytes, at: int) -> int:
+    """Return where the line around a place ends."""
     end = content.find(b"\n", at, at + MAX_LINE_BYTES)
     if end < 0:
         end = len(content)
     end_of_bar = content.find(b"\r", at, min(end, at + MAX_LINE_BYTES))
-    return line_start(content, at), end if end_of_bar < 0 else end_of_bar
+    return end if end_of_bar < 0 else end_of_bar

@@ -9,21 +9,25 @@ steps of the run. Where none of them says it, nothing is known of a step.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
+from tracker.readers.training_log.columns import PackedColumn
 from tracker.readers.training_log.grammar import NUMBER
 
 F64 = NDArray[np.float64]
 
 _FIELD: Final = re.compile(
-    rb"'(loss|learning_rate|epoch|step|global_step|train_loss|train_runtime|train_steps_per_second"
-    rb"|train_samples_per_second)': '?(" + NUMBER.encode() + rb")"
+    r"'(loss|learning_rate|epoch|step|global_step|train_loss|train_runtime|train_steps_per_second"
+    r"|train_samples_per_second)': '?(" + NUMBER + r")",
+    re.ASCII,
 )
 _TABLE_FIELD: Final = re.compile(
     rb"^\s*(epoch|train_loss|train_runtime|train_steps_per_second|train_samples_per_second) *= *([\d.:]+)\s*$"
@@ -127,22 +131,31 @@ class Summary(Struct, frozen=True):
         return Between(low, (self.steps_per_second + _RATE_ROUNDING) * self.runtime_s)
 
 
+def _no_numbers() -> array[float]:
+    return array("d")
+
+
+def _no_places() -> array[int]:
+    return array("q")
+
+
 class SessionCollector(Struct):
     """A collector of what a log says of one session. `header`: numbers of the text in front of its lines.
 
     `epochs`, `losses`, `learning_rates`, `runtimes`, `steps`, `places`: of each line with a loss, nan for what it does
-    not say; the place is the number of the line in the log. `digits`: of the epochs, at most.
+    not say; the place is the number of the line in the log. `line_hashes`: by which two lines are alike. `digits`: of
+    the epochs, at most.
     """
 
     has_header: bool = False
     header: dict[str, int] = {}
-    epochs: list[float] = []
-    losses: list[float] = []
-    learning_rates: list[float] = []
-    runtimes: list[float] = []
-    steps: list[float] = []
-    places: list[int] = []
-    lines: list[bytes] = []
+    epochs: array[float] = field(default_factory=_no_numbers)
+    losses: array[float] = field(default_factory=_no_numbers)
+    learning_rates: array[float] = field(default_factory=_no_numbers)
+    runtimes: array[float] = field(default_factory=_no_numbers)
+    steps: array[float] = field(default_factory=_no_numbers)
+    places: array[int] = field(default_factory=_no_places)
+    line_hashes: array[int] = field(default_factory=_no_places)
     digits: int = 2
     table: dict[str, float] = {}
     summary: Summary | None = None
@@ -175,9 +188,11 @@ class TrainerCollector:
 
     def take(self, content: bytes) -> None:
         """Take a piece of text that ends with a line."""
+        # most pieces have none of these texts
+        interrupts = [text for text in self._interrupt_texts if text in content]
         for line in content.replace(b"\r", b"\n").split(b"\n"):
             self._place += 1
-            if any(text in line for text in self._interrupt_texts):
+            if interrupts and any(text in line for text in interrupts):
                 self.interrupts.append(self._place)
             elif b"'epoch'" in line or b"'train_runtime'" in line:
                 self._take_numbers(line)
@@ -210,11 +225,11 @@ class TrainerCollector:
             self._session.summary = _summary_of(table)
 
     def _take_numbers(self, line: bytes) -> None:
-        numbers = {name.decode(): text for name, text in reversed(_FIELD.findall(line))}
-        values = {name: _finite(float(text.replace(b",", b""))) for name, text in numbers.items()}
+        numbers: dict[str, str] = dict(reversed(_FIELD.findall(line.decode("latin-1"))))
+        values = {name: _number_in(text) for name, text in numbers.items()}
         if "train_steps_per_second" in values or "train_loss" in values:
             # a summary behind a summary is of another session
-            if self._session.summary is not None and self._session.lines:
+            if self._session.summary is not None and self._session.line_hashes:
                 self._begin_if_begun()
             self._session.summary = _summary_of(values)
             self._keep_digits(numbers)
@@ -233,10 +248,10 @@ class TrainerCollector:
         session.runtimes.append(values.get("train_runtime", np.nan))
         session.steps.append(values.get("global_step", values.get("step", np.nan)))
         session.places.append(self._place)
-        session.lines.append(line)
+        session.line_hashes.append(hash(line))
 
-    def _keep_digits(self, numbers: dict[str, bytes]) -> None:
-        digits = len(numbers.get("epoch", b"").partition(b".")[2])
+    def _keep_digits(self, numbers: dict[str, str]) -> None:
+        digits = len(numbers.get("epoch", "").partition(".")[2])
         self._session.digits = max(self._session.digits, digits)
 
     def _begin_if_begun(self) -> None:
@@ -250,8 +265,9 @@ class TrainerCollector:
         return [session for session in self.sessions if session.is_begun]
 
 
-def _finite(number: float) -> float:
-    return number if np.isfinite(number) else np.nan
+def _number_in(text: str) -> float:
+    number = float(text.replace(",", ""))
+    return number if isfinite(number) else np.nan
 
 
 def _summary_of(values: dict[str, float]) -> Summary:
@@ -266,10 +282,10 @@ def _summary_of(values: dict[str, float]) -> Summary:
 
 def _leave_out_doubled(session: SessionCollector) -> None:
     """Leave out every second line where all stand there twice: each node of a job prints them."""
-    if len(session.lines) < 2 or session.lines[::2] != session.lines[1::2]:
+    if len(session.line_hashes) < 2 or session.line_hashes[::2] != session.line_hashes[1::2]:
         return
     numbers = (session.epochs, session.losses, session.learning_rates, session.runtimes, session.steps)
-    for column in (*numbers, session.places, session.lines):
+    for column in (*numbers, session.places, session.line_hashes):
         del column[1::2]
 
 
@@ -536,18 +552,18 @@ def scan_lines(sessions: Sequence[SessionCollector], interrupts: Sequence[int]) 
         if steps is None or (np.diff(steps, prepend=0.0) <= 0).any():
             return None
         return {
-            "numbers": {"step": steps, "elapsed_s": runtimes},
-            "positions": np.array(session.places, dtype=np.int64),
+            "numbers": {"step": PackedColumn.of(steps), "elapsed_s": PackedColumn.of(runtimes)},
+            "positions": PackedColumn.of(np.array(session.places, dtype=np.int64)),
             "interrupts": np.array(interrupts, dtype=np.int64),
             "starts": np.zeros(0, dtype=np.int64),
             "beside_bar": np.zeros(0, dtype=np.int64),
-            "ranks": np.zeros(0, dtype=np.int32),
-            "clocks": np.zeros(0),
+            "ranks": PackedColumn(),
+            "clocks": PackedColumn(),
         }
     return None
 
 
-def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64], str]:
+def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, PackedColumn], str]:
     """Return the time and the steps of each session that has a summary and known steps, as numbers of a `Scan`, and a
     sentence on the last one whose rates are of other steps, "" for none.
     """
@@ -571,7 +587,7 @@ def scan_summaries(sessions: Sequence[SessionCollector]) -> tuple[dict[str, F64]
         "run_s": times, "run_steps": counts, "step_rounding": roundings, "samples_s": rates,
         "rate_rounding": rate_roundings,
     }  # fmt: skip
-    return {name: np.array(values, dtype=np.float64) for name, values in numbers.items()}, note
+    return {name: PackedColumn.of(np.array(values, dtype=np.float64)) for name, values in numbers.items()}, note
 
 
 def rounding_of_rate(rate: float) -> float:

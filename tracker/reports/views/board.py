@@ -162,7 +162,7 @@ def _tone(header: str, line: Row) -> str:
 
 def _coverage(line: Row) -> str:
     """Return how many series of the newest version were judged, of how many."""
-    if line["expected_series"] is None:
+    if not line["expected_series"]:
         return ""
     return f"{line['judged_series']:,} of {line['expected_series']:,}"
 

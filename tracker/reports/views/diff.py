@@ -83,7 +83,7 @@ def document(diff: Diff, look: Look) -> Document:
     if max(before.ranks, after.ranks) > 1:
         words.append(f"median of {both('ranks')} ranks")
     coverage = None if diff.judgement is None else diff.judgement.coverage
-    if coverage is not None:
+    if coverage is not None and coverage.expected:
         words.append(coverage.count)
     remarks = list(found.remarks)
     if coverage is not None and coverage.is_low:
@@ -211,7 +211,7 @@ def _step_kinds(diff: Diff) -> Table:
         Column("step", times),
         Column("%", change),
         Column("steps a run", counts),
-        Column("", lambda one: one.verdict or "", left=True),
+        Column("", lambda one: word_of_step(one.verdict, one.reason), left=True),
     ]
     return table_of("", columns, diff.step_kinds, is_first=True)
 

@@ -60,6 +60,8 @@ _WAITS: Final = ("idle time", "exposed communication")
 _ALIKE: Final = 0.01
 _MOVED: Final = 0.02
 """Part of the step from which on people notice its change."""
+_NOT_SURE: Final = ("INCONCLUSIVE", "SUSPECT", "TOO_FEW_RUNS")
+"""Verdicts of a step that may have changed."""
 _CURRENT: Final = 0.02
 """By how much the change of a finding must differ from what it was at first to be shown beside it."""
 _NAME: Final = 100
@@ -210,7 +212,9 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
     step = f"{times(before, after)} per step"
     percent = format_diff(delta / before)
     word = step_word(incident.get("step_kind") or "")
-    moved = f"the {word} is {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
+    # as a diff says it: what is not sure of the step is not said as if it were
+    verb = "may be" if incident.get("step_verdict") in _NOT_SURE else "is"
+    moved = f"the {word} {verb} {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
     if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
         mean = next((row for row in own if row["kind"] == "run" and row["name"] == "mean step"), None)
         if mean is not None and not any(row["kind"] == "run" and row["name"] == "step" for row in own):

@@ -374,7 +374,7 @@ _SIDE: Final = (
 _STEP_KIND: Final = (
     field("Steps of Kind", "kind"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
     field("DIFF", "diff", kind="percent"), *(field(f"{side} Steps a Run", f"{name}_steps") for side, name in SIDES),
-    field("Verdict", "verdict"),
+    field("Verdict", lambda row: _word(row)[0]),
 )  # fmt: skip
 _PART: Final = (
     field("Part", "title"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
