@@ -153,8 +153,8 @@ def test_explain_takes_what_the_command_takes():
         assert tracker.explain(str(number), store=store).finding == tracker.explain(number, store=store).finding
         every = tracker.explain("I-1", store=store)
         own = found.findings[found.findings["incident_id"] == 1]
-        assert [one.finding["finding_id"] for one in every] == own["finding_id"].tolist()
-        assert all(one.finding["incident_id"] == 1 for one in every) and len(every) > 1
+        assert [one.finding.finding_id for one in every] == own["finding_id"].tolist()
+        assert all(one.finding.incident_id == 1 for one in every) and len(every) > 1
         for wrong, words in (("I-99", "no incident I-99"), ("x", "'x' is no finding"), ("-1", "no finding")):
             with pytest.raises(UsageError, match=words):
                 tracker.explain(wrong, store=store)

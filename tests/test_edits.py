@@ -27,7 +27,7 @@ def store(memory_store):
 
 
 def state_of(store, number):
-    return tracker.explain(number, store=store).finding["state"]
+    return tracker.explain(number, store=store).finding.state
 
 
 def test_marks_change_the_state_of_findings(store):

@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from tests.regressions import made
+from tests.regressions.found import made_finding
 from tracker import compare
 from tracker.cli.start import samples
 from tracker.regressions.judgement import tracks_of, update
@@ -122,7 +123,7 @@ def test_git_is_asked_for_five_pairs_in_a_repository(commits, calls_of_git, tmp_
             (tmp_path / "elsewhere").mkdir()
             monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
             monkeypatch.chdir(tmp_path / "elsewhere")
-        rows = [{"workload": "gpt", "good_version": f"v{at - 1}", "version": f"v{at}"} for at in range(7, 0, -1)]
+        rows = [made_finding(at, "op", good_version=f"v{at - 1}", version=f"v{at}") for at in range(7, 0, -1)]
         notes = compare.notes_on_commits(store, rows + rows)
     assert notes[0] == f"Between v6 and v7: commits {hashes[6]} and {hashes[7]}"
     assert [note.partition(":")[0] for note in notes[1:]] == [

@@ -30,8 +30,8 @@ def versions(store, *changes, count=3, **more):
 
 def mark(store, action, names=None):
     """Let ann say something of all open findings, or of those of some names."""
-    rows = [row for row in found_rows(store) if row["base_state"] == "open"]
-    ids = [row["finding_id"] for row in rows if names is None or row["name"] in names]
+    rows = [row for row in found_rows(store) if row.base_state == "open"]
+    ids = [row.finding_id for row in rows if names is None or row.name in names]
     act(store, Word(action, "ann", time.time_ns(), "float64", until_version="v99"), finding_ids=ids)
 
 
@@ -439,7 +439,7 @@ def test_who_accepts_an_operator_hears_what_comes_along(tracker, tmp_path):
     db = tmp_path / "own.db"
     with open_store(str(db)) as store:
         slower(store)
-        number = next(row["finding_id"] for row in found_rows(store) if row["kind"] == "op_name")
+        number = next(row.finding_id for row in found_rows(store) if row.kind == "op_name")
     done = tracker("expect", number, "--reason", "float64", "--db", db)
     first, along, step = done.plain.out.splitlines()
     assert first == f"1 finding accepted as intended: {number} (op07)"

@@ -196,7 +196,7 @@ def test_headline_names_no_operator_that_users_expect(store):
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.6}, start=3)
     update(store, tracks_of(store))
-    ids = [row["finding_id"] for row in found_rows(store)]
+    ids = [row.finding_id for row in found_rows(store)]
     act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
     assert "REGRESSED" not in diff(store, "v1", "v2").explanation.headline
 

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from msgspec.structs import replace
 
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, alerts, recorded
+from tests.regressions.found import made_finding
 from tracker import notify
 from tracker.config import Rule
 from tracker.notify import composing, enqueueing, seen
@@ -49,10 +50,7 @@ class Made:
         name = f"{self.number}"
         over = self.state in {"recovered", "vanished"}
         return Seen(
-            row={
-                "state": self.state, "name": f"op{name}", "kind": "op", "unit": "ns", "contribution": 0.1,
-                "is_new": True, "direction": "regression", "incident_id": self.incident,
-            },
+            row=made_finding(self.number, f"op{name}", incident_id=self.incident, state=self.state),
             group=("op", name),
             is_top=True,
             is_silent=self.state == "muted",

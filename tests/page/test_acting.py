@@ -18,7 +18,7 @@ from tracker.store import open_store
 def state_of(db, number=3):
     with open_store(str(db), read_only=True) as store:
         found = api.explain(number, store=store)
-        return found.finding["state"], [tuple(row) for row in found.events[["who", "reason"]].to_numpy()][-1]
+        return found.finding.state, [tuple(row) for row in found.events[["who", "reason"]].to_numpy()][-1]
 
 
 @pytest.mark.parametrize(("action", "state"), [
@@ -106,7 +106,7 @@ def test_a_database_that_is_gone_takes_no_action(page, db):
 
 def states_of(db):
     with open_store(str(db), read_only=True) as store:
-        return {row["finding_id"]: row["state"] for row in found_rows(store) if row["finding_id"] is not None}
+        return {row.finding_id: row.state for row in found_rows(store) if row.finding_id is not None}
 
 
 def form_of(page, address, **fields):

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from tests.factories import save
 from tests.page.browsing import Browser
 from tests.ranks.made import job
+from tests.regressions.found import made_finding
 from tracker import config
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, address_of
@@ -179,7 +180,7 @@ def test_advice_is_a_click_from_its_run_and_from_what_to_do(tmp_path):
         items = stored.of_runs(store, [run])[run].items
     page = Browser(path).logged_in()
     assert f"/run/{run}/advice" in page.get(f"/run/{run}").hrefs("p")
-    link = what_to_do(items, {"good_version": "v1", "version": "v2", "workload": "w"}).link
+    link = what_to_do(items, made_finding(1, "op", workload="w")).link
     assert address_of(link) == "/advise?side=v1&side=v2&workload=w"
     assert "K6 activation" in page.get(f"/run/{run}/advice").text
     assert "K6 new: activation" in page.get("/advise?side=v1&side=v2").text

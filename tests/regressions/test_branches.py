@@ -43,7 +43,7 @@ def gates(store, workload=PR):
 def shown(store, workload):
     """The findings of the step, whatever became of them: first version, state, the version in which they ended."""
     rows = found_rows(store, FindingsOptions(workload=workload))
-    return [(row["version"], row["base_state"], row["ended_version"]) for row in rows if row["name"] == "step"]
+    return [(row.version, row.base_state, row.ended_version) for row in rows if row.name == "step"]
 
 
 def main_line(store):
@@ -174,7 +174,7 @@ def test_what_a_branch_lost_and_what_it_brought_is_found(memory_store):
     runs(memory_store, "push", {"gelu": 5_000_000}, start=6, workload=PR, without=("op01",))
     judge(memory_store)
     rows = found_rows(memory_store, FindingsOptions(workload=PR))
-    said = {(row["name"], row["verdict"]) for row in rows if row["kind"] == "op"}
+    said = {(row.name, row.verdict) for row in rows if row.kind == "op"}
     assert {("gelu", "ADDED"), ("op01", "REMOVED")} <= said
 
 
@@ -183,7 +183,7 @@ def test_what_grew_is_a_finding_of_its_own_whatever_was_said_of_the_first(memory
     runs(memory_store, "m1")
     runs(memory_store, "push1", SLOW, start=3, workload=PR)
     judge(memory_store)
-    numbers = [row["finding_id"] for row in found_rows(memory_store, FindingsOptions(workload=PR))]
+    numbers = [row.finding_id for row in found_rows(memory_store, FindingsOptions(workload=PR))]
     act(memory_store, Word("expect", "ann", 1, "float64"), finding_ids=numbers)
     assert gates(memory_store) == [0, 0]
     runs(memory_store, "push2", SLOW, start=6, workload=PR)
@@ -247,17 +247,17 @@ def test_a_branch_makes_nothing_known_of_the_configurations_of_the_main_line(mem
     runs(memory_store, "m2", start=9)
     judge(memory_store)
     (track,) = read_tracks(memory_store, named_tracks(memory_store, "gpt"))
-    assert (track.names["configuration"], list(track.labels.values())) == ("", ["m1", "m2"])
+    assert (track.names.configuration, list(track.labels.values())) == ("", ["m1", "m2"])
     given = {"configuration": {"batch": "64"}}
     runs(memory_store, "push3", start=12, workload=PR, of_run=given)
     judge(memory_store)
-    codes = {track.names["configuration"]: track for track in read_tracks(memory_store, named_tracks(memory_store, PR))}
+    codes = {track.names.configuration: track for track in read_tracks(memory_store, named_tracks(memory_store, PR))}
     assert set(codes) == {"", "batch=64"}
     # once the main line is trained so, too, it is what the branch is judged against
     runs(memory_store, "m3", start=15, of_run=given)
     judge(memory_store)
     tracks = read_tracks(memory_store, named_tracks(memory_store, PR))
-    (own,) = [track for track in tracks if track.names["configuration"]]
+    (own,) = [track for track in tracks if track.names.configuration]
     assert [base.label for base in own.bases.values()] == ["m3"]
 
 

@@ -13,6 +13,7 @@ from tracker.regressions.board import board
 from tracker.regressions.coverage import gate_of_coverage
 from tracker.regressions.inbox import findings
 from tracker.regressions.judgement import tracks_of, update
+from tracker.results.coverage import CountedSeries
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_first_version_judges_nothing_and_says_so(store):
 
 
 def test_share_below_the_least_ends_with_4(judged):
-    line = {"judged_series": 412, "expected_series": 430, "coverage": "judged 412 of 430 series"}
+    line = CountedSeries(412, 430, "judged 412 of 430 series")
     assert gate_of_coverage([line], (), 0.9).code == 0
     low = gate_of_coverage([line], (), 0.99)
     assert (low.code, low.because) == (4, "judged 412 of 430 series, and 99 % are wanted")

@@ -26,7 +26,7 @@ def test_run_that_was_left_out_is_named(store):
     runs(store, "v5", {"op07": 1.3}, count=2, start=8)
     judge(store)
     found = explain(store, number_of(store, "op07"))
-    assert found.finding["version"] == "v5"
+    assert found.finding.version == "v5"
     runs_before = {row["run_id"] for row in found.tables["runs"].records() if row["side"] == "baseline"}
     assert runs_before == {1, 2, 3, 4, 5, 6, 8}
     (note,) = (note for note in found.notes if "left out" in note)
@@ -50,7 +50,7 @@ def test_drift_that_stays_says_what_to_measure(store):
         runs(store, f"v{number + 1}", start=3 * number, shared=1.0 if number < 2 else 1.12)
     judge(store)
     found = explain(store, number_of(store, "step"))
-    assert (found.finding["change"], found.finding["verdict"]) == ("machine", "DRIFT")
+    assert (found.finding.change, found.finding.verdict) == ("machine", "DRIFT")
     machine = conditions_of(found)["machine"]
     assert machine["passes"] and round(machine["value"], 2) == 0.12
     assert any(note.startswith("All operators moved together") and "Measure v2 again" in note for note in found.notes)
@@ -62,7 +62,7 @@ def test_hosts_that_share_no_run_are_named(store):
         runs(store, f"v{number + 1}", start=3 * number, shared=1.0 if number < 2 else 1.12, host=host)
     judge(store)
     found = explain(store, number_of(store, "step"))
-    assert (found.finding["change"], found.finding["verdict"]) == ("host", "REGRESSED")
+    assert (found.finding.change, found.finding.verdict) == ("host", "REGRESSED")
     (note,) = (note for note in found.notes if "host" in note)
     assert note.startswith("The host changed with it (node-a to node-b in all runs)")
 
@@ -92,7 +92,7 @@ def test_late_finding_is_explained_by_its_own_tests(memory_store, count, factor,
     rows = findings(memory_store).tables["findings"].records()
     number = next(row["finding_id"] for row in rows if row["name"] == "op00")
     found = explain(memory_store, number)
-    assert (found.finding["change"], found.finding["version"]) == ("late", version)
+    assert (found.finding.change, found.finding.version) == ("late", version)
     rows = conditions_of(found)
     assert rows["q"]["meaning"] == "chance (p), times the places of the split" and rows["q"]["limit"] == most_p
     assert rows["range"]["meaning"].endswith("but for one pair in eight")
@@ -137,5 +137,5 @@ def test_late_finding_names_the_statistic_of_its_decision(memory_store):
         save_run(memory_store, started, [made], formats=["torch_profiler"])
     judge(memory_store)
     found = explain(memory_store, number_of(memory_store, "op00"))
-    assert (found.finding["change"], found.finding["version"]) == ("late", "v16")
+    assert (found.finding.change, found.finding.version) == ("late", "v16")
     assert "by the lower quartile of the calls" in conditions_of(found)["change"]["meaning"]

@@ -35,7 +35,7 @@ def test_findings_and_diff_have_one_gate(memory_store, story, word):
 
     before = codes()
     for action, counts in (("ack", True), ("mute", True), ("expect", False)):
-        ids = [row["finding_id"] for row in found_rows(memory_store) if row["base_state"] == "open"]
+        ids = [row.finding_id for row in found_rows(memory_store) if row.base_state == "open"]
         if ids:
             act(memory_store, Word(action, "ann", 2 * 10**18, "so it is", until_version="v99"), finding_ids=ids)
             assert codes() == (before if counts else 0)

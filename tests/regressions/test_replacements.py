@@ -29,7 +29,7 @@ def judged(store, before, after):
 
 def causes(store):
     """Operator -> its state and cause."""
-    return {row["name"]: (row["state"], row["cause"]) for row in found_rows(store) if row["kind"] == "op_name"}
+    return {row.name: (row.state, row.cause) for row in found_rows(store) if row.kind == "op_name"}
 
 
 def test_findings_and_diff_name_one_replacement(memory_store):
@@ -105,8 +105,8 @@ def test_replaced_graph_kernel_is_one_finding(memory_store, after_ns, is_renamed
     of_graph(memory_store, "v1", 0, ("gemm_sm100", 1_000_000))
     of_graph(memory_store, "v2", 3, ("gemm_sm120", after_ns))
     update(memory_store, tracks_of(memory_store))
-    rows = [row for row in found_rows(memory_store) if row["kind"] == "kernel"]
-    assert {row["state"] for row in rows} == {"renamed" if is_renamed else "new"}
+    rows = [row for row in found_rows(memory_store) if row.kind == "kernel"]
+    assert {row.state for row in rows} == {"renamed" if is_renamed else "new"}
     if not is_renamed:
         found = findings(memory_store).tables["findings"]
         names = [name for kind, name in found.rows("kind", "name") if kind != "run"]

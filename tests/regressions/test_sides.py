@@ -116,7 +116,7 @@ def test_what_users_accepted_after_the_baseline_fails_no_gate(store):
         runs(store, f"v{number + 1}", changed, start=3 * number)
     judge(store)
     assert gate_of_diff(diff(store, "v1", "v3")).code == 1
-    ids = [row["finding_id"] for row in found_rows(store)]
+    ids = [row.finding_id for row in found_rows(store)]
     act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
     found = diff(store, "v1", "v3")
     assert gate_of_diff(found).code == 0
@@ -129,13 +129,13 @@ def test_what_users_said_follows_a_version_to_its_new_label(store):
     runs(store, "v1")
     moved = runs(store, "v2", {"op07": 5.0}, start=3)
     judge(store)
-    ids = [row["finding_id"] for row in found_rows(store)]
+    ids = [row.finding_id for row in found_rows(store)]
     act(store, Word("expect", "ann", 2 * 10**18, "float64"), finding_ids=ids)
     edits.edit_all(store, moved[:1], version="v2b")
     edits.edit_all(store, moved[1:], version="v2b")
     judge(store)
-    open_rows = [row for row in found_rows(store) if row["base_state"] == "open"]
-    assert {(row["version"], row["state"]) for row in open_rows} == {("v2b", "expected")}
+    open_rows = [row for row in found_rows(store) if row.base_state == "open"]
+    assert {(row.version, row.state) for row in open_rows} == {("v2b", "expected")}
     found = diff(store, "v1", "v2b")
     assert gate_of_diff(found).code == 0
     assert "ann accepted I-" in " ".join(found.explanation.remarks)

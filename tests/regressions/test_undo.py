@@ -25,12 +25,12 @@ def track(store):
 
 
 def states(store):
-    return {row["finding_id"]: row["state"] for row in found_rows(store) if row["finding_id"] is not None}
+    return {row.finding_id: row.state for row in found_rows(store) if row.finding_id is not None}
 
 
 def number_of_op(store):
     """The finding of op07, of all shapes."""
-    (number,) = [row["finding_id"] for row in found_rows(store) if row["kind"] == "op_name"]
+    (number,) = [row.finding_id for row in found_rows(store) if row.kind == "op_name"]
     return number
 
 

@@ -12,9 +12,8 @@ from tests.reports import builders
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
-from tracker.columns import Columns
 from tracker.reports import render
-from tracker.results import EXPLAIN_COLUMNS, ExplainedIncident
+from tracker.results import ExplainedIncident
 
 LONG = "the new activation is meant to be exact, and slower until it is fused; " * 2
 
@@ -45,7 +44,7 @@ def test_a_finding_fits_a_screen_whatever_it_has():
 def test_details_are_proposed_where_something_is_left_out():
     assert screen(explained()).endswith(" --details\n"), "7 runs are left out"
     few = explained()
-    few = replace(few, tables=few.tables | {"runs": few.tables["runs"].taken(slice(-2, None))})
+    few = replace(few, rows=replace(few.rows, runs=few.rows.runs[-2:]))
     assert "--details" not in screen(few) and "--details" not in screen(explained(), details=True)
 
 
@@ -99,7 +98,7 @@ def test_files_of_an_incident_have_every_finding():
 def test_an_incident_of_the_step_says_what_happened_to_it():
     """10 -> 15 ms."""
     step = explained(1, "step")
-    step = replace(step, finding={**step.finding, "kind": "run", "name": "step"})
+    step = replace(step, finding=replace(step.finding, kind="run", name="step"))
     incident = ExplainedIncident((step, explained(2, "aten::op2")))
     assert screen(incident).splitlines()[1].startswith("v42: the step is 50.0 % slower, 10.00 -> 15.00 ms per step")
 
@@ -107,10 +106,8 @@ def test_an_incident_of_the_step_says_what_happened_to_it():
 def test_chart_of_an_incident_has_the_change_of_its_finding():
     """Runs of 8 and 12.5 ms are 10 ms in their geometric mean, so that 15 ms are 5 ms more, as the finding says."""
     found = explained(1)
-    rows = found.tables["runs"].records()
-    for row in rows[:8]:
-        row["value"] = 8.0 * MS if row["run_id"] % 2 else 12.5 * MS
-    found = replace(found, tables=found.tables | {"runs": Columns.of_rows(rows, EXPLAIN_COLUMNS["runs"])})
+    before = [replace(run, value=8.0 * MS if run.run_id % 2 else 12.5 * MS) for run in found.rows.runs[:8]]
+    found = replace(found, rows=replace(found.rows, runs=(*before, *found.rows.runs[8:])))
     page = render(ExplainedIncident((found, explained(2, "aten::op2"))), "html")
     assert "aten::mm <b>+5.00 ms</b>" in page
 
@@ -127,7 +124,7 @@ def test_chart_of_an_incident_keeps_a_small_headline():
     """aten::mm is the headline with 0.1 ms: it is one of six beside the first five of eight operators with 5 ms."""
     others = [explained(at, f"aten::op{at}") for at in range(2, 10)]
     small = explained(1)
-    small = replace(small, finding={**small.finding, "delta": 0.1 * MS})
+    small = replace(small, finding=replace(small.finding, delta=0.1 * MS))
     page = render(ExplainedIncident((small, *others)), "html")
     assert page.index("aten::mm <b>") < page.index("aten::op2 <b>") and "aten::op7 <b>" not in page
     assert "Change of aten::mm, and of what changed with it, against their baselines" in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.test_diff_screen import cells_of, line_of
@@ -10,17 +11,11 @@ from tracker.reports import render
 from tracker.reports.views.findings import headline, state_text
 from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
-INCIDENT = {
-    "baseline_step_ns": 100_000_000.0, "candidate_step_ns": 104_000_000.0, "step_delta_ns": 4_000_000.0, "findings": 3,
-    "direction": "regression",
-}  # fmt: skip
+INCIDENT = builders.incident(candidate_step_ns=104_000_000.0, step_delta_ns=4_000_000.0)
 
 
 def finding(name, delta, *, kind="op_name", under=None, ratio=0.5):
-    return {
-        "kind": kind, "name": name, "delta": delta, "unit": "ns", "under": under, "ratio": ratio,
-        "direction": "regression", "change": "level",
-    }  # fmt: skip
+    return builders.finding(1, name, kind=kind, delta=delta, under=under, ratio=ratio)
 
 
 def test_the_first_two_lines_count_and_name_what_is_new():
@@ -131,20 +126,20 @@ def test_a_step_that_moved_is_the_headline_whatever_its_verdict():
         "the step is 4.0 % slower, 100.00 -> 104.00 ms per step (no finding itself); aten::mm +3.00 ms (+50.0 %) and 1 "
         "more finding"
     )
-    still = {**INCIDENT, "candidate_step_ns": 101e6, "step_delta_ns": 1e6}
+    still = replace(INCIDENT, candidate_step_ns=101e6, step_delta_ns=1e6)
     assert headline(still, own) == (
         "aten::mm +3.00 ms (+50.0 %) and 1 more finding; the step itself is no finding (+1.0 %)"
     )
 
 
 def test_without_a_known_step_the_findings_are_the_headline():
-    unknown = {**INCIDENT, "baseline_step_ns": None, "candidate_step_ns": None, "step_delta_ns": None}
+    unknown = replace(INCIDENT, baseline_step_ns=None, candidate_step_ns=None, step_delta_ns=None)
     assert headline(unknown, [finding("aten::mm", 3e6)]) == "aten::mm +3.00 ms (+50.0 %)"
     assert headline(unknown, []) == "3 findings"
 
 
 def test_what_ended_says_in_which_version():
-    assert state_text({"state": "persisting", "ended_version": None}) == "persisting"
-    assert state_text({"state": "recovered", "ended_version": "v10"}) == "recovered in v10"
-    muted = {"state": "muted", "until_version": "v12", "until_ns": None, "ended_version": None}
-    assert state_text(muted) == "muted until v12"
+    found = builders.finding(1, "aten::mm", "persisting")
+    assert state_text(found) == "persisting"
+    assert state_text(replace(found, state="recovered", ended_version="v10")) == "recovered in v10"
+    assert state_text(replace(found, state="muted", until_version="v12")) == "muted until v12"

@@ -67,7 +67,7 @@ def test_history_goes_on_under_the_key(database_url):
         save(store, "v2", runs=3, ops=kernels, started_at_ns=EPOCH_NS + 10**15, **TODAY)
         update(store, tracks_of(store))
         rows = found_rows(store, FindingsOptions(workload="gpt"))
-        assert {(row["name"], row["verdict"]) for row in rows if row["kind"].startswith("op")} == {
+        assert {(row.name, row.verdict) for row in rows if row.kind.startswith("op")} == {
             ("triton_red_fused_norm", "REGRESSED")
         }
 
@@ -214,7 +214,7 @@ def test_finding_stays_the_same_under_the_new_name(database_url):
 def findings_of_operators(store):
     """Number, name and verdict of each finding of an operator."""
     rows = found_rows(store, FindingsOptions(workload="gpt"))
-    return {(row["finding_id"], row["name"], row["verdict"]) for row in rows if row["kind"].startswith("op")}
+    return {(row.finding_id, row.name, row.verdict) for row in rows if row.kind.startswith("op")}
 
 
 def test_places_of_idle_time_and_allocators_get_the_name_too(database_url):

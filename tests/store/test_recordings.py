@@ -94,7 +94,7 @@ def store_format(store, run_id, name):
 
 def findings_of(store):
     """The names and verdicts of the findings of the workload."""
-    return [(row["name"], row["verdict"]) for row in found_rows(store, FindingsOptions(workload="gpt"))]
+    return [(row.name, row.verdict) for row in found_rows(store, FindingsOptions(workload="gpt"))]
 
 
 def test_a_run_whose_details_were_dropped_stays_recorded_as_it_was(store):

@@ -57,7 +57,7 @@ def is_current(store):
     found = {}
     for track in read_tracks(store, named_tracks(store, branches=True)):
         for version, label in track.labels.items():
-            found[track.names["workload"], label] = version not in track.late
+            found[track.names.workload, label] = version not in track.late
     return found
 
 
@@ -274,7 +274,7 @@ def test_the_state_of_a_finding_is_that_of_the_commands(store):
 
     def states():
         shown = {row["finding_id"]: row["state"] for row in ask(store, "SELECT finding_id, state FROM v_finding")}
-        assert shown == {row["finding_id"]: row["state"] for row in found_rows(store) if row["finding_id"]}
+        assert shown == {row.finding_id: row.state for row in found_rows(store) if row.finding_id}
         return {name: shown[number] for name, number in by_name.items()}
 
     assert states() == {"op07": "new", "op08": "new", "op09": "new"}

@@ -271,15 +271,15 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     assert set(states.values()) == {"ingested"}
     assert sorted(set(world.runs())) == [("small_gpt", "v01"), ("small_gpt", "v08")]
     assert world.runs() == sorted(world.runs())
-    slower = [row for row in found_rows(store) if row["direction"] == "regression"]
-    assert "aten::mul" in {row["name"] for row in slower}
-    number = slower[0]["finding_id"]
+    slower = [row for row in found_rows(store) if row.direction == "regression"]
+    assert "aten::mul" in {row.name for row in slower}
+    number = slower[0].finding_id
     now = world.now_ns
     act(store, Word("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
 
     def state() -> str:
         rows = found_rows(store, now_ns=world.now_ns)
-        return next(row["state"] for row in rows if row["finding_id"] == number)
+        return next(row.state for row in rows if row.finding_id == number)
 
     world.after(HOUR - MINUTE).round()
     assert state() == "muted"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import isclose
 from statistics import median, median_low
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, order_of_items, severity
 from tracker.results import Accounts, Advice, Loss
 from tracker.results.advice import GONE, GROWN, NEW
+from tracker.results.findings import ListedFinding
 from tracker.store.samples.statistics import over_runs
 
 if TYPE_CHECKING:
@@ -112,11 +113,11 @@ def compared(after: Sequence[Advice], before: Sequence[Advice]) -> tuple[Advice,
 
 
 def on_findings(
-    store: Store, findings: Sequence[Mapping[str, Any]], before: Sequence[int], after: Sequence[int]
+    store: Store, findings: Sequence[ListedFinding], before: Sequence[int], after: Sequence[int]
 ) -> tuple[Advice, ...]:
     """What could undo regressions: advice that is new or grown with the runs `after`, and shares rows with the
-    `findings` (columns of FINDINGS_COLUMNS), the most shared time first, at most two pieces. Nothing where none does: a
-    general remedy would be no answer.
+    `findings`, the most shared time first, at most two pieces. Nothing where none does: a general remedy would be no
+    answer.
     """
     kept = stored.of_runs(store, [*before, *after])
     sides = [merged([kept[run_id] for run_id in runs if run_id in kept]).items for runs in (before, after)]
@@ -129,9 +130,9 @@ def on_findings(
     return tuple(item for _, item in chosen[:_MOST])
 
 
-def _shared_ns(item: Advice, finding: Mapping[str, Any]) -> float:
+def _shared_ns(item: Advice, finding: ListedFinding) -> float:
     """How much time of a finding advice is about; 1 where it is about its bytes."""
-    kind, name = str(finding["kind"]), str(finding["name"])
+    kind, name = finding.kind, finding.name
     if kind == "run" and name == "step":
         return item.gain_ns or 0.0
     families = _FAMILIES.get(name if kind == "run" else kind, ())

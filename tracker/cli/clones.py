@@ -30,10 +30,10 @@ def is_merge_base_lost(store: Store | None, run_ids: Sequence[int]) -> bool:
         return False
     from tracker.hooks.branch import is_shallow
     from tracker.regressions.judgement import tracks_of
-    from tracker.regressions.track import read_tracks
+    from tracker.regressions.track import NO_NAMES, read_tracks
 
     chosen = set(run_ids)
-    for track in read_tracks(store, {key: {} for key in tracks_of(store, run_ids)}):
+    for track in read_tracks(store, dict.fromkeys(tracks_of(store, run_ids), NO_NAMES)):
         for version, base in track.bases.items():
             is_asked = any(run.run_id in chosen for run in track.runs_of(version))
             if is_asked and base is not None and not base.is_known:

@@ -108,10 +108,12 @@ def diff(
     for each, is_lost in zip(found, lost, strict=True):
         if fail_on:
             if fail_on == COVERAGE:
-                from tracker.regressions.coverage import columns_of, gate_of_coverage
+                from tracker.regressions.coverage import gate_of_coverage
+                from tracker.results.coverage import CountedSeries
 
                 coverage = None if each.judgement is None else each.judgement.coverage
-                gate = gate_of_coverage([columns_of(coverage)], (), config.load(db).least_coverage)
+                counted = coverage.counted if coverage else CountedSeries()
+                gate = gate_of_coverage([counted], (), config.load(db).least_coverage)
             elif fail_on == BUDGET:
                 from tracker.results.budgets import gate_of_budgets
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from tracker.results.verdicts import BUDGET, COVERAGE
 from tracker.units import counted, format_moment, format_numbers, some_of
 
 if TYPE_CHECKING:
+    from tracker.regressions.found import FoundFinding
     from tracker.store import Store
 
 
@@ -50,12 +51,12 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
-        incidents = found.tables["incidents"].records()
-        found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, incidents)))
-        newest = [line["last_run_id"] for line in found.tables["lines"].records()]
+        found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, found.rows.incidents)))
+        newest = [line.last_run_id for line in found.rows.lines]
         is_lost = fail_on not in (None, BUDGET) and is_merge_base_lost(store, newest)
     if fail_on == COVERAGE:
-        gate = gate_of_coverage(found.tables["lines"].records(), found.missing, config.load(db).least_coverage)
+        counted_series = [line.counted_series for line in found.rows.lines]
+        gate = gate_of_coverage(counted_series, found.missing, config.load(db).least_coverage)
     elif fail_on == BUDGET:
         gate = gate_of_budgets(found.budgets, config.load(db).budgets)
     else:
@@ -249,13 +250,13 @@ def undo(targets: Targets, reason: Reason, by: By = None, db: Database = None) -
 
     with opened(db) as store:
         done = api.edits.undone_marks(targets, reason=reason, by=by, store=store)
-        rows = {row["finding_id"]: row for row in _marked_rows(store, [number for number, _ in done])}
+        rows = {row.finding_id: row for row in _marked_rows(store, [number for number, _ in done])}
     lines = []
     for action in dict.fromkeys(action for _, action in done):
         own = [rows[number] for number, taken in done if taken == action]
         named = uncovered(own)
         states = some_of(list(dict.fromkeys(state_text(row) for row in named)))
-        listed = format_numbers(sorted(row["finding_id"] for row in named))
+        listed = format_numbers(_numbers_of(named))
         lines.append(f"{action} of {counted(len(named), 'finding')} taken back: {listed} (now {states})")
         lines += _lines_of_covered(own, named)
     emit("\n".join(lines))
@@ -266,54 +267,59 @@ def _mark(action: str, targets: Sequence[str], db: str | None, **given: Any) -> 
         done = getattr(api, action)(targets, store=store, **given)
         rows = _marked_rows(store, done) if done else []
     silences = [target for target in targets if target.startswith("silence:")]
-    lines = _done_lines(action, [row for row in rows if row["finding_id"] in done], rows) if done else []
+    lines = _done_lines(action, [row for row in rows if row.finding_id in done], rows) if done else []
     emit("\n".join([*lines, *(f"{silence} ended" for silence in silences)]))
 
 
-def _marked_rows(store: Store, numbers: Sequence[int]) -> list[dict[str, Any]]:
+def _marked_rows(store: Store, numbers: Sequence[int]) -> list[FoundFinding]:
     """All findings; what covers what is known in the incidents of those with these `numbers`, whatever their state."""
     from tracker.regressions.inbox import found_rows
 
-    return found_rows(store, wanted=lambda row: row["finding_id"] in numbers, with_invalid=True)
+    return found_rows(store, wanted=lambda row: row.finding_id in numbers, with_invalid=True)
 
 
-def _done_lines(action: str, done: Sequence[dict[str, Any]], rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _done_lines(action: str, done: Sequence[FoundFinding], rows: Sequence[FoundFinding]) -> list[str]:
     """What was marked, what came along with it and why, and whether the step still counts. `rows`: all findings."""
-    from tracker.regressions.causes import as_one
+    from tracker.regressions.found import as_one
     from tracker.regressions.inbox import uncovered
 
     named = uncovered(done)
     names = f" ({some_of([name_of(as_one(row)) for row in named])})"
-    listed = format_numbers(sorted(row["finding_id"] for row in named))
+    listed = format_numbers(_numbers_of(named))
     lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}", *_lines_of_covered(done, named)]
-    incidents = {row["incident_id"] for row in done}
+    incidents = {row.incident_id for row in done}
     steps = [
         row for row in rows
-        if row["incident_id"] in incidents and row["state"] in CONFIRMED_STATES and row["under"] is None
-        and row["kind"] == "run" and row["name"] in ("step", "e2e")
+        if row.incident_id in incidents and row.state in CONFIRMED_STATES and row.under is None
+        and row.kind == "run" and row.name in ("step", "e2e")
     ]  # fmt: skip
     if action in ("expect", "invalid") and steps:
         step = steps[0]
         lines.append(
-            f"the step of {step['version']} still counts, finding {step['finding_id']}: "
-            f"tracker {action} I-{step['incident_id']} takes all of the incident"
+            f"the step of {step.version} still counts, finding {step.finding_id}: "
+            f"tracker {action} I-{step.incident_id} takes all of the incident"
         )
     return lines
 
 
-def _lines_of_covered(done: Sequence[Mapping[str, Any]], named: Sequence[Mapping[str, Any]]) -> list[str]:
+def _numbers_of(rows: Sequence[FoundFinding]) -> list[int]:
+    """The numbers of findings, in order."""
+    return sorted(row.finding_id for row in rows if row.finding_id is not None)
+
+
+def _lines_of_covered(done: Sequence[FoundFinding], named: Sequence[FoundFinding]) -> list[str]:
     """A line on the findings of `done` that the `named` ones cover, and why; none where they cover none."""
-    numbers = {row["finding_id"] for row in named}
-    below = [row for row in done if row["finding_id"] not in numbers]
+    numbers = {row.finding_id for row in named}
+    below = [row for row in done if row.finding_id not in numbers]
     if not below:
         return []
     why = some_of(list(dict.fromkeys(_why_below(row) for row in below)))
-    listed = format_numbers(sorted(row["finding_id"] for row in below))
+    listed = format_numbers(_numbers_of(below))
     return [f"with {'it' if len(named) == 1 else 'them'} {len(below):,} more: {listed} ({why})"]
 
 
-def _why_below(row: Mapping[str, Any]) -> str:
+def _why_below(row: FoundFinding) -> str:
     """Why a finding takes the mark of the one that it is below."""
-    if row["replaced"] is not None:
+    if row.replaced is not None:
         return "what was replaced with it"
-    return "the same time under another name" if row["kind"] == "run" else "its shapes"
+    return "the same time under another name" if row.kind == "run" else "its shapes"

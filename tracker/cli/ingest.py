@@ -432,14 +432,14 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
 def branch_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """What the versions of a branch that came in are judged from: which version of the main line, and why that one."""
     from tracker.regressions import judgement
-    from tracker.regressions.track import read_tracks
+    from tracker.regressions.track import NO_NAMES, read_tracks
 
     added = [result.run_id for result in results if result.created and branch_of(result.workload)]
     if not added:
         return []
     track_keys = judgement.tracks_of(store, added)
     hints = []
-    for track in read_tracks(store, {key: {} for key in track_keys}):
+    for track in read_tracks(store, dict.fromkeys(track_keys, NO_NAMES)):
         for version, base in track.bases.items():
             if not any(run.run_id in added for run in track.runs_of(version)):
                 continue

@@ -20,8 +20,10 @@ from tracker.units import counted, format_diff, level_words, step_word
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
-    from tracker.regressions.track import TrackRuns
+    from tracker.regressions.track import TrackNames, TrackRuns
+    from tracker.results.findings import ListedFinding
     from tracker.store import Store
+    from tracker.store.queries.judgement import StoredFinding
     from tracker.store.tracks import TrackKey
 
 _MOST_CONFIGURATIONS: Final = 3
@@ -42,7 +44,7 @@ class TrackChange(Struct, frozen=True):
     """
 
     key: TrackKey
-    names: Mapping[str, str]
+    names: TrackNames
     version: str
     kind: str
     who: str
@@ -57,7 +59,7 @@ class TrackChange(Struct, frozen=True):
     @property
     def place(self) -> tuple[str, str]:
         """Its workload and device."""
-        return self.names["workload"], self.names["device"]
+        return self.names.workload, self.names.device
 
 
 class Standing(Struct, frozen=True):
@@ -75,7 +77,7 @@ def standing(store: Store) -> Standing:
     from tracker.store import queries
 
     rows = queries.findings(store)
-    recovered = [row["finding_id"] for row in rows if row["base_state"] == "recovered"]
+    recovered = [row.finding_id for row in rows if row.base_state == "recovered"]
     return Standing(frozenset(recovered), frozenset(run.run_id for run in waiting_runs(store)))
 
 
@@ -141,17 +143,17 @@ def _step_changes(store: Store, results: Sequence[IngestResult]) -> list[TrackCh
     added = {result.run_id for result in results}
     names = named_tracks(store, branches=True)
     tracks = read_tracks(store, {key: names[key] for key in judgement.tracks_of(store, sorted(added)) if key in names})
-    places = Counter((track.names["workload"], track.names["device"]) for track in tracks)
+    places = Counter((track.names.workload, track.names.device) for track in tracks)
     judged_keys = {track.key for track in tracks}
-    ran_before = {of_track["workload"] for key, of_track in names.items() if key not in judged_keys}
+    ran_before = {of_track.workload for key, of_track in names.items() if key not in judged_keys}
     changes = []
     for track in tracks:
         versions = [run.version_id for run in track.runs if run.run_id in added]
         if versions:
-            is_one_of_several = places[track.names["workload"], track.names["device"]] > 1
-            where = track.names["configuration"] if is_one_of_several else ""
+            is_one_of_several = places[track.names.workload, track.names.device] > 1
+            where = track.names.configuration if is_one_of_several else ""
             newest = max(versions, key=track.order.index)
-            changes.append(_step_change(store, track, newest, where, has_others=track.names["workload"] in ran_before))
+            changes.append(_step_change(store, track, newest, where, has_others=track.names.workload in ran_before))
     return changes
 
 
@@ -186,7 +188,7 @@ def _step_change(store: Store, track: TrackRuns, version: int, where: str, *, ha
 
     if base is None:
         here = " with this configuration and device" if has_others else ""
-        return made("without a version before", f" is the first version of {track.names['workload']}{here}.")
+        return made("without a version before", f" is the first version of {track.names.workload}{here}.")
     if not (first and last):
         with store.connect() as connection:
             other = find_other_version(connection, track, version)
@@ -308,7 +310,7 @@ def _place_of_kind(kind: str) -> int:
 class _TrackFindings(Struct):
     """The findings of a track that an ingest decided: the new ones, and how many recovered."""
 
-    new: list[Mapping[str, Any]]
+    new: list[ListedFinding]
     recovered: int = 0
 
     @property
@@ -326,27 +328,26 @@ def _findings_of_tracks(
     store: Store, track_keys: Sequence[TrackKey], changed: Sequence[IngestResult], before: Collection[int]
 ) -> dict[TrackKey, _TrackFindings]:
     """Return the findings of each track that these runs decided, as `_findings` counts them for one."""
-    from tracker.regressions.inbox import track_key_of
     from tracker.store import queries
 
     found = {key: _TrackFindings([]) for key in track_keys}
-    rows = {row["finding_id"]: row for row in queries.findings(store)}
+    rows = {row.finding_id: row for row in queries.findings(store)}
     is_decided = _decided_by(changed)
-    workloads = [row["workload"] for row in rows.values() if row["direction"] == "regression" and is_decided(row)]
+    workloads = [row.workload for row in rows.values() if row.direction == "regression" and is_decided(row)]
     for workload in dict.fromkeys(workloads):
-        _, listed = _listed(store, [{"workload": workload}], only_new=True)
-        new = [row for row in listed if row["is_new"] and is_decided(row)]
-        by_track: dict[TrackKey, list[Mapping[str, Any]]] = {}
+        _, listed = _listed(store, {workload}, only_new=True)
+        new = [row for row in listed if row.is_new and is_decided(row)]
+        by_track: dict[TrackKey, list[ListedFinding]] = {}
         for row in new:
-            by_track.setdefault(track_key_of(rows[row["finding_id"]]), []).append(row)
+            if row.finding_id is not None:
+                by_track.setdefault(rows[row.finding_id].track_key, []).append(row)
         for key, own in by_track.items():
-            if key in found and any(row["direction"] == "regression" for row in own):
+            if key in found and any(row.direction == "regression" for row in own):
                 found[key].new = own
-    for row in rows.values():
-        is_over = row["base_state"] == "recovered" and row["finding_id"] not in before
-        key = track_key_of(row)
-        if is_over and key in found:
-            found[key].recovered += 1
+    for stored in rows.values():
+        is_over = stored.base_state == "recovered" and stored.finding_id not in before
+        if is_over and stored.track_key in found:
+            found[stored.track_key].recovered += 1
     return found
 
 
@@ -358,32 +359,32 @@ def _commands_of_places(
     with_new = [one for one in ordered if found[one.key].new]
     if with_new:
         worst = with_new[0]
-        workload = worst.names["workload"]
-        own = [row for one in with_new if one.names["workload"] == workload for row in found[one.key].new]
-        versions = {str(row["version"]) for row in own}
+        workload = worst.names.workload
+        own = [row for one in with_new if one.names.workload == workload for row in found[one.key].new]
+        versions = {row.version for row in own}
         here = len(versions) == 1 and versions <= {result.version for result in changed}
         which = ("--version", *versions) if here else ("--new",)
         # those of a branch are listed only where it is named
-        others = [one for one in with_new if one.names["workload"] != workload and not branch_of(one.names["workload"])]
+        others = [one for one in with_new if one.names.workload != workload and not branch_of(one.names.workload)]
         commands = [command("tracker", "findings", *which, "--workload", workload)]
         return commands + (["tracker findings --new"] if others else [])
-    over = list(dict.fromkeys(one.names["workload"] for one in ordered if found[one.key].recovered))
+    over = list(dict.fromkeys(one.names.workload for one in ordered if found[one.key].recovered))
     workload_of_all = ("--workload", over[0]) if len(over) == 1 else ()
     if over:
         return [command("tracker", "findings", "--state", "recovered", *workload_of_all)]
-    for workload in dict.fromkeys(one.names["workload"] for one in ordered):
+    for workload in dict.fromkeys(one.names.workload for one in ordered):
         proposed = _next(store, [result for result in changed if result.workload == workload])
         if proposed:
             return [proposed, "tracker board"]
     return []
 
 
-def _decided_by(results: Sequence[IngestResult]) -> Callable[[Mapping[str, Any]], bool]:
+def _decided_by(results: Sequence[IngestResult]) -> Callable[[ListedFinding | StoredFinding], bool]:
     """Return whether a finding was decided by the runs of `results`."""
     added = {str(result.run_id) for result in results}
 
-    def is_decided(row: Mapping[str, Any]) -> bool:
-        return not added.isdisjoint(str(row["candidate_runs"]).split())
+    def is_decided(row: ListedFinding | StoredFinding) -> bool:
+        return not added.isdisjoint(row.candidate_runs.split())
 
     return is_decided
 
@@ -395,22 +396,20 @@ def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[
     from tracker.store import queries
 
     rows, is_decided = queries.findings(store), _decided_by(changed)
-    decided = [row for row in rows if row["direction"] == "regression" and is_decided(row)]
-    over = {
-        row["finding_id"]: row for row in rows if row["base_state"] == "recovered" and row["finding_id"] not in before
-    }
+    decided = [row for row in rows if row.direction == "regression" and is_decided(row)]
+    over = {row.finding_id: row for row in rows if row.base_state == "recovered" and row.finding_id not in before}
     sentences, proposed = [], None
     if decided:
-        where, listed = _listed(store, decided, only_new=True)
-        new = [row for row in listed if row["is_new"] and is_decided(row)]
-        if any(row["direction"] == "regression" for row in new):
+        where, listed = _listed(store, {row.workload for row in decided}, only_new=True)
+        new = [row for row in listed if row.is_new and is_decided(row)]
+        if any(row.direction == "regression" for row in new):
             sentences.append(f"{counted(len(new), 'new finding')}.")
-            versions = {row["version"] for row in new}
+            versions = {row.version for row in new}
             here = len(versions) == 1 and where and versions <= {result.version for result in changed}
             proposed = command("tracker", "findings", *(("--version", *versions) if here else ("--new",)), *where)
     if over:
-        where, listed = _listed(store, list(over.values()), states=("recovered",))
-        own = [row for row in listed if row["finding_id"] in over]
+        where, listed = _listed(store, {row.workload for row in over.values()}, states=("recovered",))
+        own = [row for row in listed if row.finding_id in over]
         in_all = f" ({len(listed)} in all)" if len(listed) > len(own) else ""
         if own:
             sentences.append(f"{counted(len(own), 'finding')} recovered{in_all}.")
@@ -418,14 +417,13 @@ def _findings(store: Store, changed: Sequence[IngestResult], before: Collection[
     return sentences, proposed
 
 
-def _listed(store: Store, rows: Sequence[Mapping[str, Any]], **chosen: Any) -> tuple[list[str], list[dict[str, Any]]]:
-    """`--workload` of `rows`, where they are of one, and what `tracker findings` lists with that and `chosen`."""
+def _listed(store: Store, workloads: Collection[str], **chosen: Any) -> tuple[list[str], Sequence[ListedFinding]]:
+    """`--workload`, where there is one of `workloads`, and what `tracker findings` lists with that and `chosen`."""
     from tracker.regressions.inbox import findings
     from tracker.results import FindingsOptions
 
-    workloads = {str(row["workload"]) for row in rows}
-    workload = workloads.pop() if len(workloads) == 1 else None
-    listed = findings(store, options=FindingsOptions(workload=workload, **chosen)).tables["findings"].records()
+    workload = next(iter(workloads)) if len(workloads) == 1 else None
+    listed = findings(store, options=FindingsOptions(workload=workload, **chosen)).rows.findings
     return ["--workload", workload] if workload else [], listed
 
 

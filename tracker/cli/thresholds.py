@@ -217,10 +217,13 @@ def _value(row: Row) -> str:
 
 def _series(row: Row) -> str:
     """Return the series in the words of findings."""
+    from tracker.reports.cells import part_of
     from tracker.reports.views.findings import series_words
 
-    memory = " (memory)" if row["kind"] == "memory" and row["input_shapes"] else ""
-    return f"{series_words(row)}{memory}"
+    kind, input_shapes = row["kind"], row["input_shapes"]
+    memory = " (memory)" if kind == "memory" and input_shapes else ""
+    part = part_of(kind, row["part"] or "", row["step_kind"] or "")
+    return f"{series_words(row['name'], kind, input_shapes, part)}{memory}"
 
 
 _COLUMNS = (

@@ -20,6 +20,7 @@ from tracker.errors import UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
+from tracker.results.findings import ListedFinding, ListedIncident
 from tracker.store import Store, queries
 from tracker.units import counted, format_numbers
 
@@ -95,7 +96,7 @@ def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
     return version_of(store, wanted, workload) or wanted
 
 
-def notes_on_commits(store: Store, rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+def notes_on_commits(store: Store, rows: Iterable[ListedFinding | ListedIncident]) -> tuple[str, ...]:
     """Return sentences on the commits between the good and the bad version of findings or incidents, the newest first,
     where both are known: their number and the command that lists them where the repository around the current folder
     has them, else the two commits. Only for the first 5 pairs; others are counted.
@@ -104,8 +105,8 @@ def notes_on_commits(store: Store, rows: Iterable[Mapping[str, Any]]) -> tuple[s
     commits = {(row[0], row[1]): row[2] for row in versions.rows("workload", "version", "commit")}
     pairs: dict[tuple[str, str], tuple[str, str]] = {}
     for row in rows:
-        names = str(row["good_version"]), str(row["version"])
-        good, bad = (commits.get((row["workload"], name)) for name in names)
+        names = str(row.good_version), row.version
+        good, bad = (commits.get((row.workload, name)) for name in names)
         if good and bad and good != bad and all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
             pairs.setdefault((good, bad), names)
     if not pairs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -13,12 +13,13 @@ from tracker.config import Alerts
 from tracker.config.owners import matches, owner_of
 from tracker.notify.routes import SEVERITIES, Route, Subject
 from tracker.notify.seen import Incident, Seen
-from tracker.regressions.causes import as_one
-from tracker.regressions.inbox import explained, share_of
+from tracker.regressions.found import FoundFinding, as_one
+from tracker.regressions.incidents import FoundIncident, explain_incident, share_of
 from tracker.reports.commands import exact_command
 from tracker.reports.message import changes, is_pasteable
 from tracker.reports.rows import plain
 from tracker.results import Message, ToldFinding, ToldIncident
+from tracker.results.findings import ListedIncident
 from tracker.store import Store, queries
 
 _SHOWN: Final = 5
@@ -42,6 +43,17 @@ _FINDING: Final = (
 )  # fmt: skip
 
 
+_Environment = tuple[tuple[str, str | None, str | None], ...]
+"""What else changed: a key, and its values before and after."""
+
+
+class _Explained(Struct, frozen=True):
+    """An incident, and what else changed with it."""
+
+    incident: FoundIncident
+    environment: _Environment
+
+
 class Composer:
     """Writes messages on incidents; each incident is measured once."""
 
@@ -49,60 +61,57 @@ class Composer:
         self.incidents = {incident.key: incident for incident in incidents}
         self._store, self.alerts = store, alerts
         everything = [row for incident in incidents for row in incident.rows]
-        self._of: dict[Any, list[dict[str, Any]]] = {}
+        self._of: dict[int | None, list[FoundFinding]] = {}
         for row in everything:
-            self._of.setdefault(row["incident_id"], []).append(row)
-        self._told: dict[int, dict[str, Any]] = {}
+            self._of.setdefault(row.incident_id, []).append(row)
+        self._told: dict[int, _Explained] = {}
         self._devices: dict[str, int] = {}
 
-    def told(self, key: str) -> dict[str, Any]:
-        """An incident as in FINDINGS_COLUMNS["incidents"], with what went the other way in its version; `environment`:
-        what else changed.
-        """
+    def told(self, key: str) -> _Explained:
+        """An incident with what went the other way in its version, and what else changed."""
         number = self.incidents[key].number
         if number not in self._told:
-            own = self._of[number]
-            row, changed = explained(self._store, own)
-            row["environment"] = tuple((one["key"], plain(one["before"]), plain(one["after"])) for one in changed)
-            self._told[number] = row | {"vendor": own[0]["vendor"]}
+            incident, changed = explain_incident(self._store, self._of[number])
+            environment = tuple((one.key, one.before, one.after) for one in changed)
+            self._told[number] = _Explained(incident, environment)
         return self._told[number]
 
     def is_part_of_another(self, key: str) -> bool:
         """Whether these are the losses of a version that is faster on the whole, or the gains of one that is slower: a
         note of the message on the version, and no message of their own.
         """
-        return bool(self.incidents[key].direction != self.told(key)["direction"])
+        return bool(self.incidents[key].direction != self.told(key).incident.direction)
 
     def subject(self, key: str) -> Subject:
         """An incident as rules look at it."""
-        row = self.told(key)
-        names = [finding.row["name"] for finding in self.incidents[key].findings if not finding.is_silent]
-        return Subject(row["workload"], row["device"], row["severity"], row["direction"], names)
+        row = self.told(key).incident
+        names = [finding.row.name for finding in self.incidents[key].findings if not finding.is_silent]
+        return Subject(row.workload, row.device, row.severity, row.direction, names)
 
     def held_back(self, key: str) -> str:
         """Why the details of an incident are not told; empty: they are.
 
         Other profiler settings measure something else: what looks slower may be the measurement.
         """
-        row = self.told(key)
-        environment = tuple(change for change in row["environment"] if change[0].startswith(_METHOD))
+        told = self.told(key)
+        environment = tuple(change for change in told.environment if change[0].startswith(_METHOD))
         if not environment:
             return ""
-        changed = changes(_told_incident(row, (), environment=environment))
+        changed = changes(_told_incident(told.incident, (), environment=environment))
         return f"other profiler settings measure something else ({changed}); runs with equal settings would tell"
 
     def message(self, keys: Sequence[str], wish: Wish) -> Message:
         """What a channel is told of incidents of one version and direction, the loudest of them first."""
         order = sorted(keys, key=self._loudness)
-        first = self.told(order[0])
+        first = self.told(order[0]).incident
         held = "; ".join(dict.fromkeys(filter(None, map(self.held_back, order))))
         incidents = tuple(self._incident(key, wish, is_first=key == order[0]) for key in order)
         owners = dict.fromkeys(one.owner for one in incidents[0].shown if one.owner)
         return Message(
             event=wish.event,
             key=wish.key,
-            workload=first["workload"],
-            severity=first["severity"],
+            workload=first.workload,
+            severity=first.severity,
             incidents=incidents,
             owners=tuple(owners),
             narrowed_to=wish.route.narrowed_to,
@@ -111,11 +120,12 @@ class Composer:
         )
 
     def _loudness(self, key: str) -> tuple[Any, ...]:
-        row = self.told(key)
-        return -SEVERITIES.index(row["severity"]), -abs(row["step_delta_ns"] or 0.0), key
+        row = self.told(key).incident
+        return -SEVERITIES.index(row.severity), -abs(row.step_delta_ns or 0.0), key
 
     def _incident(self, key: str, wish: Wish, *, is_first: bool) -> ToldIncident:
-        incident, row = self.incidents[key], self.told(key)
+        incident, told = self.incidents[key], self.told(key)
+        row = told.incident
         tops = [finding for finding in incident.findings if finding.is_top]
         chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
         named = [one for one in chosen if not one.is_whole]
@@ -124,6 +134,7 @@ class Composer:
         return _told_incident(
             row,
             tuple(shown),
+            environment=told.environment,
             by_step=any(one.is_whole for one in chosen),
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
@@ -132,10 +143,10 @@ class Composer:
             **_end_of(tops) if wish.event == "recovered" else {},
         )
 
-    def _advice(self, row: Mapping[str, Any], tops: Sequence[Seen]) -> tuple[str, ...]:
-        if row["direction"] != "regression":
+    def _advice(self, row: ListedIncident, tops: Sequence[Seen]) -> tuple[str, ...]:
+        if row.direction != "regression":
             return ()
-        sides = [_numbers(row[name]) for name in ("baseline_runs", "candidate_runs")]
+        sides = [_numbers(runs) for runs in (row.baseline_runs, row.candidate_runs)]
         return tuple(item.sentence for item in on_findings(self._store, [one.row for one in tops], *sides))
 
     def _beside(self, key: str) -> list[Seen]:
@@ -149,51 +160,51 @@ class Composer:
                 if other.number == own.number and other.key != key
                 for finding in other.findings
                 if finding.is_top and not finding.is_whole and not finding.is_silent
-                if finding.row["unit"] == "ns" and (finding.row["delta"] or 0.0) * sign > 0
+                if finding.row.unit == "ns" and (finding.row.delta or 0.0) * sign > 0
             ),
             key=_rank,
         )[:_BESIDE]
 
-    def _finding(self, finding: Seen, incident: dict[str, Any], wish: Wish) -> ToldFinding:
-        row = as_one(dict(finding.row))
+    def _finding(self, finding: Seen, incident: ListedIncident, wish: Wish) -> ToldFinding:
+        row = as_one(finding.row)
         return ToldFinding(
-            **{name: plain(row[name]) for name in _FINDING},
+            **{name: plain(getattr(row, name)) for name in _FINDING},
             share_of_change=plain(share_of(row, incident)),
-            owner=owner_of(self.alerts.owners, row["workload"], finding.row["name"]),
+            owner=owner_of(self.alerts.owners, row.workload, finding.row.name),
             is_news=not finding.events.isdisjoint(wish.covers),
         )
 
-    def _commands(self, row: Mapping[str, Any], incidents: Sequence[ToldIncident], event: str) -> dict[str, str]:
+    def _commands(self, row: FoundIncident, incidents: Sequence[ToldIncident], event: str) -> dict[str, str]:
         """What to do about it; without what no name can be written for such that a shell takes it as it is."""
-        where = ("--workload", row["workload"])
+        where = ("--workload", row.workload)
         if event == "recovered":
-            over = exact_command("tracker", "findings", "--state", "recovered", *where, "--version", row["version"])
+            over = exact_command("tracker", "findings", "--state", "recovered", *where, "--version", row.version)
             return {"look": over} if over else {}
         named = [f"I-{one.incident_id}" for one in incidents]
         shown = incidents[0].shown
         found = {
             "reproduce": self._reproduce(row, incidents[0]),
-            "look": exact_command("tracker", "findings", *where, "--version", row["version"]),
+            "look": exact_command("tracker", "findings", *where, "--version", row.version),
             "explain": exact_command("tracker", "explain", str(shown[0].finding_id)) if shown else None,
             "acknowledge": exact_command("tracker", "ack", *named, "--reason", "..."),
             "mute": exact_command("tracker", "mute", *named, "--until", "2w", "--reason", "..."),
         }
         return {purpose: line for purpose, line in found.items() if line and is_pasteable(line)}
 
-    def _reproduce(self, row: Mapping[str, Any], incident: ToldIncident) -> str | None:
+    def _reproduce(self, row: FoundIncident, incident: ToldIncident) -> str | None:
         """The diff that has the numbers of the message: of both versions, or of one with its level where that is more
         than the version before; by their runs where a version cannot be named, or others decided with it.
         """
-        if not row["good_version"]:
+        if not row.good_version:
             return None
-        model = row["device"].removeprefix(row["vendor"]).strip()
-        at = f"@{model}" if self._has_devices(row["workload"]) else ""
-        sides = [f"{row['good_version']}{at}", f"{row['version']}{at}"]
+        model = row.device.removeprefix(row.vendor).strip()
+        at = f"@{model}" if self._has_devices(row.workload) else ""
+        sides = [f"{row.good_version}{at}", f"{row.version}{at}"]
         if len(incident.level) > 1:
             sides = sides[1:]
-        line = exact_command("tracker", "diff", *sides, "--workload", row["workload"])
+        line = exact_command("tracker", "diff", *sides, "--workload", row.workload)
         findings = self._of[incident.incident_id]
-        is_decided_alone = any(one["decided_version_id"] == one["version_id"] for one in findings)
+        is_decided_alone = any(one.decided_version_id == one.version_id for one in findings)
         if line and is_decided_alone and is_pasteable(line) and not any(side.startswith(_NO_LABEL) for side in sides):
             return line
         runs = [",".join(f"run:{run}" for run in side) for side in (incident.baseline_runs, incident.candidate_runs)]
@@ -215,15 +226,18 @@ class Wish(Struct, frozen=True):
     covers: frozenset[str]
 
 
-def _told_incident(row: Mapping[str, Any], shown: tuple[ToldFinding, ...], **more: Any) -> ToldIncident:
+def _told_incident(
+    row: FoundIncident, shown: tuple[ToldFinding, ...], environment: _Environment, **more: Any
+) -> ToldIncident:
     return ToldIncident(
-        **{name: plain(row[name]) for name in _INCIDENT},
-        baseline_runs=_numbers(row["baseline_runs"]),
-        candidate_runs=_numbers(row["candidate_runs"]),
-        level=row["level_versions"],
-        causes=tuple(filter(None, _CAUSES.split(row["causes"]))),
+        **{name: plain(getattr(row, name)) for name in _INCIDENT},
+        baseline_runs=_numbers(row.baseline_runs),
+        candidate_runs=_numbers(row.candidate_runs),
+        level=row.level_versions,
+        causes=tuple(filter(None, _CAUSES.split(row.causes))),
         shown=shown,
-        **{"environment": row["environment"], "by_step": False, **more},
+        environment=environment,
+        **{"by_step": False, **more},
     )
 
 
@@ -233,15 +247,15 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 def _end_of(findings: Sequence[Seen]) -> dict[str, Any]:
     """When an incident ended, and what is left of it."""
-    ends = [one for one in findings if one.ended and one.row["ended_version"]]
-    last = max(ends, key=lambda one: one.row["ended_by_version_id"]) if ends else None
-    left = dict.fromkeys(str(one.row["name"]) for one in findings if one.is_open)
-    return {"recovered_in": last.row["ended_version"] if last else None, "left": tuple(left)[:_SHOWN]}
+    ends = [one for one in findings if one.ended and one.row.ended_version]
+    last = max(ends, key=lambda one: one.row.ended_by_version_id or 0) if ends else None
+    left = dict.fromkeys(one.row.name for one in findings if one.is_open)
+    return {"recovered_in": last.row.ended_version if last else None, "left": tuple(left)[:_SHOWN]}
 
 
 def _is_shown(finding: Seen, wish: Wish) -> bool:
     patterns: Collection[str] = wish.route.narrowed_to
-    if patterns and not any(matches(pattern, finding.row["name"]) for pattern in patterns):
+    if patterns and not any(matches(pattern, finding.row.name) for pattern in patterns):
         return False
     if wish.event == "recovered":
         return finding.ended in wish.covers
@@ -260,5 +274,5 @@ def _counts(finding: Seen, wish: Wish) -> bool:
 def _rank(finding: Seen) -> tuple[Any, ...]:
     """Operators first, then what they are part of, then bytes; the largest part of the step first."""
     row = finding.row
-    tier = 0 if row["kind"] in _FIRST else 2 if row["unit"] != "ns" else 1
-    return tier, -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0), row["finding_id"]
+    tier = 0 if row.kind in _FIRST else 2 if row.unit != "ns" else 1
+    return tier, -abs(row.contribution or 0.0), -abs(row.delta or 0.0), row.finding_id

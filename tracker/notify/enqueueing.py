@@ -101,7 +101,7 @@ def list_waiting(store: Store, alerts: Alerts, *, now_ns: int) -> list[WaitingAl
                 continue
             row, (event, awaited) = incident.findings[0].row, found
             waiting[incident.key] = WaitingAlert(
-                incident.number, row["workload"], row["version"], row["device"], event,
+                incident.number, row.workload, row.version, row.device, event,
                 awaited.version, awaited.runs, awaited.usual, awaited.until_ns,
             )  # fmt: skip
     of_budgets = list_alarms(store, alerts, now_ns=now_ns).waiting
@@ -191,13 +191,12 @@ def unsettled(store: Store, heard: Sequence[Heard]) -> list[int] | None:
     wanted = {int(key.split(".")[_VERSION]) for record in records for key in record.incidents}
     for row in rows:
         name = finding_name(row)
-        is_news = row["direction"] == "regression" and row["state"] in OVER
-        if row["state"] == "open" or (
-            is_news
-            and any(f"{name}.began" in one.told and f"{name}.{row['state']}" not in one.settled for one in heard)
+        is_news = row.direction == "regression" and row.state in OVER
+        if row.state == "open" or (
+            is_news and any(f"{name}.began" in one.told and f"{name}.{row.state}" not in one.settled for one in heard)
         ):
-            wanted.add(row["version_id"])
-    return [row["finding_id"] for row in rows if row["version_id"] in wanted]
+            wanted.add(row.version_id)
+    return [row.finding_id for row in rows if row.version_id in wanted]
 
 
 def _by_channel(records: Iterable[Record], channels: Iterable[str]) -> dict[str, tuple[Record, ...]]:

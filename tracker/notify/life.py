@@ -174,11 +174,11 @@ def _end(incident: Incident, heard: Heard, ended: frozenset[str], tops: list[See
 
 def _weight(part: Collection[Seen], whole: Collection[Seen]) -> float:
     """How much of a whole, by the change of the step, or by number where nothing else is known."""
-    known = [one for one in whole if one.row["unit"] == "ns" and one.row["contribution"] and not one.is_whole]
-    total = sum(abs(one.row["contribution"]) for one in known)
+    known = [one for one in whole if one.row.unit == "ns" and one.row.contribution and not one.is_whole]
+    total = sum(abs(one.row.contribution or 0.0) for one in known)
     if not total:
         return len(part) / len(whole) if whole else 0.0
-    return float(sum(abs(one.row["contribution"]) for one in known if one in part) / total)
+    return float(sum(abs(one.row.contribution or 0.0) for one in known if one in part) / total)
 
 
 def _reminder(live: list[Seen], mine: list[Record], alerts: Alerts, now_ns: int) -> Want | None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
 from tracker.config.owners import fits_device, matches
-from tracker.regressions.inbox import STEP, found_rows
+from tracker.regressions.found import FoundFinding
+from tracker.regressions.inbox import found_rows
+from tracker.regressions.incidents import STEP
 from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, notifications, queries
 from tracker.store.notifications import Silence
+from tracker.store.queries.judgement import FindingStanding
 
 LIVE: Final = frozenset({"new", "persisting"})
 """States of findings that somebody should act on."""
@@ -30,7 +33,7 @@ class Seen(Struct, frozen=True):
     and take these back; None: none.
     """
 
-    row: Mapping[str, Any]
+    row: FoundFinding
     group: tuple[str, str]
     is_top: bool
     is_silent: bool
@@ -42,7 +45,7 @@ class Seen(Struct, frozen=True):
     @property
     def state(self) -> str:
         """Where it stands."""
-        return str(self.row["state"])
+        return self.row.state
 
     @property
     def is_live(self) -> bool:
@@ -67,7 +70,7 @@ class Seen(Struct, frozen=True):
     @property
     def is_whole(self) -> bool:
         """Whether it is the step itself, under one of its names."""
-        return self.row["kind"] == "run" and self.row["name"] in STEP
+        return self.row.kind == "run" and self.row.name in STEP
 
     @property
     def events(self) -> frozenset[str]:
@@ -88,19 +91,20 @@ class Incident(Struct, frozen=True):
     findings: tuple[Seen, ...]
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[FoundFinding]:
         """Its findings as `inbox.found_rows` gives them."""
-        return [dict(finding.row) for finding in self.findings]
+        return [finding.row for finding in self.findings]
 
     @property
     def number(self) -> int:
         """The number of the incident."""
-        return int(self.findings[0].row["incident_id"])
+        # suspects are no findings yet
+        return self.findings[0].row.incident_id or 0
 
     @property
     def direction(self) -> str:
         """Regression or improvement."""
-        return str(self.findings[0].row["direction"])
+        return self.findings[0].row.direction
 
 
 def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None, settle_ns: int = 0) -> list[Incident]:
@@ -111,40 +115,41 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None, se
         return []
     rows = found_rows(store, finding_ids=finding_ids, now_ns=now_ns, branches=False, settle_ns=settle_ns)
     # another name alone is no news
-    rows = [row for row in rows if row["incident_id"] is not None and row["state"] != "renamed"]
+    rows = [row for row in rows if row.incident_id is not None and row.state != "renamed"]
     silences = notifications.silences(store, now_ns)
     found: dict[str, list[Seen]] = {}
     links = {}
     for row in rows:
-        key, name, is_over = incident_key(row), finding_name(row), row["state"] in OVER
-        links[key] = f"{row['workload_id']}.{row['version_id']}.{row['direction']}"
-        where = {"op": row["name"], "workload": row["workload"], "device": row["device"]}
+        key, name, is_over = incident_key(row), finding_name(row), row.state in OVER
+        links[key] = f"{row.track_key.workload_id}.{row.version_id}.{row.direction}"
+        where = {"op": row.name, "workload": row.workload, "device": row.device}
         finding = Seen(
             row=row,
-            group=(str(_ONE_THING.get(row["kind"], row["kind"])), row["name"]),
-            is_top=row["under"] is None,
-            is_silent=row["state"] == "muted" or silenced(silences, **where),
+            group=(str(_ONE_THING.get(row.kind, row.kind)), row.name),
+            is_top=row.under is None,
+            is_silent=row.state == "muted" or silenced(silences, **where),
             began=f"{name}.began",
-            ended=f"{name}.{row['state']}" if is_over else None,
-            awaits=row["awaited"],
-            end_awaits=row["end_awaited"],
+            ended=f"{name}.{row.state}" if is_over else None,
+            awaits=row.awaited,
+            end_awaits=row.end_awaited,
         )
         found.setdefault(key, []).append(finding)
     return [
-        Incident(key, links[key], any(one.row["is_new"] or one.row["is_newest"] for one in own), tuple(own))
+        Incident(key, links[key], any(one.row.is_new or one.row.is_newest for one in own), tuple(own))
         for key, own in found.items()
     ]
 
 
-def incident_key(row: Mapping[str, Any]) -> str:
+def incident_key(row: FoundFinding) -> str:
     """Track, version and direction of the incident of a finding."""
-    names = ("workload_id", "configuration_id", "device_id", "version_id", "direction")
-    return ".".join(str(row[name]) for name in names)
+    track = row.track_key
+    names = (track.workload_id, track.configuration_id, track.device_id, row.version_id, row.direction)
+    return ".".join(map(str, names))
 
 
-def finding_name(row: Mapping[str, Any]) -> str:
+def finding_name(row: FoundFinding | FindingStanding) -> str:
     """A name that stays when a finding is found again; its events are this and what happened."""
-    return f"{row['series_id']}.{row['direction'][0]}.{row['change']}.{row['version_id']}"
+    return f"{row.series_id}.{row.direction[0]}.{row.change}.{row.version_id}"
 
 
 def silenced(silences: Iterable[Silence], *, op: str, workload: str, device: str) -> bool:

@@ -23,6 +23,7 @@ from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.results import ExplainedIncident, ShowOptions
+from tracker.results.findings import ListedFinding
 from tracker.store import Store, queries, read_one_state
 from tracker.units import counted
 
@@ -130,8 +131,8 @@ def _findings(store: Store, asked: Inquiry) -> Answer:
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings(store, options=chosen)
-        notes = compare.notes_on_commits(store, found.tables["incidents"].records())
-    incidents = [f"I-{number}" for number in found.tables["incidents"].listed("incident_id")]
+        notes = compare.notes_on_commits(store, found.rows.incidents)
+    incidents = [f"I-{incident.incident_id}" for incident in found.rows.incidents]
     beside = tuple((name, Target("incident", (("ID", name),))) for name in incidents[:_MOST_BESIDE])
     return Answer((replace(found, notes=(*found.notes, *notes)),), beside=beside)
 
@@ -152,19 +153,19 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
-    versions = (str(first["workload"]), str(first["good_version"] or ""), str(first["version"]))
+    versions = (first.workload, first.good_version or "", first.version)
     if asked.page == "incident":
         return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)
 
 
-def _beside(finding: Mapping[str, object], *, is_finding: bool) -> tuple[tuple[str, Target], ...]:
+def _beside(finding: ListedFinding, *, is_finding: bool) -> tuple[tuple[str, Target], ...]:
     """What else there is on a finding: its history, the versions beside each other, the runs of its version."""
-    workload, version = ("--workload", str(finding["workload"])), str(finding["version"])
-    good = str(finding["good_version"] or "")
-    found = [("history", Target("history", (("KEY", str(finding["series_id"])),)))]
-    if is_finding and isinstance(finding["incident_id"], int):
-        found.append((f"I-{finding['incident_id']}", Target("incident", (("ID", f"I-{finding['incident_id']}"),))))
+    workload, version, good = ("--workload", finding.workload), finding.version, finding.good_version
+    found = [("history", Target("history", (("KEY", str(finding.series_id)),)))]
+    if is_finding and finding.incident_id is not None:
+        incident = f"I-{finding.incident_id}"
+        found.append((incident, Target("incident", (("ID", incident),))))
     if good and good != version:
         found.append((f"{good} beside {version}", Target("diff", (("side", good), ("side", version), workload))))
     return (*found, (f"runs of {version}", Target("runs", (("--version", version), workload))))

@@ -6,17 +6,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError, check_reason
-from tracker.regressions.inbox import counting_marks, found_rows, track_key_of
+from tracker.regressions.found import FoundFinding
+from tracker.regressions.inbox import counting_marks, found_rows
 from tracker.results import CONFIRMED_STATES, ENDED_STATES
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import Action, Word
+from tracker.store.queries.judgement import UserWord
 
 _LIST: Final = "tracker findings --state all --all lists them"
 _NONE: Final = "there are none yet: tracker runs lists what there is"
@@ -64,30 +66,33 @@ def act(store: Store, wish: Word, *, finding_ids: Sequence[int] = (), incident_i
     if wish.action == "mute" and wish.until_ns is not None and wish.until_ns <= wish.when_ns:
         raise UsageError("a mute needs an end that lies ahead", remedy="give a later one")
     rows = _read_findings(store, wish, finding_ids, incident_ids)
-    chosen: dict[int, dict[str, Any]] = {}
+    chosen: dict[int, FoundFinding] = {}
     for number in dict.fromkeys(finding_ids):
         if number not in rows:
             raise UsageError(f"there is no finding {number}", remedy=_LIST if rows else _NONE)
-        why = refusal(rows[number]["state"], wish.action)
+        why = refusal(rows[number].state, wish.action)
         if why:
             raise UsageError(f"finding {number}: {why}", remedy=f"tracker explain {number}")
         chosen[number] = rows[number]
     for number in dict.fromkeys(incident_ids):
-        own = [row for row in rows.values() if row["incident_id"] == number]
+        own = {finding: row for finding, row in rows.items() if row.incident_id == number}
         if not own:
             raise UsageError(f"there is no incident I-{number}", remedy=_LIST if rows else _NONE)
-        meant = (row for row in own if wish.action == "note" or row["state"] in (*CONFIRMED_STATES, "expected"))
-        able = [row for row in meant if not refusal(row["state"], wish.action)]
+        able = {}
+        for finding, row in own.items():
+            is_meant = wish.action == "note" or row.state in (*CONFIRMED_STATES, "expected")
+            if is_meant and not refusal(row.state, wish.action):
+                able[finding] = row
         if not able:
             raise UsageError(f"I-{number}: no finding of it can be changed by {wish.action}", remedy=_LIST)
-        chosen |= {row["finding_id"]: row for row in able}
+        chosen |= able
     below = set(chosen)
-    while more := {number for number, row in rows.items() if row["under"] in below} - below:
+    while more := {number for number, row in rows.items() if row.under in below} - below:
         below |= more
-    chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n]["state"], wish.action)}
+    chosen |= {n: rows[n] for n in below - chosen.keys() if not refusal(rows[n].state, wish.action)}
 
     def write(connection: Connection) -> None:
-        for track_key in dict.fromkeys(map(track_key_of, chosen.values())):
+        for track_key in dict.fromkeys(row.track_key for row in chosen.values()):
             if wish.until_version in {run.version for run in stored_tracks.list_track_runs(connection, track_key)}:
                 raise UsageError(
                     f"version {wish.until_version!r} is here already", remedy="name a later one, or a date"
@@ -110,7 +115,7 @@ def undo(
     check_reason(wish.reason)
     rows = _read_findings(store, wish, finding_ids, incident_ids)
     last_marks = {number: own[-1] for number, own in _marks_of(store).items() if number in rows}
-    chosen: dict[int, dict[str, Any]] = {}
+    chosen: dict[int, UserWord] = {}
     for number in dict.fromkeys(finding_ids):
         if number not in rows:
             raise UsageError(f"there is no finding {number}", remedy=_LIST if rows else _NONE)
@@ -118,16 +123,16 @@ def undo(
             raise UsageError(f"finding {number} has no mark to take back", remedy=f"tracker explain {number}")
         chosen[number] = last_marks[number]
     for number in dict.fromkeys(incident_ids):
-        own = [row["finding_id"] for row in rows.values() if row["incident_id"] == number]
+        own = [finding for finding, row in rows.items() if row.incident_id == number]
         if not own:
             raise UsageError(f"there is no incident I-{number}", remedy=_LIST if rows else _NONE)
         marked = [last_marks[finding] for finding in own if finding in last_marks]
         if not marked:
             raise UsageError(f"no finding of I-{number} has a mark to take back", remedy=f"tracker explain I-{number}")
-        newest = max(marked, key=lambda mark: (mark["when_ns"], mark["mark_id"]))
-        chosen |= {mark["finding_id"]: mark for mark in marked if _are_one_act(mark, newest)}
+        newest = max(marked, key=lambda mark: (mark.when_ns, mark.mark_id))
+        chosen |= {mark.finding_id: mark for mark in marked if _are_one_act(mark, newest)}
     below = set(chosen)
-    while more := {number for number, row in rows.items() if row["under"] in below} - below:
+    while more := {number for number, row in rows.items() if row.under in below} - below:
         below |= more
     for number in below - chosen.keys():
         mark = last_marks.get(number)
@@ -135,54 +140,54 @@ def undo(
             chosen[number] = mark
 
     def write(connection: Connection) -> None:
-        track_keys = {track_key_of(rows[number]) for number in chosen}
+        track_keys = {rows[number].track_key for number in chosen}
         for track_key in sorted(track_keys, key=lambda key: tuple(key.parameters.values())):
             # no version may be judged between the question and the answer
             stored_findings.lock_track(connection, track_key)
         for number, mark in chosen.items():
-            _check_nothing_came_since(connection, track_key_of(rows[number]), number, mark)
-            if not stored_findings.take_back(connection, mark["mark_id"], wish):
+            _check_nothing_came_since(connection, rows[number].track_key, number, mark)
+            if not stored_findings.take_back(connection, mark.mark_id, wish):
                 raise UsageError(f"finding {number}: another user took this back", remedy=f"tracker explain {number}")
 
     store.transact(write)
-    return sorted((number, str(mark["action"])) for number, mark in chosen.items())
+    return sorted((number, mark.action) for number, mark in chosen.items())
 
 
 def _read_findings(
     store: Store, wish: Word, finding_ids: Sequence[int], incident_ids: Sequence[int]
-) -> dict[int, dict[str, Any]]:
+) -> dict[int, FoundFinding]:
     """Return all findings by number; what covers what is known in the incidents that are named, whatever their state.
 
     A finding that is marked as invalid covers what it covered before, so that an undo takes all of it back.
     """
 
-    def is_named(row: dict[str, Any]) -> bool:
-        return row["finding_id"] in finding_ids or row["incident_id"] in incident_ids
+    def is_named(row: FoundFinding) -> bool:
+        return row.finding_id in finding_ids or row.incident_id in incident_ids
 
     rows = found_rows(store, now_ns=wish.when_ns, wanted=is_named, with_invalid=wish.action == "undo")
-    return {row["finding_id"]: row for row in rows if row["finding_id"] is not None}
+    return {row.finding_id: row for row in rows if row.finding_id is not None}
 
 
-def _marks_of(store: Store) -> dict[int, list[dict[str, Any]]]:
+def _marks_of(store: Store) -> dict[int, list[UserWord]]:
     """Return the marks of each finding that has one that counts."""
     marks = {number: counting_marks(words) for number, words in queries.finding_words(store).items()}
     return {number: own for number, own in marks.items() if own}
 
 
-def _are_one_act(mark: dict[str, Any], other: dict[str, Any]) -> bool:
+def _are_one_act(mark: UserWord, other: UserWord) -> bool:
     """Return whether two findings got their marks by one command or form."""
-    return all(mark[name] == other[name] for name in ("action", "who", "when_ns", "reason"))
+    acts = [(one.action, one.who, one.when_ns, one.reason) for one in (mark, other)]
+    return acts[0] == acts[1]
 
 
 def _check_nothing_came_since(
-    connection: Connection, track_key: stored_tracks.TrackKey, number: int, mark: dict[str, Any]
+    connection: Connection, track_key: stored_tracks.TrackKey, number: int, mark: UserWord
 ) -> None:
     """Raise UsageError where a version of the track was judged after a mark was given, or nobody knows."""
-    what = f"finding {number}: {mark['action']} by {mark['who']} cannot be taken back"
+    what = f"finding {number}: {mark.action} by {mark.who} cannot be taken back"
     remedy = f"tracker note {number} --reason TEXT adds a comment"
-    newest = mark["newest_version_id"]
-    if newest is None:
+    if mark.newest_version_id is None:
         raise UsageError(f"{what}: what was judged before it is not known", remedy=remedy)
-    later = stored_findings.find_version_judged_after(connection, track_key, newest)
+    later = stored_findings.find_version_judged_after(connection, track_key, mark.newest_version_id)
     if later is not None:
         raise UsageError(f"{what}: {later} was judged since", remedy=remedy)

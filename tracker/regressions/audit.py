@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
+from tracker.regressions.found import FoundFinding
 from tracker.regressions.track import TrackRuns
 from tracker.results.audit import JudgeAudit
 from tracker.store.tracks import TrackKey
@@ -14,7 +15,7 @@ LAST: Final = 30
 """Versions of a track that are looked at."""
 
 
-def audit_judge(tracks: Sequence[TrackRuns], rows: Sequence[Mapping[str, Any]]) -> JudgeAudit:
+def audit_judge(tracks: Sequence[TrackRuns], rows: Sequence[FoundFinding]) -> JudgeAudit:
     """Return what was found in the last 30 versions of each track. `rows`: of `inbox.found_rows`, of these tracks.
 
     A finding is of the version that it is dated to. Suspects are none yet, and a series that moved twice counts twice.
@@ -22,17 +23,15 @@ def audit_judge(tracks: Sequence[TrackRuns], rows: Sequence[Mapping[str, Any]]) 
     versions: set[tuple[TrackKey, int]] = set()
     for track in tracks:
         versions |= {(track.key, version) for version in track.order[-LAST:]}
-    names = TrackKey.__struct_fields__
     moved: Counter[tuple[str, str]] = Counter()
     directions: Counter[str] = Counter()
     invalid = 0
     for row in rows:
-        key = TrackKey(*(row[name] for name in names))
-        if row["finding_id"] is None or (key, row["version_id"]) not in versions:
+        if row.finding_id is None or (row.track_key, row.version_id) not in versions:
             continue
-        moved[row["workload"], row["version"]] += 1
-        directions[row["direction"]] += 1
-        invalid += row["state"] == "invalid"
+        moved[row.workload, row.version] += 1
+        directions[row.direction] += 1
+        invalid += row.state == "invalid"
     (workload, version), most = next(iter(moved.most_common(1)), (("", ""), 0))
     return JudgeAudit(
         versions=len(versions),

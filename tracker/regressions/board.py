@@ -4,30 +4,67 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final
 
-from msgspec import structs
+from msgspec import Struct
 
-from tracker.columns import Columns
 from tracker.config import Owner
 from tracker.config.owners import list_owners, matches, owner_of
 from tracker.errors import UsageError
 from tracker.profile.branches import main_of
-from tracker.regressions.inbox import findings, number_of
+from tracker.regressions.inbox import findings
 from tracker.regressions.lifecycle import HOST, THROTTLED
+from tracker.regressions.standings import number_of
 from tracker.regressions.track import named_tracks, waiting_runs
-from tracker.results import BOARD_COLUMNS, CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, FindingsOptions
+from tracker.results import CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, FindingsOptions
+from tracker.results.board import BoardLine, BoardPoint, BoardRows, LateRun
+from tracker.results.findings import FindingsRows, ListedFinding, TrackStanding
 from tracker.results.partial import find_partial, keep_whole
 from tracker.schema.series import STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 
-Row = dict[str, Any]
 _STEP: Final = ("step", "e2e")
+
+
+class _StoredStep(Struct, frozen=True, gc=False):
+    """A step, or E2E, of a run: columns of sql/board.sql."""
+
+    workload_id: int
+    configuration_id: int
+    device_id: int
+    version_id: int
+    version: str
+    pinned: bool
+    run_id: int
+    name: str
+    part: str
+    step_kind: str
+    judged_kind: str
+    value: float | None
+
+    @property
+    def track_key(self) -> TrackKey:
+        """The track that its run is of."""
+        return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
+class _Version(Struct, frozen=True, kw_only=True):
+    """A version in the course of a track. `step_ns`: of those that are shown; `way`: how it was measured, of STEP_WAYS;
+    `step_kind`: of which steps it is.
+    """
+
+    version: str
+    is_pinned: bool
+    runs: int
+    step_ns: float | None
+    verdict: str | None
+    reason: str | None
+    way: str
+    step_kind: str
 
 
 @read_one_state
@@ -45,40 +82,40 @@ def board(
         raise _unknown_owner(options.owner, list_owners(owners))
     is_shown = _filter_by_owner(store, options.owner, owners)
     queries.check_filters(store, workload=options.workload, device=options.device)
-    courses = _courses(store, options.workload, options.last)
+    courses = _read_courses(store, options.workload, options.last)
     names_of = named_tracks(store, options.workload, options.device) if courses else {}
-    course_of = {tuple(names.values()): courses[key] for key, names in names_of.items() if key in courses}
+    course_of = {names.place: courses[key] for key, names in names_of.items() if key in courses}
     chosen = FindingsOptions(workload=options.workload, device=options.device, states=(*OPEN_STATES, "expected"))
     found = findings(store, options=chosen) if courses else None
-    worse: dict[tuple[str, ...], list[Row]] = {}
+    rows = found.rows if found else FindingsRows()
+    worse: dict[tuple[str, str, str], list[ListedFinding]] = {}
     accepted = set()
-    for row in found.tables["findings"].records() if found else ():
-        if row["state"] == "expected":
-            if row["kind"] == "run" and row["name"] in _STEP:
-                accepted.add((_names(row), row["version"]))
-        elif row["direction"] == "regression":
-            worse.setdefault(_names(row), []).append(row)
-    made = [
-        (
-            _row(standing, course, worse.get(_names(standing), []))
-            | {"accepted": (_names(standing), standing["version"]) in accepted},
-            course,
-        )
-        for standing in (found.tables["lines"].records() if found else ())
-        if (course := course_of.get(_names(standing))) and is_shown(standing["workload"])
-    ]
-    incidents = [row["incident_id"] for row in found.tables["incidents"].records()] if found else []
-    made.sort(key=lambda one: _worst_first(one[0], incidents))
-    points = [{"line": at, **version} for at, (_, course) in enumerate(made) for version in course[-options.last :]]
-    late = _late_runs(store, options, is_shown, now_ns)
-    waiting = [
-        structs.asdict(run)
-        for run in waiting_runs(store, options.workload, options.device, now_ns=now_ns)
-        if is_shown(run.workload)
-    ]
-    tables = {"lines": [line for line, _ in made], "points": points, "late": late, "waiting": waiting}
+    for row in rows.findings:
+        place = row.workload, row.configuration, row.device
+        if row.state == "expected":
+            if row.kind == "run" and row.name in _STEP:
+                accepted.add((place, row.version))
+        elif row.direction == "regression":
+            worse.setdefault(place, []).append(row)
+    lines: list[tuple[BoardLine, Sequence[_Version]]] = []
+    for standing in rows.lines:
+        course = course_of.get(standing.place)
+        if course and is_shown(standing.workload):
+            is_accepted = (standing.place, standing.version) in accepted
+            lines.append((_make_line(standing, course, worse.get(standing.place, []), is_accepted), course))
+    incidents = [incident.incident_id for incident in rows.incidents]
+    lines.sort(key=lambda one: _worst_first(one[0], incidents))
+    points = []
+    for at, (_, versions) in enumerate(lines):
+        points += [_make_point(at, version) for version in versions[-options.last :]]
+    waiting = waiting_runs(store, options.workload, options.device, now_ns=now_ns)
     return Board(
-        {name: Columns.of_rows(tables[name], columns) for name, columns in BOARD_COLUMNS.items()},
+        BoardRows(
+            lines=tuple(line for line, _ in lines),
+            points=tuple(points),
+            late=tuple(_late_runs(store, options, is_shown, now_ns)),
+            waiting=tuple(run for run in waiting if is_shown(run.workload)),
+        ),
         options=options,
         partial=found.partial if found else (),
         missing=found.missing if found else (),
@@ -109,54 +146,63 @@ def _filter_by_owner(store: Store, who: str | None, owners: Sequence[Owner]) -> 
     return is_shown
 
 
-def _late_runs(store: Store, options: BoardOptions, is_shown: Callable[[str], bool], now_ns: int | None) -> list[Row]:
+def _late_runs(
+    store: Store, options: BoardOptions, is_shown: Callable[[str], bool], now_ns: int | None
+) -> list[LateRun]:
     """Return what watchers wait for in vain, of the workload of the options and of any, the longest late first."""
     now_ns = time.time_ns() if now_ns is None else now_ns
-    late = [one for one in watchers.expectations(store, now_ns=now_ns) if one.is_late(now_ns)]
-    rows = [
-        {
-            "workload": one.workload, "folder": one.folder, "every_ns": one.every_ns, "last_ns": one.last_ns,
-            "due_ns": one.since_ns + one.every_ns,
-        }
-        for one in late
-        if not one.workload or (options.workload in (None, one.workload) and is_shown(one.workload))
-    ]  # fmt: skip
-    return sorted(rows, key=lambda row: (row["due_ns"], row["workload"], row["folder"]))
+    late = []
+    for one in watchers.expectations(store, now_ns=now_ns):
+        is_chosen = not one.workload or (options.workload in (None, one.workload) and is_shown(one.workload))
+        if one.is_late(now_ns) and is_chosen:
+            run = LateRun(
+                workload=one.workload,
+                folder=one.folder,
+                every_ns=one.every_ns,
+                last_ns=one.last_ns,
+                due_ns=one.since_ns + one.every_ns,
+            )
+            late.append(run)
+    return sorted(late, key=lambda run: (run.due_ns, run.workload, run.folder))
 
 
-def _courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, list[Row]]:
+def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, list[_Version]]:
     """Return track -> its versions in order, with how many runs they have; the `last` and pinned ones have a step."""
-    courses: dict[TrackKey, list[Row]] = {}
-    numbers: dict[TrackKey, list[list[tuple[str, str, float | None]]]] = {}
     verdicts = _verdicts(store, workload)
-    rows = queries.board(store, workload).records()
     columns = ("run_id", "rank", "quality_reason", "settings")
     partial = find_partial(queries.partial_captures(store, workload).rows(*columns))
-    which = itemgetter("workload_id", "configuration_id", "device_id", "version_id")
+    rows = [_StoredStep(*row) for row in queries.board(store, workload).rows(*_StoredStep.__struct_fields__)]
     # a track is shown by the kind of steps by which its newest version was judged
-    kinds = {TrackKey(*which(row)[:3]): row["judged_kind"] for row in rows}
-    for (*track, _), of_version in groupby(rows, which):
-        own = list(of_version)
-        version = {"version": own[0]["version"], "pinned": own[0]["pinned"], "step_ns": None}
-        key = TrackKey(*track)
-        runs = {row["run_id"] for row in own}
-        whole = set(keep_whole(runs, partial))
-        of_whole = []
-        for row in own:
-            if row["run_id"] in whole and row["step_kind"] == kinds[key]:
-                of_whole.append((row["name"], row["part"], row["value"]))
-        numbers.setdefault(key, []).append(of_whole)
-        version["runs"] = len(runs)
-        version["verdict"], version["reason"] = verdicts.get((key, own[0]["version_id"]), (None, None))
-        courses.setdefault(key, []).append(version)
-    for key, course in courses.items():
-        way = _find_way(numbers[key])
-        for at, version in enumerate(course):
-            version["way"] = way
-            version["step_kind"] = kinds[key]
+    kinds = {row.track_key: row.judged_kind for row in rows}
+    tracks: dict[TrackKey, list[list[_StoredStep]]] = {}
+    for (track_key, _), group in groupby(rows, lambda row: (row.track_key, row.version_id)):
+        tracks.setdefault(track_key, []).append(list(group))
+    courses = {}
+    for track_key, versions in tracks.items():
+        numbers = []
+        for of_version in versions:
+            whole = set(keep_whole({row.run_id for row in of_version}, partial))
+            chosen = [row for row in of_version if row.run_id in whole and row.step_kind == kinds[track_key]]
+            numbers.append([(row.name, row.part, row.value) for row in chosen])
+        way = _find_way(numbers)
+        course = []
+        for at, of_version in enumerate(versions):
+            first = of_version[0]
             # of thousands of versions only these are shown, and the one before the newest is among them
-            if at >= len(course) - last or version["pinned"]:
-                version["step_ns"] = number_of(numbers[key][at], _STEP, [way])
+            is_shown = at >= len(versions) - last or first.pinned
+            verdict, reason = verdicts.get((track_key, first.version_id), (None, None))
+            version = _Version(
+                version=first.version,
+                is_pinned=bool(first.pinned),
+                runs=len({row.run_id for row in of_version}),
+                step_ns=number_of(numbers[at], _STEP, [way]) if is_shown else None,
+                verdict=verdict,
+                reason=reason,
+                way=way,
+                step_kind=kinds[track_key],
+            )
+            course.append(version)
+        courses[track_key] = course
     return courses
 
 
@@ -185,52 +231,85 @@ def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], 
     return {of_version: min(places)[2:] for of_version, places in known.items()}
 
 
-def _row(standing: Row, course: list[Row], found: list[Row]) -> Row:
-    """Return a row of the board: where a track stands, and how its newest step compares with those of its `course`."""
-    step = course[-1]["step_ns"] or standing["step_ns"] or standing["e2e_ns"]
-    pinned = next((one for one in reversed(course) if one["pinned"]), None)
-    states = [row["state"] for row in found]
-    # a finding of a step that was measured in another way says nothing of this one
-    of_step = [
-        row
-        for row in found
-        if row["kind"] == "run"
-        and row["name"] in _STEP
-        and row["part"] == course[-1]["way"]
-        and row["step_kind"] == course[-1]["step_kind"]
-    ]
-    oldest = min(of_step, key=lambda row: row["finding_id"] or math.inf, default=None)
-    # in the order of the incidents
-    worst = next((row["incident_id"] for row in found if row["incident_id"] is not None), None)
-    return standing | {
-        "step_ns": step, "previous_change": _change(step, course[-2]["step_ns"]) if len(course) > 1 else None,
-        "good_version": oldest["good_version"] if oldest else None,
-        "good_change": _change(step, oldest["baseline_value"]) if oldest and _is_comparable(oldest) else None,
-        "pinned_version": pinned["version"] if pinned else None,
-        "pinned_change": _change(step, pinned["step_ns"]) if pinned else None,
-        "new": sum(row["is_new"] for row in found),
-        "open": sum(not row["is_new"] for row in found if row["state"] != "suspect"),
-        "may_be_host": any(row["change"] == HOST for row in found),
-        "may_be_throttled": any(row["change"] == THROTTLED for row in found),
-        "suspects": states.count("suspect"), "muted": states.count("muted"),
-        "incident_id": worst,
-    }  # fmt: skip
+def _make_line(
+    standing: TrackStanding, course: Sequence[_Version], found: Sequence[ListedFinding], is_accepted: bool
+) -> BoardLine:
+    """Return where a track stands, and how its newest step compares with those of its `course`. `found`: its open
+    regressions, in the order of the incidents.
+    """
+    newest = course[-1]
+    step_ns = newest.step_ns or standing.step_ns or standing.e2e_ns
+    pinned = next((version for version in reversed(course) if version.is_pinned), None)
+    oldest = _find_oldest(found, newest)
+    return BoardLine(
+        workload=standing.workload,
+        configuration=standing.configuration,
+        device=standing.device,
+        version=standing.version,
+        version_runs=standing.version_runs,
+        runs=standing.runs,
+        last_run_id=standing.last_run_id,
+        last_run_ns=standing.last_run_ns,
+        step_ns=step_ns,
+        step_verdict=standing.step_verdict,
+        may_be_host=any(row.change == HOST for row in found),
+        may_be_throttled=any(row.change == THROTTLED for row in found),
+        step_change=standing.step_change,
+        accepted=is_accepted,
+        lacks_runs=standing.lacks_runs,
+        lacks_base_runs=standing.lacks_base_runs,
+        previous_change=_change(step_ns, course[-2].step_ns) if len(course) > 1 else None,
+        good_version=oldest.good_version if oldest else None,
+        good_change=_change(step_ns, oldest.baseline_value) if oldest and _is_comparable(oldest) else None,
+        pinned_version=pinned.version if pinned else None,
+        pinned_change=_change(step_ns, pinned.step_ns) if pinned else None,
+        peak_allocated_bytes=standing.peak_allocated_bytes,
+        new=sum(row.is_new for row in found),
+        open=sum(not row.is_new for row in found if row.state != "suspect"),
+        suspects=sum(row.state == "suspect" for row in found),
+        muted=sum(row.state == "muted" for row in found),
+        incident_id=next((row.incident_id for row in found if row.incident_id is not None), None),
+        step_kind=standing.step_kind,
+        judged_series=standing.judged_series,
+        expected_series=standing.expected_series,
+        coverage=standing.coverage,
+        so_far=standing.so_far,
+    )
 
 
-def _is_comparable(finding: Row) -> bool:
+def _make_point(line: int, version: _Version) -> BoardPoint:
+    """Return a version in the course of the track that is the `line`-th."""
+    return BoardPoint(
+        line=line,
+        version=version.version,
+        step_ns=version.step_ns,
+        runs=version.runs,
+        verdict=version.verdict,
+        reason=version.reason,
+    )
+
+
+def _find_oldest(found: Sequence[ListedFinding], newest: _Version) -> ListedFinding | None:
+    """Return the oldest finding of the step; one that was measured in another way says nothing of the newest step."""
+    of_step = []
+    for row in found:
+        is_step = row.kind == "run" and row.name in _STEP
+        if is_step and row.part == newest.way and row.step_kind == newest.step_kind:
+            of_step.append(row)
+    return min(of_step, key=lambda row: row.finding_id or math.inf, default=None)
+
+
+def _is_comparable(finding: ListedFinding) -> bool:
     """Return whether the newest number says something of an open finding: not that of another host, or other work."""
-    return finding["state"] not in CONFIRMED_STATES or finding["current_ratio"] is not None
+    return finding.state not in CONFIRMED_STATES or finding.current_ratio is not None
 
 
 def _change(after: float | None, before: float | None) -> float | None:
     return after / before - 1 if after and before else None
 
 
-def _names(row: Mapping[str, str]) -> tuple[str, ...]:
-    return row["workload"], row["configuration"], row["device"]
-
-
-def _worst_first(row: Row, incidents: Sequence[int]) -> tuple[Any, ...]:
-    place = incidents.index(row["incident_id"]) if row["incident_id"] in incidents else len(incidents)
-    change = max(abs(row["good_change"] or 0.0), abs(row["previous_change"] or 0.0) / 1e3)
-    return place, -row["suspects"], not row["lacks_runs"], -change, row["workload"], row["configuration"]
+def _worst_first(line: BoardLine, incidents: Sequence[int | None]) -> tuple[Any, ...]:
+    """Return a sort key: the order of the incidents, then what waits for runs, then the largest change."""
+    place = incidents.index(line.incident_id) if line.incident_id in incidents else len(incidents)
+    change = max(abs(line.good_change or 0.0), abs(line.previous_change or 0.0) / 1e3)
+    return place, -line.suspects, not line.lacks_runs, -change, line.workload, line.configuration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +14,7 @@ from tracker.config.owners import fits_device, matches
 from tracker.profile import LOG_COUNTERS
 from tracker.profile.branches import main_of
 from tracker.profile.odd_runs import find_odd_runs
-from tracker.regressions.track import TrackRuns, named_tracks, read_tracks, recorded_runs
+from tracker.regressions.track import TrackNames, TrackRuns, named_tracks, read_tracks, recorded_runs
 from tracker.results.budgets import BudgetVerdict, JudgedBudget
 from tracker.schema.series import OWN_TIMES, RUN, STEP_WAYS, SeriesKey
 from tracker.store import Store, queries
@@ -50,7 +50,7 @@ def judge_side(
     names = named_tracks(store, workload, branches=True)
     own = {}
     for key, of in names.items():
-        if (of["configuration"], of["device"]) == (configuration, device) and list_budgets(store, of):
+        if (of.configuration, of.device) == (configuration, device) and list_budgets(store, of):
             own[key] = of
     found = []
     for track in read_tracks(store, own):
@@ -60,9 +60,9 @@ def judge_side(
     return tuple(found)
 
 
-def list_budgets(store: Store, names: Mapping[str, str]) -> list[Budget]:
+def list_budgets(store: Store, names: TrackNames) -> list[Budget]:
     """Return the budgets that are for a track of these names; of a branch those of its main line."""
-    workload, device = main_of(names["workload"]), names["device"]
+    workload, device = main_of(names.workload), names.device
     return [one for one in store.budgets if matches(one.workload, workload) and fits_device(one.device, device)]
 
 
@@ -84,7 +84,9 @@ def judge_version(store: Store, track: TrackRuns, budget: Budget, runs: Sequence
         reason = f"it counts {' and '.join(units)}, and the limit must name one of them"
     value = float(np.median(usual)) if len(usual) else None
     return JudgedBudget(
-        **track.names,
+        workload=track.names.workload,
+        configuration=track.names.configuration,
+        device=track.names.device,
         version=runs[0].version,
         series=budget.series,
         limit=budget.words,

@@ -67,13 +67,14 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     tried = _ratios(of_windows, of_splits, kinds, ratios)
     tables = {
         "ratios": tried,
-        "proposals": [_proposal(tried, repeats, kind) | {"device": own.names["device"]} for kind in kinds],
+        "proposals": [_proposal(tried, repeats, kind) | {"device": own.names.device} for kind in kinds],
         "power": _power(repeats),
         "suspects": suspects,
         "series": _noisiest(repeats, options.noisiest),
     }
     return Calibration(
-        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()}, **own.names,
+        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()},
+        workload=own.names.workload, configuration=own.names.configuration, device=own.names.device,
         versions=tuple(dict.fromkeys(run.version for run in own.runs)), run_ids=tuple(run.run_id for run in own.runs),
         baseline=baseline, candidate=_CANDIDATE, windows=len(windows), splits=len(splits), options=options,
         notes=_notes(baseline, repeats.limits.window, own, on_device=on_device),
@@ -112,7 +113,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
     if lost := wanted - {run.run_id for run in kept}:
         raise UsageError(f"run {min(lost)} is not active", remedy="tracker runs --state all shows why")
     if len(found) > 1:
-        named = "; ".join(f"{one.names['device']} {one.names['configuration']}".strip() for one in found)
+        named = "; ".join(f"{one.names.device} {one.names.configuration}".strip() for one in found)
         raise UsageError(
             f"these runs are no repeats: they differ in device or configuration ({named})",
             remedy="choose with --device, or name the runs of one of them: run:41 run:42 ...",

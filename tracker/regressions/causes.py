@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
 from tracker.detect.series import NO_OPERATORS
 from tracker.profile import OF_A_RUN, OF_THE_CODE
+from tracker.regressions.found import FoundFinding, Replaced
 from tracker.regressions.replacements import (
     CallingContexts,
     OperatorChange,
@@ -22,12 +26,12 @@ from tracker.regressions.replacements import (
 )
 from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
+from tracker.results.findings import ChangedFact, ListedFinding, ListedIncident
 from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES
 from tracker.schema.series import IDLE_SERIES, KINDS
 from tracker.store import Store, queries
 from tracker.units import some_of
 
-Row = dict[str, Any]
 _SAME_TIME: Final = 0.10
 """By how much what came may differ from what went, to be called the same work under another name."""
 
@@ -62,116 +66,137 @@ def cause_words(before: float, after: float, calls_before: float, calls_after: f
     return ("slower per call" if by_time > 0 else "faster per call"), by_calls, by_time
 
 
-def mark_cause(row: Row) -> None:
-    """Give a finding its cause, a word or two for what changed: "" for the step itself, which others explain; and the
-    two parts of its change that add up, by more calls and by slower ones: None for what is not counted.
+def with_cause(found: FoundFinding) -> FoundFinding:
+    """Return a finding with its cause, a word or two for what changed: "" for the step itself, which others explain;
+    and with the two parts of its change that add up, by more calls and by slower ones: None for what is not counted.
     """
-    counted = row["kind"] in _COUNTED and row["unit"] == "ns"
-    is_presence, worse = row["change"] == "presence", row["direction"] == "regression"
+    is_counted = found.kind in _COUNTED and found.unit == "ns"
     by_calls, per_call = None, None
-    if counted and is_presence:
-        by_calls, per_call = row["delta"], 0.0
-    elif counted and row["baseline_calls"] and row["candidate_calls"]:
-        ends = (row[name] for name in ("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"))
-        _, by_calls, per_call = cause_words(*ends)
-    slower, faster = (
-        ("new operator", "operator gone") if is_presence
-        else ("more calls", "fewer calls") if abs(by_calls or 0.0) > abs(per_call or 0.0)
-        else ("slower communication", "faster communication") if row["kind"] == "communication"
-        else ("slower per call", "faster per call")
-    )  # fmt: skip
-    cause = slower if worse else faster
-    if row["kind"] in ("run", "memory"):
-        own = row["name"].removeprefix(IDLE_SERIES) if row["name"].startswith(IDLE_SERIES) else ""
-        cause = _OF_RUN.get(row["name"], own) if row["kind"] == "run" else "memory"
-    if row["change"] == "gradual":
-        cause = "gradual slowdown"
-    elif row["change"] == "machine":
-        cause = "machine-wide drift"
-    elif row["change"] == "alike":
-        cause = ALIKE_CAUSE
-    elif row["change"] in MAYBE_CAUSES:
-        cause = f"maybe {MAYBE_CAUSES[row['change']]}"
-    row |= {"cause": cause, "by_calls": by_calls, "by_time_per_call": per_call}
+    if is_counted and found.change == "presence":
+        by_calls, per_call = found.delta, 0.0
+    elif is_counted and found.baseline_calls and found.candidate_calls:
+        before, after = found.baseline_value or 0.0, found.candidate_value or 0.0
+        _, by_calls, per_call = cause_words(before, after, found.baseline_calls, found.candidate_calls)
+    cause = _name_cause(found, by_calls, per_call)
+    return replace(found, cause=cause, by_calls=by_calls, by_time_per_call=per_call)
 
 
-def find_renamed(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """Return what may be one operator or kernel under another name: what came with a version, and what went with it.
+def _name_cause(found: ListedFinding, by_calls: float | None, per_call: float | None) -> str:
+    """Return the cause of a change in words, of which `by_calls` is by more calls and `per_call` by slower ones."""
+    if found.change == "gradual":
+        return "gradual slowdown"
+    if found.change == "machine":
+        return "machine-wide drift"
+    if found.change == "alike":
+        return ALIKE_CAUSE
+    if found.change in MAYBE_CAUSES:
+        return f"maybe {MAYBE_CAUSES[found.change]}"
+    if found.kind == "memory":
+        return "memory"
+    if found.kind == "run":
+        idle_cause = found.name.removeprefix(IDLE_SERIES) if found.name.startswith(IDLE_SERIES) else ""
+        return _OF_RUN.get(found.name, idle_cause)
+    if found.change == "presence":
+        words = ("new operator", "operator gone")
+    elif abs(by_calls or 0.0) > abs(per_call or 0.0):
+        words = ("more calls", "fewer calls")
+    elif found.kind == "communication":
+        words = ("slower communication", "faster communication")
+    else:
+        words = ("slower per call", "faster per call")
+    return words[0] if found.direction == "regression" else words[1]
+
+
+def find_renamed(rows: Sequence[FoundFinding]) -> list[tuple[int, int]]:
+    """Return what may be one operator or kernel under another name: what came with a version, and what went with it,
+    both by their place in `rows`.
 
     Both are alike in name, without namespaces, are called as often, and take about as long.
     """
     pairs = []
     for added, removed in _list_presences(rows):
+        left = [*removed]
         for came in added:
-            alike = [(_likeness(came, went), went) for went in removed]
-            likeness, went = max(alike, key=lambda pair: pair[0], default=(0.0, None))
-            if went is not None and likeness > 0:
+            alike = [(_likeness(rows[came], rows[went]), went) for went in left]
+            likeness, went = max(alike, key=lambda pair: pair[0], default=(0.0, -1))
+            if likeness > 0:
                 pairs.append((came, went))
-                removed.remove(went)
+                left.remove(went)
     return pairs
 
 
-def mark_renamed(rows: Sequence[Row], pairs: Iterable[tuple[Row, Row]]) -> None:
-    """Mark the `pairs` of `find_renamed`, but for those that are a part of what replaced what, with others, or that
-    replaced each other and take longer or shorter.
+def with_renamed(rows: Sequence[FoundFinding], pairs: Iterable[tuple[int, int]]) -> list[FoundFinding]:
+    """Return the rows with the `pairs` of `find_renamed` marked, but for those that are a part of what replaced what,
+    with others, or that replaced each other and take longer or shorter.
 
     Their state is `renamed` where a name alone changed. Where all that is left of a kind sums up to the same time, it
     was renamed or fused.
     """
-    members = Counter(row["replaced"]["head"] for row in rows if row["replaced"])
-    for came, went in pairs:
-        heads = {row["replaced"]["head"] for row in (came, went) if row["replaced"]}
-        is_as_long = _is_as_long(came["delta"], -went["delta"])
-        if any(members[head] > len((came, went)) for head in heads) or (heads and not is_as_long):
+    marked = [*rows]
+    members = Counter(row.replaced.head for row in rows if row.replaced is not None)
+    for pair in pairs:
+        came, went = (rows[place] for place in pair)
+        heads = {row.replaced.head for row in (came, went) if row.replaced is not None}
+        is_as_long = _is_as_long(came.delta, -went.delta)
+        if any(members[head] > len(pair) for head in heads) or (heads and not is_as_long):
             continue
-        came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
-        if is_as_long:
+        causes = (f"renamed, was {went.name}", f"renamed, is {came.name}")
+        for place, cause in zip(pair, causes, strict=True):
+            marked[place] = replace(rows[place], cause=cause)
             # nothing got slower or faster: an incident would be noise
-            for row in (came, went):
-                if row["state"] in CONFIRMED_STATES:
-                    row |= {"state": "renamed", "is_new": False}
-    for added, removed in _list_presences(rows):
-        left = [row for row in (*added, *removed) if not row["replaced"] and not row["cause"].startswith("renamed")]
-        gains = [row["delta"] for row in left if row["delta"] > 0]
-        losses = [-row["delta"] for row in left if row["delta"] < 0]
+            if is_as_long and rows[place].state in CONFIRMED_STATES:
+                marked[place] = replace(marked[place], state="renamed", is_new=False)
+    for added, removed in _list_presences(marked):
+        left = []
+        for place in (*added, *removed):
+            if marked[place].replaced is None and not marked[place].cause.startswith("renamed"):
+                left.append(place)
+        gains = [marked[place].delta for place in left if marked[place].delta > 0]
+        losses = [-marked[place].delta for place in left if marked[place].delta < 0]
         if gains and losses and _equal(sum(gains), sum(losses)):
-            for row in left:
-                row["cause"] = "renamed or fused"
+            for place in left:
+                marked[place] = replace(marked[place], cause="renamed or fused")
+    return marked
 
 
-def _list_presences(rows: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
-    """Yield what came and what went, of each incident and kind, and kind of steps."""
-    groups: dict[tuple[Any, ...], tuple[list[Row], list[Row]]] = {}
-    for row in rows:
-        if row["change"] == "presence" and row["incident_id"] is not None and row["kind"] in _COUNTED:
-            added, removed = groups.setdefault((row["incident_id"], row["kind"], row["step_kind"]), ([], []))
-            (added if row["direction"] == "regression" else removed).append(row)
+def _list_presences(rows: Sequence[FoundFinding]) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield what came and what went, by their places, of each incident and kind, and kind of steps."""
+    groups: dict[tuple[int, str, str], tuple[list[int], list[int]]] = {}
+    for place, row in enumerate(rows):
+        if row.change == "presence" and row.incident_id is not None and row.kind in _COUNTED:
+            added, removed = groups.setdefault((row.incident_id, row.kind, row.step_kind), ([], []))
+            (added if row.is_worse else removed).append(place)
     yield from groups.values()
 
 
-def mark_new_shapes(rows: Sequence[Row]) -> None:
-    """Mark operators whose change is mostly in shapes that came or went: no call of before became slower or
-    faster by it. `rows`: with what each is under.
+def with_new_shapes(rows: Sequence[FoundFinding]) -> list[FoundFinding]:
+    """Return the rows with those operators marked whose change is mostly in shapes that came or went: no call of
+    before became slower or faster by it. `rows`: with what each is under.
     """
     of_shapes: dict[int, float] = {}
     for row in rows:
-        if row["change"] == "presence" and row["kind"] == "op" and row["under"] is not None:
-            of_shapes[row["under"]] = of_shapes.get(row["under"], 0.0) + (row["delta"] or 0.0)
-    for row in rows:
-        part = of_shapes.get(row["finding_id"], 0.0)
-        if row["change"] != "level" or row["replaced"] or not row["delta"] or part / row["delta"] < _NEW_SHAPES:
-            continue
-        more = (row["candidate_calls"] or 0) > (row["baseline_calls"] or 0)
-        came = "more calls of new shapes" if more else "new shapes"
-        row["cause"] = came if row["direction"] == "regression" else "shapes gone"
+        if row.change == "presence" and row.kind == "op" and row.under is not None:
+            of_shapes[row.under] = of_shapes.get(row.under, 0.0) + row.delta
+    return [_mark_new_shapes(row, of_shapes) for row in rows]
 
 
-def _likeness(came: Row, went: Row) -> float:
+def _mark_new_shapes(row: FoundFinding, of_shapes: Mapping[int, float]) -> FoundFinding:
+    """Return a row with its cause, where that is new shapes. `of_shapes`: ns of each finding that are of such."""
+    part = 0.0 if row.finding_id is None else of_shapes.get(row.finding_id, 0.0)
+    if row.change != "level" or row.replaced is not None or not row.delta or part / row.delta < _NEW_SHAPES:
+        return row
+    if not row.is_worse:
+        return replace(row, cause="shapes gone")
+    has_more_calls = (row.candidate_calls or 0) > (row.baseline_calls or 0)
+    return replace(row, cause="more calls of new shapes" if has_more_calls else "new shapes")
+
+
+def _likeness(came: ListedFinding, went: ListedFinding) -> float:
     """Return how alike two operators are in name, 0 where they are not called as often, or not about as long."""
-    calls = came["candidate_calls"] or 0.0, went["baseline_calls"] or 0.0
-    if not _equal(*calls) or not _equal(came["delta"], -went["delta"]):
+    calls = came.candidate_calls or 0.0, went.baseline_calls or 0.0
+    if not _equal(*calls) or not _equal(came.delta, -went.delta):
         return 0.0
-    return name_likeness(came["name"], went["name"])
+    return name_likeness(came.name, went.name)
 
 
 def _is_as_long(one: float, other: float) -> bool:
@@ -183,51 +208,74 @@ def _equal(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME_TIME * max(abs(one), abs(other))
 
 
-def mark_replaced(store: Store, rows: Sequence[Row], incidents: Collection[int], *, with_invalid: bool = False) -> None:
-    """Give the findings of each replacement the key `replaced`: `head`, the finding that stands for it, and the columns
-    that this has as the `whole` of it; None for others.
+class _Mark(Struct, frozen=True):
+    """What a finding of a replacement gets: the whole of it, and its own cause."""
 
-    `rows`: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
-    to read. `with_invalid`: also false positives.
+    replaced: Replaced
+    cause: str
+
+
+def with_replaced(
+    store: Store, rows: Sequence[FoundFinding], incidents: Collection[int | None], *, with_invalid: bool = False
+) -> list[FoundFinding]:
+    """Return the rows with what replaced what (`replaced`), and with which are of kernels that no operator launched.
+
+    rows: of whole incidents; looked at are those of `incidents`, since where operators are called from takes a while
+    to read.
+    with_invalid: also false positives.
     """
-    groups: dict[tuple[int, str], dict[str, Row]] = {}
-    for row in rows:
-        row |= {"replaced": None, "is_of_no_operator": False}
-        counts = with_invalid or row["state"] != "invalid"
-        if counts and row["incident_id"] in incidents and row["kind"] == "op_name" and _change_of(row).has_moved:
-            groups.setdefault((row["incident_id"], row["step_kind"]), {})[row["name"]] = row
+    marks: dict[int, _Mark] = {}
+    groups: dict[tuple[int | None, str], dict[str, int]] = {}
+    for place, row in enumerate(rows):
+        is_counted = with_invalid or row.state != "invalid"
+        if is_counted and row.incident_id in incidents and row.kind == "op_name" and _change_of(row).has_moved:
+            groups.setdefault((row.incident_id, row.step_kind), {})[row.name] = place
     for moved in groups.values():
-        changes = [_change_of(row) for row in moved.values()]
+        changes = [_change_of(rows[place]) for place in moved.values()]
         if len({change.calls_after > change.calls_before for change in changes}) < 2:
             continue
-        run_ids = _list_last_runs(next(iter(moved.values())))
+        run_ids = _list_last_runs(rows[next(iter(moved.values()))])
         if len(run_ids) < 2:
             continue
         contexts = [CallingContexts(queries.op_tree(store, [run]), queries.ops(store, [run])) for run in run_ids]
         for replacement in find_replacements(changes, *contexts):
-            _mark_replacement(replacement, moved)
-    _mark_replaced_kernels(store, [row for row in rows if row["incident_id"] in incidents], with_invalid=with_invalid)
+            marks |= _mark_replacement(replacement, rows, moved)
+    kernels = _list_kernels(store, rows, incidents, with_invalid=with_invalid)
+    for changes_of_kernels, moved in kernels:
+        for replacement in pair_kernels(changes_of_kernels):
+            marks |= _mark_replacement(replacement, rows, moved)
+    # a kernel of the group that has no change here was launched by an operator
+    of_no_operator = {moved[change.name] for changes_of_kernels, moved in kernels for change in changes_of_kernels}
+    marked = []
+    for place, row in enumerate(rows):
+        with_mark = replace(row, is_of_no_operator=place in of_no_operator)
+        if place in marks:
+            with_mark = replace(with_mark, replaced=marks[place].replaced, cause=marks[place].cause)
+        marked.append(with_mark)
+    return marked
 
 
-def _mark_replaced_kernels(store: Store, rows: Sequence[Row], *, with_invalid: bool) -> None:
-    """Note which findings are of kernels that no operator launched (`is_of_no_operator`), and give those what replaced
-    what, too, as a diff groups them.
+def _list_kernels(
+    store: Store, rows: Sequence[FoundFinding], incidents: Collection[int | None], *, with_invalid: bool
+) -> list[tuple[list[OperatorChange], dict[str, int]]]:
+    """Return of each incident the changes of kernels that no operator launched, and the places of all of its kernels
+    in `rows`, by name.
     """
-    groups: dict[int, dict[str, Row]] = {}
-    for row in rows:
-        counts = with_invalid or row["state"] != "invalid"
-        if counts and row["kind"] == "kernel" and not row["input_shapes"]:
-            groups.setdefault(row["incident_id"], {})[row["name"]] = row
-    for found in groups.values():
-        run_ids = _list_last_runs(next(iter(found.values())))
+    groups: dict[int | None, dict[str, int]] = {}
+    for place, row in enumerate(rows):
+        is_counted = with_invalid or row.state != "invalid"
+        if row.incident_id in incidents and is_counted and row.kind == "kernel" and not row.input_shapes:
+            groups.setdefault(row.incident_id, {})[row.name] = place
+    found = []
+    for moved in groups.values():
+        run_ids = _list_last_runs(rows[next(iter(moved.values()))])
         kinds = _find_kinds_of_work(queries.kernels(store, run_ids))
         changes = []
-        for name, row in found.items():
+        for name, place in moved.items():
             if name in kinds:
-                row["is_of_no_operator"] = True
-                changes.append(_change_of(row)._replace(shapes=kinds[name]))
-        for replacement in pair_kernels(changes):
-            _mark_replacement(replacement, found)
+                changes.append(_change_of(rows[place])._replace(shapes=kinds[name]))
+        found.append((changes, moved))
+    return found
 
 
 def _find_kinds_of_work(kernels: Columns) -> dict[str, str]:
@@ -240,64 +288,51 @@ def _find_kinds_of_work(kernels: Columns) -> dict[str, str]:
     return {name: category for name, category in kinds.items() if name not in of_operators}
 
 
-def _list_last_runs(row: Row) -> list[int]:
+def _list_last_runs(row: ListedFinding) -> list[int]:
     """Return the newest run of each side of a finding."""
-    return [int(row[side].split()[-1]) for side in ("baseline_runs", "candidate_runs") if row[side]]
+    return [int(runs.split()[-1]) for runs in (row.baseline_runs, row.candidate_runs) if runs]
 
 
-def _mark_replacement(replacement: Replacement, moved: Mapping[str, Row]) -> None:
-    """Give the findings of a replacement what stands for all of them, and their causes."""
-    gone, come = ([moved[one.name] for one in side] for side in (replacement.gone, replacement.come))
-    gone_names, come_names = (some_of(main_names([row["name"] for row in side])) for side in (gone, come))
+def _mark_replacement(
+    replacement: Replacement, rows: Sequence[FoundFinding], moved: Mapping[str, int]
+) -> dict[int, _Mark]:
+    """Return what the findings of a replacement get, by their places. `moved`: the place of all that moved, by name."""
+    gone, come = ([rows[moved[one.name]] for one in side] for side in (replacement.gone, replacement.come))
+    gone_names, come_names = (some_of(main_names([row.name for row in side])) for side in (gone, come))
     before, after = replacement.removed_ns, replacement.added_ns
     has_parent = replacement.parent != TOP_LEVEL
-    whole = {
-        "name": f"{gone_names}{REPLACED_BY}{come_names}", "input_shapes": "", "change": "level",
-        "ratio": after / before - 1 if before else None, "baseline_value": before, "candidate_value": after,
-        "contribution": sum(row["contribution"] for row in (*gone, *come)), "delta": after - before,
-        "verdict": "REGRESSED" if after > before else "IMPROVED",
-        "cause": f"replaced under {replacement.parent}" if has_parent else "replaced",
-        **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
-    }  # fmt: skip
-    head = (come if after > before else gone)[0]["finding_id"]
-    for row in (*gone, *come):
-        row["replaced"] = {"head": head, "whole": whole}
-        row["cause"] = f"replaced by {come_names}" if row in gone else f"replaces {gone_names}"
-
-
-def _change_of(row: Row) -> OperatorChange:
-    """Return the change of a finding of an operator, by name."""
-    calls_before, calls_after = row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0
-    return OperatorChange(
-        row["name"], row["baseline_value"] or 0.0, row["candidate_value"] or 0.0, calls_before, calls_after
+    whole = Replaced(
+        head=(come if after > before else gone)[0].finding_id,
+        name=f"{gone_names}{REPLACED_BY}{come_names}",
+        ratio=after / before - 1 if before else None,
+        baseline_value=before,
+        candidate_value=after,
+        contribution=sum(row.contribution or 0.0 for row in (*gone, *come)),
+        delta=after - before,
+        verdict="REGRESSED" if after > before else "IMPROVED",
+        cause=f"replaced under {replacement.parent}" if has_parent else "replaced",
     )
+    marks = {moved[one.name]: _Mark(whole, f"replaces {gone_names}") for one in replacement.come}
+    return marks | {moved[one.name]: _Mark(whole, f"replaced by {come_names}") for one in replacement.gone}
 
 
-def as_one(row: Row) -> Row:
-    """Return a finding as it is shown: one that stands for a replacement as the whole of it, net."""
-    of = row["replaced"]
-    return row if of is None or of["head"] != row["finding_id"] else row | of["whole"]
+def _change_of(row: ListedFinding) -> OperatorChange:
+    """Return the change of a finding of an operator, by name."""
+    calls_before, calls_after = row.baseline_calls or 0.0, row.candidate_calls or 0.0
+    return OperatorChange(row.name, row.baseline_value or 0.0, row.candidate_value or 0.0, calls_before, calls_after)
 
 
-def net_contribution(row: Row) -> float:
-    """Return the part of the step that a finding changed; of one that stands for a replacement, net."""
-    of = row["replaced"]
-    if of is None:
-        return row["contribution"] or 0.0
-    return float(of["whole"]["contribution"]) if of["head"] == row["finding_id"] else 0.0
-
-
-def changed_between(store: Store, incident: Row) -> list[Row]:
+def changed_between(store: Store, incident: ListedIncident) -> list[ChangedFact]:
     """Return the facts and profiler settings that no run of one side of an incident shares with one of the other."""
-    sides = ("baseline_runs", "candidate_runs")
-    side_of = {int(run): side for side in sides for run in incident[side].split()}
+    sides = {"baseline": incident.baseline_runs, "candidate": incident.candidate_runs}
+    side_of = {int(run): side for side, runs in sides.items() for run in runs.split()}
     recorded = []
     for run_id, settings, steps in queries.captures(store, list(side_of)).rows("run_id", "settings", "steps"):
         said = queries.settings_of(settings) | {"steps": str(steps)}
         recorded += [(run_id, f"profiler {key}", value) for key, value in said.items()]
     known = _stated(store, side_of, recorded)
     return [
-        {"incident_id": incident["incident_id"], "key": key, "before": before, "after": after}
+        ChangedFact(incident_id=incident.incident_id, key=key, before=before, after=after)
         for key, before, after in differing(*(known.get(side, {}) for side in sides))
     ]
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from tracker.errors import EXIT_OK, EXIT_TOO_LITTLE_DATA, UsageError
-from tracker.regressions.track import TrackRuns
-from tracker.results.coverage import Coverage
+from tracker.regressions.track import TrackNames, TrackRuns
+from tracker.results.coverage import CountedSeries
 from tracker.results.verdicts import COVERAGE, Gate
 
 _LEAST_IN_STEP: Final = 3
 """Versions before the newest one that a workload must have run in, to be expected in that."""
 
 
-def list_missing(tracks: Sequence[TrackRuns]) -> list[tuple[Mapping[str, str], str]]:
+def list_missing(tracks: Sequence[TrackRuns]) -> list[tuple[TrackNames, str]]:
     """Return the tracks that did not run in the newest version though they ran in the three before it, each by its
     workload, configuration and device, with the label of that version.
 
@@ -38,8 +38,7 @@ def sentences_on_missing(tracks: Sequence[TrackRuns]) -> tuple[str, ...]:
     """Return the tracks of `list_missing`, a sentence on each: they may still come."""
     sentences = []
     for names, label in list_missing(tracks):
-        place = (names["workload"], names["configuration"], names["device"])
-        sentences.append(f"{', '.join(filter(None, place))} has no run of {label}.")
+        sentences.append(f"{', '.join(names.words)} has no run of {label}.")
     return tuple(sentences)
 
 
@@ -49,10 +48,9 @@ def _last_start(track: TrackRuns) -> int:
     return max(starts, default=0)
 
 
-def gate_of_coverage(lines: Sequence[Mapping[str, Any]], missing: Sequence[str], least: float | None) -> Gate:
+def gate_of_coverage(tracks: Sequence[CountedSeries], missing: Sequence[str], least: float | None) -> Gate:
     """Return exit code 4 where less than the share `least` of the series of a track was judged, or a workload did not
-    run; else 0. `lines`: `judged_series`, `expected_series` and `coverage` of each track, as of Findings; `missing`:
-    sentences on workloads that did not run.
+    run; else 0. `tracks`: how many series of each were judged; `missing`: sentences on workloads that did not run.
 
     UsageError where no share is set.
     """
@@ -61,21 +59,12 @@ def gate_of_coverage(lines: Sequence[Mapping[str, Any]], missing: Sequence[str],
             f"--fail-on {COVERAGE} needs a share", remedy="set [coverage] least = 0.9, or another one, in the settings"
         )
     low = []
-    for line in lines:
-        if not line["expected_series"]:
+    for counted in tracks:
+        if counted.judged is None or not counted.expected:
             low.append("how many series were judged is not known")
-        elif line["judged_series"] < least * line["expected_series"]:
-            low.append(f"{line['coverage']}, and {100 * least:g} % are wanted")
+        elif counted.judged < least * counted.expected:
+            low.append(f"{counted.words}, and {100 * least:g} % are wanted")
     problems = [*low, *(sentence.rstrip(".") for sentence in missing)]
     code = EXIT_TOO_LITTLE_DATA if problems else EXIT_OK
-    words = [line["coverage"] for line in lines]
+    words = [counted.words for counted in tracks]
     return Gate(COVERAGE, code, "; ".join(problems or words) or "there are no runs")
-
-
-def columns_of(coverage: Coverage | None) -> dict[str, Any]:
-    """Return the columns of a line that say how many series were judged; None where that is not known."""
-    if coverage is None:
-        return {"judged_series": None, "expected_series": None, "coverage": ""}
-    return {
-        "judged_series": coverage.judged, "expected_series": coverage.expected, "coverage": coverage.words,
-    }  # fmt: skip

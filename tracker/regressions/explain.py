@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from tracker.advice.versions import on_findings
-from tracker.columns import F64, I64, Columns, Flags
+from tracker.columns import F64, I64, Flags
 from tracker.detect import JudgedSeries, Reason, Thresholds, Window, judge_version
 from tracker.detect.hosts import on_equal_hosts
 from tracker.detect.judge import exact_share, is_certain
@@ -20,9 +20,11 @@ from tracker.detect.sides import Statistic, newest
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
-from tracker.regressions.causes import as_one, changed_between
+from tracker.regressions.causes import changed_between
+from tracker.regressions.found import FoundFinding, as_one, rank_of, without_more
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
-from tracker.regressions.inbox import found_rows, incident_of, rank_of, share_of, track_key_of
+from tracker.regressions.inbox import found_rows
+from tracker.regressions.incidents import make_incident, share_of
 from tracker.regressions.lifecycle import ALIKE, HOST, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
@@ -33,13 +35,19 @@ from tracker.regressions.track import (
     read_tracks,
     settings_note,
 )
-from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, NOBODY, ExplainedFinding
+from tracker.results import NOBODY, ExplainedFinding
+from tracker.results.findings import (
+    ExplainedRows,
+    FindingEvent,
+    FindingFact,
+    FindingRun,
+    FindingTest,
+)
 from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled, word_of_step
-from tracker.schema.series import NO_SERIES, SeriesKey
+from tracker.schema.series import NO_SERIES
 from tracker.store import Store, queries
+from tracker.store.queries.judgement import UserWord
 from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
-
-Row = dict[str, Any]
 
 _WORDS_OF_STATISTIC: Final = {
     Statistic.CALL_QUARTILE: "by the lower quartile of the calls of a step",
@@ -55,45 +63,46 @@ _MOST_RUNS: Final = 64
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Return everything about one finding. Reads only; UsageError where there is no such finding."""
     tracks = read_tracks(store, named_tracks(store, branches=True))
-    rows = found_rows(store, tracks=tracks, wanted=lambda row: row["finding_id"] == finding_id)
+    rows = found_rows(store, tracks=tracks, wanted=lambda row: row.finding_id == finding_id)
     # suspects have no number
-    findings = [row for row in rows if row["finding_id"] is not None]
-    finding = next((row for row in findings if row["finding_id"] == finding_id), None)
+    findings = [row for row in rows if row.finding_id is not None]
+    finding = next((row for row in findings if row.finding_id == finding_id), None)
     if finding is None:
         remedy = _LIST if findings else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
-    track = next(track for track in tracks if track.key == track_key_of(finding))
-    incident = incident_of([row for row in findings if row["incident_id"] == finding["incident_id"]])
+    track = next(track for track in tracks if track.key == finding.track_key)
+    incident = make_incident([row for row in findings if row.incident_id == finding.incident_id])
     shown = as_one(finding)
-    shown["share_of_change"] = share_of(shown, incident)
-    sides = [[int(run) for run in finding[side].split()] for side in ("baseline_runs", "candidate_runs")]
-    is_slower = finding["direction"] == "regression"
+    shown = replace(shown, share_of_change=share_of(shown, incident))
+    sides = [[int(run) for run in runs.split()] for runs in (finding.baseline_runs, finding.candidate_runs)]
+    # what is found is decided by the runs of a version
+    decided_id = finding.decided_version_id or finding.version_id
     with store.connect() as connection:
         note_on_settings, known, own_track = settings_note(connection, track), None, track
         if track.main is not None:
-            track, known = join_main(connection, track, finding["decided_version_id"])
+            track, known = join_main(connection, track, decided_id)
         # those that decided, with those before them that the common-mode shift rested on, and the newest ones, of those
         # recorded alike
-        place = track.place[finding["decided_version_id"]]
+        place = track.place[decided_id]
         before = [run.run_id for run in track.runs if track.place[run.version_id] < place]
         newest_runs = [run.run_id for run in track.runs[-_MOST_RUNS:]]
         chosen = {*newest_runs, *before[-track.thresholds.window :], *sides[0], *sides[1]}
         runs = [run for run in track.runs if run.run_id in chosen]
         deciding = [run for run in runs if run.run_id in {*sides[0], *sides[1]}]
         like = [run.run_id for run in runs].index(max(sides[1]))
-        kind = finding["step_kind"]
+        kind = finding.step_kind
         data = read_track(connection, track, runs, like=like, timed_by=deciding, known=known, step_kind=kind)
-        host = slow_host((connection, sides[1]), (connection, sides[0])) if is_slower else ""
+        host = slow_host((connection, sides[1]), (connection, sides[0])) if finding.is_worse else ""
         hosts = other_hosts((connection, sides[1]), (connection, sides[0]))
         throttled = throttled_sides((connection, sides[1]), (connection, sides[0]))
-    row = data.keys.index(SeriesKey._make(finding[name] for name in SeriesKey._fields))
+    row = data.keys.index(finding.key)
     base, new = (np.isin(data.run_ids, side) for side in sides)
     deciding_window = window = _deciding_window(data, place, track.thresholds)
     if data.hosts is not None:
         levels = np.broadcast_to(np.where(base, 0, UNDECIDED), data.values.shape)
         deciding_window = window = on_equal_hosts(window, data.series, data.hosts, levels, new)
     statistic = None
-    if finding["change"] == LATE:
+    if finding.change == LATE:
         window, statistic = _with_late_statistic(window, data, base | new, data.versions == place, track.thresholds)
     bases, outlier = _judged_base(window, data, row, base, new, track.thresholds)
     beside = _noise_beside(window, row, bases, track.thresholds)
@@ -109,23 +118,38 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     )
     notes = (
         _part_words(finding, shown), _machine_words(finding), outlier_note, *odd_notes, note_on_settings, note_of(host),
-        sentence_on_other_hosts(hosts) if finding["change"] == HOST and not host else "",
-        sentence_on_throttled(throttled) if finding["change"] == THROTTLED else "",
+        sentence_on_other_hosts(hosts) if finding.change == HOST and not host else "",
+        sentence_on_throttled(throttled) if finding.change == THROTTLED else "",
     )  # fmt: skip
-    facts = queries.version_facts(store, track_key_of(finding), finding["version_id"])
-    tables = {
-        "tests": tests_of(finding, judged, row, data, track, window, new),
-        "runs": _runs(track, data, row, sides, centred, shift, is_odd),
-        "events": events_of(store, finding, own_track),
-        "facts": [fact | {"before": fact["value_before"], "after": fact["value_after"]} for fact in facts],
-        "environment": changed_between(store, incident),
-    }
-    return ExplainedFinding(
-        finding={name: shown[name] for name in FINDINGS_COLUMNS["findings"]},
-        tables={name: Columns.of_rows(rows, EXPLAIN_COLUMNS[name]) for name, rows in tables.items()},
-        notes=tuple(filter(None, notes)),
-        advice=on_findings(store, [shown], *sides) if is_slower and not host else (),
+    explained = ExplainedRows(
+        tests=tuple(tests_of(finding, judged, row, data, track, window, new)),
+        runs=tuple(_runs(track, data, row, sides, centred, shift, is_odd)),
+        events=tuple(events_of(store, finding, own_track)),
+        facts=tuple(_list_facts(store, finding)),
+        environment=tuple(changed_between(store, incident)),
     )
+    return ExplainedFinding(
+        without_more(shown),
+        explained,
+        notes=tuple(filter(None, notes)),
+        advice=on_findings(store, [shown], *sides) if finding.is_worse and not host else (),
+    )
+
+
+def _list_facts(store: Store, finding: FoundFinding) -> list[FindingFact]:
+    """Return what changed for certain with the version of a finding."""
+    facts = []
+    for fact in queries.version_facts(store, finding.track_key, finding.version_id):
+        listed = FindingFact(
+            kind=fact.kind,
+            name=fact.name,
+            input_shapes=fact.input_shapes,
+            what=fact.what,
+            before=fact.value_before,
+            after=fact.value_after,
+        )
+        facts.append(listed)
+    return facts
 
 
 def _deciding_window(data: Track, version: int, limits: Thresholds) -> Window:
@@ -205,25 +229,25 @@ def _outlier_words(track: TrackRuns, data: Track, row: int, column: int, others:
     )
 
 
-def _part_words(finding: Row, shown: Row) -> str:
+def _part_words(finding: FoundFinding, shown: FoundFinding) -> str:
     """Say which operator of a replacement the tests and runs are of; "" for a finding that is shown as it is."""
-    if shown is finding:
+    if not finding.stands_for_replacement:
         return ""
-    ends = [finding[name] for name in ("baseline_value", "candidate_value")]
+    ends = (finding.baseline_value, finding.candidate_value)
     before, after = (format_ns(end or 0.0, time_unit(*ends)) for end in ends)
-    change = f", {format_diff(finding['ratio'])}" if finding["ratio"] is not None else ""
+    change = f", {format_diff(finding.ratio)}" if finding.ratio is not None else ""
     return (
-        f"The tests and runs below are those of {finding['name']}, the largest operator of this replacement: "
+        f"The tests and runs below are those of {finding.name}, the largest operator of this replacement: "
         f"{before} -> {after} per step{change}."
     )
 
 
-def _machine_words(finding: Row) -> str:
+def _machine_words(finding: FoundFinding) -> str:
     """Say what to do about a shift of the machine, or what may be one; "" for another finding."""
-    if finding["change"] not in (MACHINE, ALIKE):
+    if finding.change not in (MACHINE, ALIKE):
         return ""
-    before = finding["good_version"] or "the version before"
-    how = "together" if finding["change"] == MACHINE else "by one factor"
+    before = finding.good_version or "the version before"
+    how = "together" if finding.change == MACHINE else "by one factor"
     return (
         f"All operators moved {how}: the machine, or what all of them use. Measure {before} again: if it is as "
         "slow, tracker expect accepts the new level; if it is not, the code or its environment is the cause."
@@ -232,11 +256,11 @@ def _machine_words(finding: Row) -> str:
 
 def findings_of(store: Store, incident_id: int) -> list[int]:
     """Return the findings of an incident that no other one covers, the step first; UsageError where there is none."""
-    rows = found_rows(store, wanted=lambda row: row["incident_id"] == incident_id)
-    own = [row for row in rows if row["incident_id"] == incident_id]
+    rows = found_rows(store, wanted=lambda row: row.incident_id == incident_id)
+    own = [row for row in rows if row.incident_id == incident_id]
     if not own:
         raise UsageError(f"there is no incident I-{incident_id}", remedy=_LIST)
-    return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
+    return [row.finding_id for row in sorted(own, key=rank_of) if row.under is None and row.finding_id is not None]
 
 
 def _drift_between(window: Window, own: JudgedSeries, row: int, new: Flags) -> float:
@@ -246,16 +270,22 @@ def _drift_between(window: Window, own: JudgedSeries, row: int, new: Flags) -> f
 
 
 def tests_of(
-    finding: Row, own: JudgedSeries, row: int, data: Track, track: TrackRuns, window: Window, is_new: Flags
-) -> list[Row]:
+    finding: FoundFinding,
+    own: JudgedSeries,
+    row: int,
+    data: Track,
+    track: TrackRuns,
+    window: Window,
+    is_new: Flags,
+) -> list[FindingTest]:
     """List what had to hold, each with its value and limit: docs/judging.md, step 7.
 
     `own`: the judgement of the runs `is_new` of `window` again; `row`: the series.
     """
     key, limits = data.keys[row], track.thresholds
-    is_presence, is_gradual, is_late = (finding["change"] == how for how in ("presence", "gradual", LATE))
-    sign = 1 if finding["direction"] == "regression" else -1
-    found: list[Row] = []
+    is_presence, is_gradual, is_late = (finding.change == how for how in ("presence", "gradual", LATE))
+    sign = 1 if finding.direction == "regression" else -1
+    found: list[FindingTest] = []
 
     def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
         origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
@@ -264,10 +294,11 @@ def tests_of(
             source = f"{words_of_limit(origin)}, {origin.who}: {origin.reason}"
         if limit is None:
             source = None
-        columns = {"test": test, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
-        found.append(columns | {"limit_from": source})
+        found.append(
+            FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=source, meaning=meaning)
+        )
 
-    before, after = (len(finding[side].split()) for side in ("baseline_runs", "candidate_runs"))
+    before, after = (len(runs.split()) for runs in (finding.baseline_runs, finding.candidate_runs))
     after -= int(_odd_runs(data, own, row, is_new).sum())
     is_of_one_run = not is_presence and own.reason[row] == Reason.OPERATORS
     least = 2 if is_presence else limits.least_base
@@ -285,7 +316,7 @@ def tests_of(
             what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
         add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
-        if finding["change"] == MACHINE:
+        if finding.change == MACHINE:
             half = math.expm1(float(own.change[row]) / 2)
             meaning = "machine-wide drift, at least half of the change: no operator alone is the cause"
             drift = math.expm1(_drift_between(window, own, row, is_new))
@@ -307,11 +338,11 @@ def tests_of(
             add("certain causes", certain, half, certain >= half, meaning, "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
-        share = finding["contribution"]
+        share = finding.contribution or 0.0
         add("contribution", share, floor, abs(share) >= floor - 1e-12, "change as a part of the step", MIN_CONTRIBUTION)
     if not is_presence:
-        q = finding["q"]
-        decided = data.versions == track.place[finding["decided_version_id"]]
+        q = finding.q
+        decided = data.versions == track.place[finding.decided_version_id or finding.version_id]
         is_single = int(decided.sum()) == 1
         if is_of_one_run:
             add("q", q, None, None, "false discovery rate (q), by which one run does not decide", "")
@@ -336,38 +367,48 @@ def tests_of(
     return found
 
 
-def events_of(store: Store, finding: Row, track: TrackRuns) -> list[Row]:
+def events_of(store: Store, finding: FoundFinding, track: TrackRuns) -> list[FindingEvent]:
     """List when a finding began and ended, and what users said, in the order of time as far as it is known."""
-
-    def event(state: str, version: str, decided_id: int) -> Row:
-        decided = track.labels.get(decided_id, "")
-        confirmed = "found again in" if track.main is not None else "confirmed by the runs of"
-        why = "" if decided == version else f"{confirmed} {decided}"
-        if not why and finding["change"] != "presence" and len(track.runs_of(decided_id)) == 1:
-            why = "by one run"
-        return {"state": state, "who": NOBODY, "version": version, "reason": why}
-
-    found = word_of_step(finding["verdict"], finding["change"])
-    events = [event(found, finding["version"], finding["decided_version_id"])]
-    words = queries.finding_words(store).get(finding["finding_id"], ())
-    actions_of_marks = {word["mark_id"]: word["action"] for word in words}
+    found = word_of_step(finding.verdict, finding.change)
+    events = [_make_event(finding, track, found, finding.version, finding.decided_version_id)]
+    words = [] if finding.finding_id is None else queries.finding_words(store).get(finding.finding_id, [])
+    actions_of_marks = {word.mark_id: word.action for word in words}
     for word in words:
-        end = word["until_version"] or word["until_ns"]
-        until = "" if end is None else f" until {end if word['until_version'] else format_moment(end)[:10]}"
-        said = {name: word[name] for name in ("who", "when_ns", "reason")}
-        if word["action"] == "undo":
-            state = f"undo of {actions_of_marks.get(word['undoes_id'], 'a mark')}"
+        if word.action == "undo":
+            action = "a mark" if word.undoes_id is None else actions_of_marks.get(word.undoes_id, "a mark")
+            state = f"undo of {action}"
         else:
-            state = f"{word['action']}{until}{', taken back' if word['is_undone'] else ''}"
-        events.append({"state": state, **said})
-    if finding["ended_version"] is not None:
-        events.append(event(finding["base_state"], finding["ended_version"], finding["ended_by_version_id"]))
+            state = f"{word.action}{_until_words(word)}{', taken back' if word.is_undone else ''}"
+        events.append(FindingEvent(when_ns=word.when_ns, state=state, who=word.who, reason=word.reason))
+    if finding.ended_version is not None:
+        ended_by = finding.ended_by_version_id
+        events.append(_make_event(finding, track, finding.base_state, finding.ended_version, ended_by))
     return events
+
+
+def _make_event(
+    finding: FoundFinding, track: TrackRuns, state: str, version: str, decided_id: int | None
+) -> FindingEvent:
+    """Return what runs decided: a state as of a version, by the runs of `decided_id`."""
+    decided = "" if decided_id is None else track.labels.get(decided_id, "")
+    confirmed = "found again in" if track.main is not None else "confirmed by the runs of"
+    reason = "" if decided == version else f"{confirmed} {decided}"
+    runs = [] if decided_id is None else track.runs_of(decided_id)
+    if not reason and finding.change != "presence" and len(runs) == 1:
+        reason = "by one run"
+    return FindingEvent(state=state, who=NOBODY, version=version, reason=reason)
+
+
+def _until_words(word: UserWord) -> str:
+    """Return the end of a mute, behind a blank; "" without one."""
+    if word.until_version:
+        return f" until {word.until_version}"
+    return "" if word.until_ns is None else f" until {format_moment(word.until_ns)[:10]}"
 
 
 def _runs(
     track: TrackRuns, data: Track, row: int, sides: Sequence[Sequence[int]], centred: F64, shift: F64, is_odd: Flags
-) -> list[Row]:
+) -> list[FindingRun]:
     """List the runs around a finding. `centred`: its numbers without the common-mode shift, `shift`: of each run;
     `is_odd`: which of them its version leaves out.
     """
@@ -384,9 +425,15 @@ def _runs(
             side = "baseline"
         elif run_id in sides[1] and not is_odd[at]:
             side = "candidate"
-        found.append({
-            "run_id": run_id, "version": runs[run_id].version, "side": side,
-            "started_at_ns": runs[run_id].started_at_ns, "value": data.values[row, at], "calls": data.calls[row, at],
-            "shared_factor": math.expm1(shift[at]), "change": math.expm1(sign * (centred[at] - base)),
-        })  # fmt: skip
+        listed = FindingRun(
+            run_id=run_id,
+            version=runs[run_id].version,
+            side=side,
+            started_at_ns=runs[run_id].started_at_ns,
+            value=data.values[row, at],
+            calls=data.calls[row, at],
+            shared_factor=math.expm1(shift[at]),
+            change=math.expm1(sign * (centred[at] - base)),
+        )
+        found.append(listed)
     return found

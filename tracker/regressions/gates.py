@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.lifecycle import ALIKE, OF_HOSTS
 from tracker.results import CONFIRMED_STATES, Findings
+from tracker.results.findings import ListedFinding, TrackStanding
 from tracker.results.options import check_words
 from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Outcome
 from tracker.schema.series import RUN, SeriesKey
 from tracker.units import format_diff
-
-Row = Mapping[str, Any]
 
 WHY: Final = {
     "": "",
@@ -51,59 +49,64 @@ def gate_of_findings(found: Findings, word: str = "new") -> Gate:
     else 0. `any` counts what began with older versions and is open, too.
     """
     check_words("gate", (word,), FAIL_ON)
-    rows, lines = (found.tables[name].records() for name in ("findings", "lines"))
-    codes = {line[f"gate_{word}"] for line in lines} or {EXIT_TOO_LITTLE_DATA}
+    lines = found.rows.lines
+    codes = {line.gate(word)[0] for line in lines} or {EXIT_TOO_LITTLE_DATA}
     code = next(one for one in (EXIT_FINDINGS, EXIT_TOO_LITTLE_DATA, EXIT_OK) if one in codes)
-    reasons = [
-        f"{line['workload'] + ' ' if len(lines) > 1 else ''}{line['version']}: {reason_of(line, word)}"
-        for line in lines
-        if line[f"gate_{word}"] == code and line[f"gate_{word}_cause"]
-    ]
+    reasons = []
+    for line in lines:
+        line_code, cause = line.gate(word)
+        if line_code == code and cause:
+            name = f"{line.workload} " if len(lines) > 1 else ""
+            reasons.append(f"{name}{line.version}: {reason_of(line, word)}")
     because = "; ".join(reasons) or ("there are no runs" if not lines else "nothing fails")
-    failing = {tuple(line[name] for name in ("workload", "configuration", "device")): line for line in lines}
-    return Gate(word, code, because, tuple(_row(row, word, failing) for row in rows))
+    standings = {line.place: line for line in lines}
+    rows = []
+    for row in found.rows.findings:
+        rows.append(_gate_row(row, word, standings.get((row.workload, row.configuration, row.device))))
+    return Gate(word, code, because, tuple(rows))
 
 
-def reason_of(line: Row, word: str) -> str:
-    """Say what gave the exit code of a track, a row of FINDINGS_COLUMNS["lines"], in words; "" for 0."""
-    peak, net = (format_diff(line[name] or 0.0) for name in ("peak", "net"))
-    return WHY[line[f"gate_{word}_cause"]].format(peak=peak, net=net, host=line["slow_host"])
+def reason_of(line: TrackStanding, word: str) -> str:
+    """Say what gave the exit code of a track, in words; "" for 0."""
+    peak, net = (format_diff(change or 0.0) for change in (line.peak, line.net))
+    return WHY[line.gate(word)[1]].format(peak=peak, net=net, host=line.slow_host)
 
 
-def _row(row: Row, word: str, lines: Mapping[tuple[Any, ...], Row]) -> GatedRow:
-    line = lines.get(tuple(row[name] for name in ("workload", "configuration", "device")), {})
+def _gate_row(row: ListedFinding, word: str, line: TrackStanding | None) -> GatedRow:
+    """Return a finding as the gate `word` lists it. `line`: where its track stands."""
     outcome, remark = _outcome(row, word, line)
-    incident = f", I-{row['incident_id']}" if row["incident_id"] is not None else ""
-    number = f"finding {row['finding_id']}{incident}: " if row["finding_id"] is not None else ""
-    key = SeriesKey(row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"], row["step_kind"])
-    if row["kind"] == RUN:
+    incident = f", I-{row.incident_id}" if row.incident_id is not None else ""
+    number = f"finding {row.finding_id}{incident}: " if row.finding_id is not None else ""
+    key = SeriesKey(row.kind, row.metric, row.name, row.input_shapes, row.part, row.step_kind)
+    if row.kind == RUN:
         # numbers of a whole run have a metric alone, as in a diff
-        key = SeriesKey(RUN, row["metric"], "")
-    detail = ", ".join(filter(None, (row["input_shapes"], row["part"], row["step_kind"])))
+        key = SeriesKey(RUN, row.metric, "")
+    detail = ", ".join(filter(None, (row.input_shapes, row.part, row.step_kind)))
     return GatedRow(
-        "finding", row["name"], detail, row["verdict"] or "", outcome, row["unit"], row["baseline_value"],
-        row["candidate_value"], row["ratio"], row["q"], f"{number}{remark}", key,
+        "finding", row.name, detail, row.verdict or "", outcome, row.unit, row.baseline_value, row.candidate_value,
+        row.ratio, row.q, f"{number}{remark}", key,
     )  # fmt: skip
 
 
-def _outcome(row: Row, word: str, line: Row) -> tuple[Outcome, str]:
+def _outcome(row: ListedFinding, word: str, line: TrackStanding | None) -> tuple[Outcome, str]:
     """Return what becomes of a finding at the gate `word`, and why."""
-    cause, said = line.get(f"gate_{word}_cause", ""), f"{row['state']}, since {row['version']}"
-    if row["direction"] != "regression":
-        return "passed", f"better since {row['version']}"
-    if row["state"] == "suspect":
-        return "suspect", f"suspected since {row['version']}"
-    if row["state"] not in CONFIRMED_STATES:
-        return "passed", said
-    if word == "new" and not row["is_new"]:
-        return "known", said
-    if row["change"] in (ALIKE, *OF_HOSTS):
-        return "unsure", said
-    is_step = row["kind"] == "run" and row["name"] in ("step", "e2e", "compute")
-    is_peak = row["kind"] == "run" and row["unit"] == "bytes"
-    fails = line.get(f"gate_{word}") == EXIT_FINDINGS and (
+    code, cause = (None, "") if line is None else line.gate(word)
+    remark = f"{row.state}, since {row.version}"
+    if row.direction != "regression":
+        return "passed", f"better since {row.version}"
+    if row.state == "suspect":
+        return "suspect", f"suspected since {row.version}"
+    if row.state not in CONFIRMED_STATES:
+        return "passed", remark
+    if word == "new" and not row.is_new:
+        return "known", remark
+    if row.change in (ALIKE, *OF_HOSTS):
+        return "unsure", remark
+    is_step = row.kind == "run" and row.name in ("step", "e2e", "compute")
+    is_peak = row.kind == "run" and row.unit == "bytes"
+    fails = code == EXIT_FINDINGS and (
         (cause == "step" and not is_peak) or (cause == "peak memory" and is_peak)
-        or (cause == "mean step" and row["name"] == cause)
-        or (cause == "net of the operators" and row["unit"] == "ns" and not is_step)
+        or (cause == "mean step" and row.name == cause)
+        or (cause == "net of the operators" and row.unit == "ns" and not is_step)
     )  # fmt: skip
-    return ("failed" if fails else "passed"), said
+    return ("failed" if fails else "passed"), remark

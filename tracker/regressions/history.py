@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import numpy as np
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Columns
@@ -83,7 +83,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         for track, rows in pairs:
             numbers = _leave_out_partial(store, track, rows, numbers)
         cells = _cells(store, ids, numbers)
-        notes = [run.sentence for run in waiting_runs(store, found[0].names["workload"], options.device)]
+        notes = [run.sentence for run in waiting_runs(store, found[0].names.workload, options.device)]
         made: dict[str, list[Row]] = {"series": [], "points": [], "environment": [], "earlier": []}
         left_out: set[tuple[int, str]] = set()
         budgets = list[JudgedBudget]()
@@ -100,7 +100,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             said = queries.version_notes(store, track.key.workload_id)
             earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
             made["environment"] += [
-                {**track.names, "version": version, "key": key, "before": before, "after": after}
+                {**asdict(track.names), "version": version, "key": key, "before": before, "after": after}
                 for version, key, before, after in changed
                 if version in shown
             ]
@@ -123,7 +123,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                 values = [cells[row["series_id"], version]["values"] for version in track.order]
                 largest = max((value for own in values for value in own), default=0)
                 counts = {"versions": sum(map(bool, values)), "runs": sum(map(len, values)), "largest": largest}
-                made["series"].append({**row, **track.names, **counts, "unit": unit_of_metric(row["metric"])})
+                made["series"].append({**row, **asdict(track.names), **counts, "unit": unit_of_metric(row["metric"])})
     if options.top is None:
         made["series"].sort(
             key=lambda row: (
@@ -321,7 +321,7 @@ def against_pinned(connection: Connection, track: TrackRuns, cells: Cells) -> li
     one before, at least 4, against those of the pinned version. Without it are the pinned version and those before it.
     """
     pinned, limits = track.pinned, track.thresholds
-    where = f"{track.names['device']} {track.names['configuration']}".strip()
+    where = f"{track.names.device} {track.names.configuration}".strip()
     if pinned is None:
         return [f"Not judged against the pinned version: it has no runs on {where}."]
     own = len(track.runs_of(pinned.version_id))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from sqlalchemy import Connection
@@ -14,6 +14,7 @@ from tracker.detect import Thresholds
 from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import SLOW
+from tracker.results.findings import ListedFinding
 from tracker.results.machine_state import Facts, throttled_by
 from tracker.results.verdicts import GateResult
 from tracker.store.sql import statement
@@ -81,11 +82,11 @@ def words_of_throttled(baseline: Sequence[Facts], candidate: Sequence[Facts]) ->
     return f"{reasons} in {len(after)} of {counted(len(candidate), 'run')}", f"{len(before)} of {len(baseline)}"
 
 
-def share_hosts(connection: Connection, run_ids: Sequence[int], findings: Sequence[Any]) -> list[bool]:
+def share_hosts(connection: Connection, run_ids: Sequence[int], findings: Sequence[ListedFinding]) -> list[bool]:
     """Return of each finding whether its runs share a host with these, or no host is known of one side: of what was
-    found on another host their numbers say nothing. `findings`: rows with `candidate_runs`, numbers in words.
+    found on another host their numbers say nothing.
     """
-    candidates = [[*map(int, finding["candidate_runs"].split())] for finding in findings]
+    candidates = [[*map(int, finding.candidate_runs.split())] for finding in findings]
     hosts_of = read_hosts(connection, sorted({*run_ids, *chain.from_iterable(candidates)}))
 
     def hosts(runs: Sequence[int]) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 from sqlalchemy import Connection
 
@@ -163,7 +164,7 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
                 "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
                 **key_of[number]._asdict(),
                 "ratio": None if how == "presence" else float(np.expm1(size)),
-                "contribution": one.contribution, "state": one.state, **track.names,
+                "contribution": one.contribution, "state": one.state, **asdict(track.names),
             }  # fmt: skip
             moved.append((track.place.get(version, 0), row))
     moved.sort(key=lambda pair: (pair[0], -abs(pair[1]["contribution"]), pair[1]["name"]))
@@ -210,22 +211,22 @@ def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[li
     found = places(store, HistoryOptions(workload=where.workload, device=where.device, config=where.config or {}))
     configuration, device = EVERYWHERE, EVERYWHERE
     if where.config == {}:
-        found = [track for track in found if not track.names["configuration"]]
+        found = [track for track in found if not track.names.configuration]
         if not found:
             raise UsageError("all runs state a configuration", remedy="name one with --config KEY=VALUE")
     if where.config is not None:
         title = configuration_title(where.config)
-        found = [track for track in found if track.names["configuration"] == title] or found
-        configuration = _only(found, "configuration", "--config")
+        found = [track for track in found if track.names.configuration == title] or found
+        names = {track.key.configuration_id: track.names.configuration for track in found}
+        configuration = _only(names, "configuration", "--config")
     if where.device is not None:
-        found = [one for one in found if device_key(one.names["device"]) == device_key(where.device)] or found
-        device = _only(found, "device", "--device")
+        found = [one for one in found if device_key(one.names.device) == device_key(where.device)] or found
+        device = _only({track.key.device_id: track.names.device for track in found}, "device", "--device")
     return found, [changed(limit, configuration_id=configuration, device_id=device) for limit in limits]
 
 
-def _only(tracks: Sequence[TrackRuns], what: str, option: str) -> int:
-    """Return the number of the configuration or device that all of these tracks have."""
-    names = {int(track.key.parameters[f"{what}_id"]): track.names[what] for track in tracks}
+def _only(names: Mapping[int, str], what: str, option: str) -> int:
+    """Return the one of these numbers that there is; `names`: of the configurations or devices, by number."""
     if len(names) > 1:
         raise UsageError(
             f"several {what}s match: {'; '.join(names.values())}", remedy=f"name one of them with {option}"

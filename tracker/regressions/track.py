@@ -57,6 +57,28 @@ _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
 
+class TrackNames(Struct, frozen=True):
+    """The workload, configuration and device of a track, in words."""
+
+    workload: str
+    configuration: str
+    device: str
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """All three."""
+        return self.workload, self.configuration, self.device
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Those that there are, in order."""
+        return tuple(filter(None, self.place))
+
+
+NO_NAMES: Final = TrackNames("", "", "")
+"""Where names were not read."""
+
+
 @dataclass(frozen=True)
 class TrackRuns:
     """A track with its active runs in the order of versions. `limits`: that users set; `rests_on`: per version what its
@@ -70,7 +92,7 @@ class TrackRuns:
     runs: Sequence[TrackRun]
     rests_on: Mapping[int, bytes]
     judged: Mapping[int, JudgedRow]
-    names: Mapping[str, str]
+    names: TrackNames
     main: TrackRuns | None = None
     bases: Mapping[int, MergeBase | None] = field(default_factory=dict)
     basis: Mapping[int, str] = field(default_factory=dict)
@@ -175,7 +197,7 @@ def unjudged_track(
         basis[version] = f"{rules_of_judgement()} {of_limits}; after {before}; {_words_of_runs(list(own))}"
         before = version
     rests_on = {version: digest_of((words,)) for version, words in basis.items()}
-    return TrackRuns(track_key, limits, runs, rests_on, {}, {}, basis=basis)
+    return TrackRuns(track_key, limits, runs, rests_on, {}, NO_NAMES, basis=basis)
 
 
 def rules_of_judgement() -> str:
@@ -245,7 +267,7 @@ def _unjudged_branch(connection: Connection, track_key: TrackKey, main: MainTrac
         left_at = f"{main.track.key.configuration_id}.{main.track.order[place - 1]}" if place else "0"
         basis[version] = f"{rules_of_judgement()} ; base {left_at}; {_words_of_runs(own_runs)}"
         rests_on[version] = digest_of((main.up_to[place], basis[version]))
-    return TrackRuns(track_key, main.track.limits, runs, rests_on, {}, {}, main.track, bases, basis)
+    return TrackRuns(track_key, main.track.limits, runs, rests_on, {}, NO_NAMES, main.track, bases, basis)
 
 
 def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]:
@@ -264,19 +286,19 @@ def _main_versions(connection: Connection, main: TrackRuns) -> list[MainVersion]
 def runs_of_track(
     connection: Connection,
     track_key: TrackKey,
-    names: Mapping[str, str] | None = None,
+    names: TrackNames | None = None,
     mains: dict[TrackKey, MainTrack] | None = None,
 ) -> TrackRuns:
     """Return a track with its runs, and how they were judged; `mains`: as in `unjudged_track`."""
     track = unjudged_track(connection, track_key, mains)
-    return replace(track, judged=stored_findings.read_judged_versions(connection, track_key), names=names or {})
+    return replace(track, judged=stored_findings.read_judged_versions(connection, track_key), names=names or NO_NAMES)
 
 
 def named_tracks(
     store: Store, workload: str | None = None, device: str | None = None, config: Mapping[str, str] | None = None,
     *, branches: bool = False,
-) -> dict[TrackKey, dict[str, str]]:  # fmt: skip
-    """Return the tracks with active runs, each with its workload, configuration and device in words.
+) -> dict[TrackKey, TrackNames]:  # fmt: skip
+    """Return the tracks with active runs, each with its names.
 
     `device`: a part of its name; `config`: values that the configuration has. Those of branches only where `workload`
     names one, or with `branches`.
@@ -290,12 +312,12 @@ def named_tracks(
     rows = queries.with_values(store, rows, config or {})
     words = rows.rows("workload", "configuration", "vendor", "device")
     return {
-        TrackKey(*track_key): {"workload": of, "configuration": own, "device": f"{vendor} {model}".strip()}
+        TrackKey(*track_key): TrackNames(of, own, f"{vendor} {model}".strip())
         for track_key, (of, own, vendor, model) in zip(rows.rows(*TrackKey.__struct_fields__), words, strict=True)
     }
 
 
-def read_tracks(store: Store, track_keys: Mapping[TrackKey, Mapping[str, str]]) -> list[TrackRuns]:
+def read_tracks(store: Store, track_keys: Mapping[TrackKey, TrackNames]) -> list[TrackRuns]:
     """Return these tracks of `named_tracks`."""
     mains: dict[TrackKey, MainTrack] = {}
     with store.connect() as connection:
@@ -314,7 +336,7 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
         if not own:
             raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
         found = {track_key: names for track_key, names in found.items() if track_key in own} or found
-    workloads = list(dict.fromkeys(names["workload"] for names in found.values()))
+    workloads = list(dict.fromkeys(names.workload for names in found.values()))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
     if not workloads:

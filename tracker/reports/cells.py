@@ -13,7 +13,9 @@ from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, PROFILERS, REPLACED_BY, UNMATCHED
+from tracker.results.board import BoardLine
 from tracker.results.budgets import JudgedBudget
+from tracker.results.findings import TrackStanding
 from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, gloss_of, word_of_step
 from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
@@ -77,13 +79,12 @@ _SMALLEST_Q: Final = 0.001
 _ROUNDING: Final = 0.001
 
 
-def part_of(series: Mapping[str, Any]) -> str:
+def part_of(kind: str, part: str, step_kind: str) -> str:
     """Return what tells a series from others of its name: of whole runs, in words, how they were measured; and of which
     kind of steps it is.
     """
-    part = str(series["part"] or "")
-    own = PROFILERS[WAYS[part]] if series["kind"] == "run" and part in WAYS else part
-    return ", ".join(filter(None, (own, series.get("step_kind"))))
+    own = PROFILERS[WAYS[part]] if kind == "run" and part in WAYS else part
+    return ", ".join(filter(None, (own, step_kind)))
 
 
 def readable(name: Any) -> str:
@@ -319,17 +320,13 @@ def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -
     return f"{' and '.join(found)} decide{'s' if lacks_runs + lacks_base_runs == 1 else ''}"
 
 
-def waiting_words(line: Mapping[str, Any]) -> str:
+def waiting_words(line: TrackStanding | BoardLine) -> str:
     """Say what a track waits for: how its step changed, and which runs decide; "" where that is settled, or says
     nothing.
-
-    >>> line = {"step_change": 0.303, "step_verdict": "SUSPECT", "version": "v4", "lacks_runs": 1, "lacks_base_runs": 0}
-    >>> waiting_words(line), waiting_words(line | {"lacks_runs": 0})
-    ('step +30.3 %: 1 more run of v4 decides', '')
     """
-    words = deciding_runs(str(line["version"]), line["lacks_runs"] or 0, line["lacks_base_runs"] or 0)
-    change = line["step_change"]
-    if not words or change is None or (line["step_verdict"] != "SUSPECT" and abs(change) < _VISIBLE):
+    words = deciding_runs(line.version, line.lacks_runs or 0, line.lacks_base_runs or 0)
+    change = line.step_change
+    if not words or change is None or (line.step_verdict != "SUSPECT" and abs(change) < _VISIBLE):
         return ""
     return f"step {format_diff(change)}: {words}"
 
@@ -348,15 +345,10 @@ def budget_words(judged: Sequence[JudgedBudget], most: int) -> Iterator[str]:
         yield f"Budgets: {', '.join(words)}."
 
 
-def so_far_words(line: Mapping[str, Any]) -> str:
-    """Say how many of the usual runs of a version came, where more may come and change what was found in it.
-
-    >>> line = {"so_far": "so far: 2 of the usual 3 runs", "step_verdict": "REGRESSED"}
-    >>> so_far_words(line), so_far_words(line | {"step_verdict": "UNCHANGED"})
-    ('so far: 2 of the usual 3 runs', '')
-    """
-    is_found = line["step_verdict"] in CHANGED or line.get("new") or line.get("suspects")
-    return str(line["so_far"] or "") if is_found else ""
+def so_far_words(line: BoardLine) -> str:
+    """Say how many of the usual runs of a version came, where more may come and change what was found in it."""
+    is_found = line.step_verdict in CHANGED or line.new or line.suspects
+    return line.so_far if is_found else ""
 
 
 def verdict_word(row: Mapping[str, Any]) -> str:

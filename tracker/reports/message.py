@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tracker.reports.cells import KINDS, calls, form, readable, share, signed
 from tracker.reports.views.findings import diff_text, explanation
@@ -169,7 +169,7 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
     agrees = ((incident.step_delta_ns or 0.0) > 0) == (incident.direction == "regression")
     beside = f", {step}" if step and agrees else ""
     (finding,) = largest
-    return f"{named(readable(finding.name)[:60])} {diff_text(asdict(finding))}{others}{beside}"
+    return f"{named(readable(finding.name)[:60])} {diff_text(finding)}{others}{beside}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -224,12 +224,12 @@ def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -
         gained = []
         for other in first.beside:
             delta = f" {signed(format_ns(other.delta), other.delta)}" if other.delta is not None else ""
-            gained.append(f"{named(readable(other.name), longest=40)}{delta} ({diff_text(asdict(other))})")
+            gained.append(f"{named(readable(other.name), longest=40)}{delta} ({diff_text(other)})")
         yield Line(f"{'Gained' if first.direction == 'regression' else 'Lost'}: {', '.join(gained)}.", 6.9)
     if not short:
         yield Line("", 1.0)
     if not is_over:
-        if text := explanation(asdict(first)):
+        if text := explanation(first):
             yield Line(text, 6.8)
         if first.so_far:
             yield Line(f"{named(first.so_far[:1].upper() + first.so_far[1:])}.", 6.7)
@@ -264,7 +264,7 @@ def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) ->
     now = f", now {'gone' if finding.state == 'vanished' else 'as before'}" if is_over else ""
     outside = map(named, filter(None, (finding.input_shapes, finding.part, finding.step_kind)))
     kind = "" if short else f" ({', '.join((KINDS[finding.kind], *outside))})"
-    parts = [f"{name}{kind}: {before} -> {after} ({diff_text(asdict(finding))}){now}"]
+    parts = [f"{name}{kind}: {before} -> {after} ({diff_text(finding)}){now}"]
     if finding.delta is not None and not short:
         parts.append(signed(shown(finding.delta), finding.delta))
     if finding.share_of_change is not None:

@@ -7,7 +7,6 @@ from .advice import AdviseOptions as AdviseOptions
 from .advice import Claimed as Claimed
 from .advice import Loss as Loss
 from .advice import Number as Number
-from .board import BOARD_COLUMNS as BOARD_COLUMNS
 from .board import Board as Board
 from .board import BoardOptions as BoardOptions
 from .cluster import CLUSTER_SECTIONS as CLUSTER_SECTIONS
@@ -65,8 +64,6 @@ from .diff import Side as Side
 from .diff import check_matrix as check_matrix
 from .findings import CONFIRMED_STATES as CONFIRMED_STATES
 from .findings import ENDED_STATES as ENDED_STATES
-from .findings import EXPLAIN_COLUMNS as EXPLAIN_COLUMNS
-from .findings import FINDINGS_COLUMNS as FINDINGS_COLUMNS
 from .findings import NOBODY as NOBODY
 from .findings import OPEN_STATES as OPEN_STATES
 from .findings import STATES as STATES
@@ -100,7 +97,6 @@ from .thresholds import Calibration as Calibration
 from .thresholds import TriedThresholds as TriedThresholds
 from .verdicts import VERDICT_COLUMNS as VERDICT_COLUMNS
 from .verdicts import Judgement as Judgement
-from .waiting import WAITING_COLUMNS as WAITING_COLUMNS
 from .waiting import AwaitedRuns as AwaitedRuns
 from .waiting import WaitingAlert as WaitingAlert
 from .waiting import WaitingRun as WaitingRun

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Struct, field
 
 from tracker.columns import Columns
 from tracker.results.options import STEP_KIND, WORKLOAD, Microbatches, Ranks, Reading, Stage, Steps, only_sections
-from tracker.results.screens import Result, Rows, frames
+from tracker.results.screens import Result, Rows, columns_of_rows, frames
 
 __all__ = ["CLUSTER_SECTIONS", "SLOW", "SUSPECT", "UNEVEN", "Cluster", "ClusterOptions"]
 
@@ -333,12 +334,7 @@ class ClusterRows(Struct, frozen=True, kw_only=True):
     changes: tuple[ChangeRow, ...] = ()
 
 
-_KINDS: Final[Mapping[str, type[Struct]]] = {
-    "ranks": RankRow, "steps": RankStepRow, "hosts": HostRow, "stages": StageRow, "pipeline": PipelineRow,
-    "roles": RoleRow, "peers": PeerRow, "groups": GroupRow, "calls": CallRow, "links": RankLinkRow,
-    "operators": RankOperatorRow, "balance": BalanceRow, "changes": ChangeRow,
-}  # fmt: skip
-CLUSTER_SECTIONS: Final = tuple(_KINDS)[:-1]
+CLUSTER_SECTIONS: Final = ClusterRows.__struct_fields__[:-1]
 
 
 class ClusterOptions(Reading, frozen=True, kw_only=True):
@@ -353,7 +349,7 @@ class ClusterOptions(Reading, frozen=True, kw_only=True):
     only: Annotated[tuple[str, ...], only_sections(CLUSTER_SECTIONS)] = ()
 
 
-class Cluster(Result, frozen=True, eq=False):
+class Cluster(Result, frozen=True, eq=False, dict=True):
     """The ranks of one run, for `tracker cluster`: who holds the job back, what waits for whom, which link is weak.
 
     `run`: what `tracker runs` lists of it. Times are ns per step unless said, sizes bytes; NA is not known. `answer`:
@@ -378,13 +374,10 @@ class Cluster(Result, frozen=True, eq=False):
 
     ranks, steps, hosts, stages, pipeline, roles, peers, groups, calls, links, operators, balance, changes = frames(13)
 
-    @property
+    @cached_property
     def tables(self) -> Mapping[str, Columns]:
         """The rows of each table as columns, by name."""
-        return {name: Columns.of_structs(kind, getattr(self.rows, name)) for name, kind in _KINDS.items()}
-
-    def _tables(self) -> dict[str, Any]:
-        return {**self.tables}
+        return columns_of_rows(self.rows)
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return the chosen tables; changes where there are two runs."""

@@ -10,6 +10,14 @@ LEAST_SEEN: Final = 0.9
 """The share of the series below which it stands above a report how many were judged, and why others were not."""
 
 
+class CountedSeries(Struct, frozen=True):
+    """How many series were judged of how many that were expected, None where that is not known; and both in words."""
+
+    judged: int | None = None
+    expected: int | None = None
+    words: str = ""
+
+
 class Coverage(Struct, frozen=True):
     """How many series of a version were judged, and why others were not. Expected are those that its runs have, or the
     runs that it is compared with.
@@ -35,6 +43,11 @@ class Coverage(Struct, frozen=True):
         """All but those that are too small to matter."""
         of_hosts = self.other_host + self.throttled
         return self.judged + self.few_runs + self.settings + self.lost + self.other_work + of_hosts
+
+    @property
+    def counted(self) -> CountedSeries:
+        """How many were judged, with the reasons of the others in words."""
+        return CountedSeries(self.judged, self.expected, self.words)
 
     @property
     def share(self) -> float:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from tracker.columns import Columns
+from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results.advice import Advice
 from tracker.results.budgets import JudgedBudget
+from tracker.results.coverage import CountedSeries
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import DEVICE, ROWS, SIDES, WORKLOAD, Option, Options
-from tracker.results.screens import Result, Rows, frames
+from tracker.results.screens import Result, Rows, columns_of_rows, frames
 from tracker.units import counted
 
 __all__ = [
-    "CONFIRMED_STATES", "ENDED_STATES", "EXPLAIN_COLUMNS", "FINDINGS_COLUMNS", "NOBODY", "OPEN_STATES", "STATES",
-    "ExplainedFinding", "ExplainedIncident", "Findings", "FindingsOptions", "Message", "ToldFinding",
-    "ToldIncident",
+    "CONFIRMED_STATES", "ENDED_STATES", "NOBODY", "OPEN_STATES", "STATES", "ExplainedFinding", "ExplainedIncident",
+    "Findings", "FindingsOptions", "Message", "ToldFinding", "ToldIncident",
 ]  # fmt: skip
 
 NOBODY: Final = "tracker"
@@ -37,37 +40,282 @@ CONFIRMED_STATES: Final = STATES[1:5]
 ENDED_STATES: Final = STATES[5:11]
 DIRECTIONS: Final = ("regression", "improvement")
 
-FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "incidents": (
-        "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
-        "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
-        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns",
-        "beside_ns", "shared_factor", "causes", "step_kind", "so_far", "coverage", "step_verdict",
-    ),
-    "findings": (
-        "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
-        "kind", "metric", "unit", "name", "input_shapes", "part", "step_kind", "direction", "change", "state", "is_new",
-        "verdict",
-        "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
-        "candidate_calls", "by_calls", "by_time_per_call", "cause", "under", "covers", "current_value",
-        "current_ratio", "baseline_runs", "candidate_runs", "until_ns", "until_version", "ended_version", "so_far",
-    ),
-    "environment": ("incident_id", "key", "before", "after"),
-    "lines": (
-        "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
-        "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "idle_ns", "data_loading_ns",
-        "peak_allocated_bytes", "samples_per_second", "step_verdict", "step_change", "net", "peak", "gate_new",
-        "gate_new_cause", "gate_any", "gate_any_cause", "slow_host", "lacks_runs",
-        "lacks_base_runs", "step_kind", "so_far", "judged_series", "expected_series", "coverage",
-    ),
-}  # fmt: skip
-EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tests": ("test", "value", "limit", "passes", "limit_from", "meaning"),
-    "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "change"),
-    "events": ("when_ns", "state", "who", "version", "reason"),
-    "facts": ("kind", "name", "input_shapes", "what", "before", "after"),
-    "environment": FINDINGS_COLUMNS["environment"],
-}  # fmt: skip
+
+class ListedIncident(Struct, frozen=True, kw_only=True):
+    """What began with one version of a track, for the worse or for the better.
+
+    - good_version: the newest version of the level before
+    - direction, severity: of the net effect on the step
+    - is_new: the newest version of the track began it, or decided a part of it
+    - findings: how many no other one covers; open: how many of them are
+    - baseline_runs, candidate_runs: the runs of both sides of the step, by number
+    - step_delta_ns: the change of the step, which adds up exactly from the seven parts below
+    - operators_ns: operators found slower or faster; new_ns, gone_ns: those found on one side only
+    - machine_ns: the common-mode shift of all other operators; other_operators_ns: what else these changed by
+    - earlier_ns: by how much more operators would have changed against the runs of the step, since each is compared
+      with runs of its own level
+    - beside_ns: communication, copies, idle time
+    - shared_factor: how much slower all operators are together, as a ratio: the machine, not the code
+    - causes: words, the largest first, joined by commas
+    - step_kind: of which steps the step is, "" for all
+    - so_far: how many runs came of those that the version usually has which decided, as long as more may come, in
+      words; "" where nothing is awaited
+    - coverage: how many series of its version were judged, of how many, in words
+    - step_verdict: of the step in the version that decided it, "" where it has none
+    """
+
+    incident_id: int | None
+    workload: str
+    configuration: str
+    device: str
+    version: str
+    good_version: str | None
+    direction: str
+    severity: str
+    is_new: bool
+    findings: int
+    open: int
+    baseline_runs: str
+    candidate_runs: str
+    baseline_step_ns: float | None
+    candidate_step_ns: float | None
+    step_delta_ns: float | None
+    operators_ns: float | None
+    new_ns: float | None
+    gone_ns: float | None
+    machine_ns: float | None
+    other_operators_ns: float | None
+    earlier_ns: float | None
+    beside_ns: float | None
+    shared_factor: float | None
+    causes: str
+    step_kind: str = ""
+    so_far: str = ""
+    coverage: str = ""
+    step_verdict: str = ""
+
+
+class ListedFinding(Struct, frozen=True, kw_only=True):
+    """A change of one series that was found, or a suspect, which has no number yet.
+
+    - finding_id, incident_id: None for a suspect
+    - good_version: the newest version of its own level before
+    - change: how it was found: level, presence, gradual, late, machine, alike, host or throttled
+    - state: one of STATES; is_new: the newest version began or decided it
+    - ratio: candidate / baseline - 1; q: the false discovery rate
+    - contribution: its change as a part of the step
+    - baseline_value, candidate_value, delta: in `unit`
+    - share_of_change: its part of the change of the step
+    - by_calls + by_time_per_call = delta: more calls or slower calls; None for what is not counted
+    - cause: a word or two for what changed
+    - under: the finding that says the same one level up; covers: how many it covers itself
+    - current_value, current_ratio: of the newest version, the ratio against the baseline value, of what is open
+    - until_ns, until_version: the end of a mute
+    - ended_version: in which it was over
+    - so_far: as of its incident
+    """
+
+    finding_id: int | None
+    incident_id: int | None
+    workload: str
+    configuration: str
+    device: str
+    version: str
+    good_version: str | None
+    series_id: int
+    kind: str
+    metric: str
+    unit: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    direction: str
+    change: str
+    state: str
+    is_new: bool
+    verdict: str
+    ratio: float | None
+    q: float | None
+    contribution: float | None
+    baseline_value: float | None
+    candidate_value: float | None
+    delta: float
+    share_of_change: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    by_calls: float | None = None
+    by_time_per_call: float | None = None
+    cause: str = ""
+    under: int | None = None
+    covers: int = 0
+    current_value: float | None = None
+    current_ratio: float | None = None
+    baseline_runs: str = ""
+    candidate_runs: str = ""
+    until_ns: int | None = None
+    until_version: str | None = None
+    ended_version: str | None = None
+    so_far: str = ""
+
+
+class ChangedFact(Struct, frozen=True, kw_only=True):
+    """What else changed with the version of an incident.
+
+    - key: a fact of the environment, or a setting of the profiler
+    - before, after: its values on each side; None where the side states none
+    """
+
+    incident_id: int | None
+    key: str
+    before: str | None
+    after: str | None
+
+
+class TrackStanding(Struct, frozen=True, kw_only=True):
+    """Where a workload, configuration and device stands, whatever was found.
+
+    - version: its newest one; version_runs: the runs of it; runs: all active ones
+    - last_run_ns: when the last run started, UTC
+    - step_ns ... samples_per_second: numbers of its runs as a whole
+    - step_verdict, step_change: of its step
+    - net, peak: change by the operators found in it, and of peak memory, as shares
+    - gate_new, gate_any: the exit codes of `--fail-on`; gate_new_cause, gate_any_cause: what gave them
+    - slow_host: the host that took part in all runs of the version and in none before, in words, "" for none
+    - lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide its step, 0 where it
+      is decided
+    - step_kind, so_far: as of an incident
+    - judged_series of expected_series: how many have a verdict, of those that its runs have or the runs before it, None
+      where it is not known; coverage: that, and why others have none, in words
+    """
+
+    workload: str
+    configuration: str
+    device: str
+    version: str
+    version_runs: int
+    runs: int
+    last_run_id: int
+    last_run_ns: int | None = None
+    step_ns: float | None = None
+    e2e_ns: float | None = None
+    compute_ns: float | None = None
+    exposed_communication_ns: float | None = None
+    idle_ns: float | None = None
+    data_loading_ns: float | None = None
+    peak_allocated_bytes: float | None = None
+    samples_per_second: float | None = None
+    step_verdict: str | None = None
+    step_change: float | None = None
+    net: float | None = None
+    peak: float | None = None
+    gate_new: int = EXIT_TOO_LITTLE_DATA
+    gate_new_cause: str = ""
+    gate_any: int = EXIT_TOO_LITTLE_DATA
+    gate_any_cause: str = ""
+    slow_host: str = ""
+    lacks_runs: int = 0
+    lacks_base_runs: int = 0
+    step_kind: str = ""
+    so_far: str = ""
+    judged_series: int | None = None
+    expected_series: int | None = None
+    coverage: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Its workload, configuration and device."""
+        return self.workload, self.configuration, self.device
+
+    @property
+    def counted_series(self) -> CountedSeries:
+        """How many series of its newest version were judged."""
+        return CountedSeries(self.judged_series, self.expected_series, self.coverage)
+
+    def gate(self, word: str) -> tuple[int, str]:
+        """Return the exit code of a word of `--fail-on`, new or any, and what gave it."""
+        return (self.gate_new, self.gate_new_cause) if word == "new" else (self.gate_any, self.gate_any_cause)
+
+
+class FindingsRows(Struct, frozen=True, kw_only=True):
+    """The rows of each table of `Findings`: incidents and findings in the order in which they are shown."""
+
+    incidents: tuple[ListedIncident, ...] = ()
+    findings: tuple[ListedFinding, ...] = ()
+    environment: tuple[ChangedFact, ...] = ()
+    lines: tuple[TrackStanding, ...] = ()
+
+
+class FindingTest(Struct, frozen=True, kw_only=True):
+    """A test that decided a finding.
+
+    - value, limit, passes: None where it has none
+    - limit_from: default, or the threshold that a user set, who did and why
+    - meaning: what it compares
+    """
+
+    test: str
+    value: float | None
+    limit: float | None
+    passes: bool | None
+    limit_from: str | None
+    meaning: str
+
+
+class FindingRun(Struct, frozen=True, kw_only=True):
+    """A run of the track of a finding that has its series.
+
+    - side: its part in the verdict: baseline, candidate, later, or "" for none
+    - value, calls: per step
+    - shared_factor: the factor that all operators of the run share, as a ratio
+    - change: against the baseline without that factor, as a ratio
+    """
+
+    run_id: int
+    version: str
+    side: str
+    started_at_ns: int | None
+    value: float
+    calls: float
+    shared_factor: float
+    change: float
+
+
+class FindingEvent(Struct, frozen=True, kw_only=True):
+    """What happened to a finding, in order: when it began and ended, and what users said.
+
+    - when_ns, who, reason: of a word of a user; version: of what the runs decided
+    """
+
+    when_ns: int | None = None
+    state: str
+    who: str
+    version: str | None = None
+    reason: str
+
+
+class FindingFact(Struct, frozen=True, kw_only=True):
+    """What changed for certain with the version of a finding.
+
+    - kind, name, input_shapes: of the series; what: calls (per step) or bytes
+    """
+
+    kind: str
+    name: str
+    input_shapes: str
+    what: str
+    before: float
+    after: float
+
+
+class ExplainedRows(Struct, frozen=True, kw_only=True):
+    """The rows of each table of `ExplainedFinding`."""
+
+    tests: tuple[FindingTest, ...] = ()
+    runs: tuple[FindingRun, ...] = ()
+    events: tuple[FindingEvent, ...] = ()
+    facts: tuple[FindingFact, ...] = ()
+    environment: tuple[ChangedFact, ...] = ()
 
 
 def _states(text: str, option: str) -> tuple[str, ...]:
@@ -127,37 +375,15 @@ class FindingsOptions(Options, frozen=True):
     ] = False
 
 
-class Findings(Result, frozen=True, eq=False):
-    """Incidents with their findings. `tables`: the rows of each table of FINDINGS_COLUMNS, with exactly these columns;
-    `found.incidents` and all other names are the same as frames of pandas, which takes a while to import.
+class Findings(Result, frozen=True, eq=False, dict=True):
+    """Incidents with their findings. `rows`: of each table; what its columns mean stands with its row:
+    `ListedIncident`, `ListedFinding`, `ChangedFact`, `TrackStanding`. `tables`: the same as columns; `found.incidents`
+    and all other names are the same as frames of pandas, which takes a while to import.
 
-    - incidents: what began with one version of a track, for the worse and for the better: what is new first, then
-      the most severe, then what costs most time of the step.
-      `direction`, `severity`: of the net effect on the step. The step before and after, and how its change adds up
-      exactly: `step_delta_ns` = `operators_ns` (operators found slower or faster) + `new_ns` + `gone_ns` (operators
-      found on one side only) + `machine_ns` (the common-mode shift of all other operators) + `other_operators_ns`
-      (what else these changed by) + `earlier_ns` (by how much more operators would have changed against the runs of
-      the step: each is compared with runs of its own level) + `beside_ns` (communication, copies, idle time).
-      `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
-      words, the largest first. `so_far`: of it, of findings and of lines: how many runs came of those that the version
-      usually has which decided, as long as more may come, in words; "": nothing is awaited. `coverage`: how many
-      series of its version were judged, of how many, in words. `step_verdict`: of the step in the version that decided
-      it, "" where it has none
-    - findings: the rows of incidents, the largest contribution first, then suspects, which have no number yet
-      (`finding_id`, `incident_id` NA). `delta`: candidate - baseline value, in `unit`; `ratio`: candidate / baseline
-      - 1; `share_of_change`: of the step's. `by_calls` + `by_time_per_call` = `delta`: more calls or slower calls.
-      `under`: the finding that says the same one level up, or NA; `covers`: how many it covers itself;
-      `current_value`, `current_ratio`: of the newest version, the ratio against the baseline value, of what is open;
-      `ended_version`: in which it was over
+    - incidents: what is new first, then the most severe, then what costs most time of the step
+    - findings: the rows of incidents, the largest contribution first, then suspects
     - environment: what else changed with the version of an incident
-    - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
-      runs, all active `runs`, when the last run started (UTC ns), its whole-run numbers; the verdict and change of its
-      step; `net`, `peak`: change by the operators found in it, and of peak memory, as shares; `gate_new`, `gate_any`:
-      the exit codes of `--fail-on`, and what gave them; `slow_host`: the host that took part in all runs of the version
-      and in none before, in words, "" for none; `lacks_runs`, `lacks_base_runs`: how many more runs, of the version and
-      before it, would decide its step, 0 where it is decided; `judged_series` of `expected_series`: how many have a
-      verdict, of those that its runs have or the runs before it, NA where it is not known; `coverage`: that, and why
-      others have none, in words
+    - lines: where each workload, configuration and device stands, whatever was found
     - missing: sentences on workloads that did not run in the newest version
     - budgets: how the newest versions came out by the budgets of the settings
     """
@@ -166,7 +392,7 @@ class Findings(Result, frozen=True, eq=False):
     printed_by: ClassVar[str] = "tracker findings"
     json_fields: ClassVar[tuple[str, ...]] = ("options", "hidden", "partial", "notes", "missing", "budgets")
 
-    tables: Mapping[str, Columns]
+    rows: FindingsRows
     hidden: int = 0
     partial: tuple[str, ...] = ()
     options: FindingsOptions = field(default_factory=FindingsOptions)
@@ -176,23 +402,24 @@ class Findings(Result, frozen=True, eq=False):
 
     incidents, findings, environment, lines = frames(4)
 
+    @cached_property
+    def tables(self) -> Mapping[str, Columns]:
+        """The rows of each table as columns, by name."""
+        return columns_of_rows(self.rows)
+
     @property
     def headline(self) -> str:
         """How many incidents and findings there are."""
-        incidents, findings = (len(self.tables[name]) for name in ("incidents", "findings"))
-        return f"{counted(incidents, 'incident')}, {counted(findings, 'finding')}"
+        return f"{counted(len(self.rows.incidents), 'incident')}, {counted(len(self.rows.findings), 'finding')}"
 
 
-class ExplainedFinding(Result, frozen=True, eq=False):
-    """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; `tables`: the
-    rows of each table of EXPLAIN_COLUMNS, with exactly these columns; `found.tests` and all other names are the same as
-    frames of pandas.
+class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
+    """One finding with everything that decided. `rows`: of each table; what its columns mean stands with its row:
+    `FindingTest`, `FindingRun`, `FindingEvent`, `FindingFact`, `ChangedFact`. `tables`: the same as columns;
+    `found.tests` and all other names are the same as frames of pandas.
 
-    - tests: each with its value, its limit and whether it passes; NA where it has none. limit_from: "default", or the
-      threshold that a user set, who did and why
-    - runs: the runs of its track that have the series, with their part in the verdict (`side`: baseline, candidate,
-      later, or "" for none), value and calls per step, the factor that all operators share, and the change against the
-      baseline without it, as a ratio
+    - tests: each with its value, its limit and whether it passes
+    - runs: the runs of its track that have the series, with their part in the verdict
     - events: when it began and ended, and what users said, in order
     - facts: what changed for certain with its version
     - environment: what else changed with its version
@@ -203,18 +430,23 @@ class ExplainedFinding(Result, frozen=True, eq=False):
     printed_by: ClassVar[str] = "tracker explain ID"
     json_fields: ClassVar[tuple[str, ...]] = ("finding", "notes", "advice")
 
-    finding: Mapping[str, object]
-    tables: Mapping[str, Columns]
+    finding: ListedFinding
+    rows: ExplainedRows
     notes: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
 
     tests, runs, events, facts, environment = frames(5)
 
+    @cached_property
+    def tables(self) -> Mapping[str, Columns]:
+        """The rows of each table as columns, by name."""
+        return columns_of_rows(self.rows)
+
     @property
     def headline(self) -> str:
         """The finding, its version and its state."""
         one = self.finding
-        return f"finding {one['finding_id']}: {one['name']} {one['direction']} in {one['version']}, {one['state']}"
+        return f"finding {one.finding_id}: {one.name} {one.direction} in {one.version}, {one.state}"
 
 
 class ExplainedIncident(Result, frozen=True, eq=False):
@@ -226,11 +458,11 @@ class ExplainedIncident(Result, frozen=True, eq=False):
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return the findings, and the tables of all of them, each row with the number of its finding."""
-        chosen: dict[str, Rows] = {"findings": [dict(one.finding) for one in self.explained]}
-        for name in EXPLAIN_COLUMNS:
+        chosen: dict[str, Rows] = {"findings": [asdict(one.finding) for one in self.explained]}
+        for name in ExplainedRows.__struct_fields__:
             rows = []
             for one in self.explained:
-                number = {"finding_id": one.finding["finding_id"]}
+                number = {"finding_id": one.finding.finding_id}
                 rows += [number | row for row in one.tables[name].records()]
             chosen[name] = rows
         return chosen
@@ -238,7 +470,7 @@ class ExplainedIncident(Result, frozen=True, eq=False):
     @property
     def incident_id(self) -> int:
         """Its number."""
-        return int(str(self.explained[0].finding["incident_id"]))
+        return int(str(self.explained[0].finding.incident_id))
 
     @property
     def headline(self) -> str:
@@ -251,7 +483,7 @@ MESSAGE_SCHEMA: Final = 1
 
 
 class ToldFinding(Struct, frozen=True, kw_only=True):
-    """A finding, as FINDINGS_COLUMNS["findings"] means its columns. `owner`: who answers for it; empty: nobody said.
+    """A finding, as ListedFinding means its fields. `owner`: who answers for it; empty: nobody said.
 
     `is_news`: this message is the first to tell of it, or of what happened to it.
     """
@@ -279,7 +511,7 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
 
 
 class ToldIncident(Struct, frozen=True, kw_only=True):
-    """An incident, as FINDINGS_COLUMNS["incidents"] means its columns.
+    """An incident, as ListedIncident means its fields.
 
     `shown`: its largest findings; `more`: how many others there are; `beside`: the largest that went the other way.
     `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args, get_type_hints, overload
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -48,6 +49,18 @@ def draw_with(drawing: Drawing) -> None:
 
 Rows = Columns | list[dict[str, Any]]
 """The rows of a table: columns, or a dict for each."""
+
+
+@cache
+def kinds_of_rows(tables: type[Struct]) -> Mapping[str, type[Struct]]:
+    """Return the struct that each table has a row of. `tables`: a struct whose fields are tuples of such rows."""
+    return {name: get_args(hint)[0] for name, hint in get_type_hints(tables).items()}
+
+
+def columns_of_rows(rows: Struct) -> dict[str, Columns]:
+    """Return each table of `rows`, a struct whose fields are tuples of structs, as columns, by name."""
+    kinds = kinds_of_rows(type(rows))
+    return {name: Columns.of_structs(kind, getattr(rows, name)) for name, kind in kinds.items()}
 
 
 class Result(Struct, frozen=True, eq=False):
@@ -133,7 +146,9 @@ class Result(Struct, frozen=True, eq=False):
 
     def _tables(self) -> dict[str, Any]:
         """Name -> what `_frame` takes, of every field that is a table."""
-        found: dict[str, Any] = {}
+        # of a result that keeps rows these are made of them
+        is_made = "tables" not in self.__struct_fields__ and hasattr(type(self), "tables")
+        found: dict[str, Any] = {**self.tables} if is_made else {}  # type: ignore[attr-defined]
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, Columns):

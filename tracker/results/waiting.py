@@ -4,14 +4,12 @@ than usual, whose verdicts may still change and whose alerts wait.
 
 from __future__ import annotations
 
-from typing import Final
-
 from msgspec import Struct
 
 from tracker.results.verdicts import SO_FAR
 from tracker.units import counted, format_moment, format_ns
 
-__all__ = ["WAITING_COLUMNS", "AwaitedRuns", "WaitingAlert", "WaitingRun"]
+__all__ = ["AwaitedRuns", "WaitingAlert", "WaitingRun"]
 
 
 class WaitingRun(Struct, frozen=True):
@@ -48,9 +46,6 @@ class WaitingRun(Struct, frozen=True):
         until = "so far" if self.is_over else "before the others come"
         name = f"{self.workload} {self.version}, {self.device}"
         return f"Run {self.run_id} ({name}): {self.ranks_words}{step}; not judged {until}."
-
-
-WAITING_COLUMNS: Final = WaitingRun.__struct_fields__
 
 
 class AwaitedRuns(Struct, frozen=True):

@@ -50,7 +50,7 @@ def status(
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
     tracks = read_tracks(store, named_tracks(store))
     rows = found_rows(store, now_ns=now_ns, tracks=tracks) if tracks else []
-    muted = len(uncovered([row for row in rows if row["state"] == "muted"]))
+    muted = len(uncovered([row for row in rows if row.state == "muted"]))
     return Status(
         database=store.url,
         now_ns=now_ns,

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.found import finding
-from tracker.columns import Columns
-from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding
+from tracker.results import ExplainedFinding
+from tracker.results.findings import (
+    ChangedFact,
+    ExplainedRows,
+    FindingEvent,
+    FindingFact,
+    FindingRun,
+    FindingTest,
+)
 
 TESTS = (
     ("runs before", 8, 3, True, "default", "newest runs of the level before"),
@@ -15,28 +22,35 @@ TESTS = (
 )
 
 
-def _table(rows, columns):
-    return Columns.of_rows([dict(zip(columns, row, strict=True)) for row in rows], columns)
-
-
 def explained(number=2, name="aten::mm", *, tests=TESTS, events=1, facts=0, changes=0, notes=(), **more):
     """A finding with as many events, facts and changes of the environment."""
-    runs = [
-        (run, "v42" if run > 8 else "v41", "candidate" if run > 8 else "baseline", None,
-         15.0 * MS if run > 8 else 10.0 * MS, 27, 0.01, 0.5 if run > 8 else 0.0)
-        for run in range(1, 12)
-    ]  # fmt: skip
-    changed = [{"key": f"ENV{at}", "before": "0", "after": "1"} for at in range(changes)]
-    return ExplainedFinding(
-        finding=dict.fromkeys(FINDINGS_COLUMNS["findings"]) | finding(number, name, **more),
-        tables={
-            "tests": _table(tests, EXPLAIN_COLUMNS["tests"]),
-            "runs": _table(runs, EXPLAIN_COLUMNS["runs"]),
-            "events": _table([(None, "REGRESSED", "tracker", f"v{42 + at}", "why") for at in range(events)],
-                             EXPLAIN_COLUMNS["events"]),
-            "facts": _table([("op", f"aten::op{at}", "", "calls", 1, 2) for at in range(facts)],
-                            EXPLAIN_COLUMNS["facts"]),
-            "environment": Columns.of_rows(changed, EXPLAIN_COLUMNS["environment"]),
-        },
-        notes=notes,
-    )  # fmt: skip
+    runs = []
+    for run in range(1, 12):
+        is_after = run > 8
+        of_run = FindingRun(
+            run_id=run,
+            version="v42" if is_after else "v41",
+            side="candidate" if is_after else "baseline",
+            started_at_ns=None,
+            value=15.0 * MS if is_after else 10.0 * MS,
+            calls=27.0,
+            shared_factor=0.01,
+            change=0.5 if is_after else 0.0,
+        )
+        runs.append(of_run)
+    names = ("test", "value", "limit", "passes", "limit_from", "meaning")
+    rows = ExplainedRows(
+        tests=tuple(FindingTest(**dict(zip(names, test, strict=True))) for test in tests),
+        runs=tuple(runs),
+        events=tuple(
+            FindingEvent(state="REGRESSED", who="tracker", version=f"v{42 + at}", reason="why") for at in range(events)
+        ),
+        facts=tuple(
+            FindingFact(kind="op", name=f"aten::op{at}", input_shapes="", what="calls", before=1, after=2)
+            for at in range(facts)
+        ),
+        environment=tuple(
+            ChangedFact(incident_id=None, key=f"ENV{at}", before="0", after="1") for at in range(changes)
+        ),
+    )
+    return ExplainedFinding(finding(number, name, **more), rows, notes=notes)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.reports.builders.diffs import MS
-from tracker.columns import Columns
-from tracker.results import FINDINGS_COLUMNS, Findings
+from tracker.results import Findings
+from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident, TrackStanding
 
 LINE = {"workload": "gpt", "configuration": "batch=32", "device": "NVIDIA H100"}
 
@@ -14,11 +14,12 @@ def finding(number, name, state="new", **more):
     usual = {
         **LINE, "finding_id": number, "incident_id": 3, "version": "v42", "good_version": "v41", "series_id": number,
         "kind": "op_name", "metric": "device_self_ns", "unit": "ns", "name": name, "input_shapes": "", "part": "",
+        "step_kind": "",
         "direction": "regression", "change": "level", "state": state, "is_new": state == "new", "verdict": "REGRESSED",
         "ratio": 0.5, "q": 0.001, "contribution": 0.05, "baseline_value": 10.0 * MS, "candidate_value": 15.0 * MS,
         "delta": 5.0 * MS, "share_of_change": 0.5, "cause": "slower per call", "covers": 0,
     }  # fmt: skip
-    return usual | more
+    return ListedFinding(**usual | more)
 
 
 ROWS = (
@@ -30,10 +31,6 @@ ROWS = (
 )  # fmt: skip
 
 
-def frame(name, rows):
-    return Columns.of_rows(rows, FINDINGS_COLUMNS[name])
-
-
 def line(**more):
     """v42 with three runs of ten, the last one of 2026-01-01."""
     usual = {
@@ -42,7 +39,7 @@ def line(**more):
         "idle_ns": 8.0 * MS, "peak_allocated_bytes": 3.0 * 2**30, "step_verdict": "REGRESSED", "step_change": 0.1,
         "net": 0.05, "peak": 0.0, "gate_new": 1, "gate_new_cause": "step", "gate_any": 1, "gate_any_cause": "step",
     }  # fmt: skip
-    return usual | more
+    return TrackStanding(**usual | more)
 
 
 def incident(**more):
@@ -52,16 +49,16 @@ def incident(**more):
         "candidate_runs": "4 5 6", "baseline_step_ns": 100.0 * MS, "candidate_step_ns": 110.0 * MS,
         "step_delta_ns": 10.0 * MS, "operators_ns": 5.0 * MS, "machine_ns": 1.0 * MS,
         "other_operators_ns": -0.5 * MS, "beside_ns": 4.5 * MS, "causes": "slower per call",
+        "new_ns": None, "gone_ns": None, "earlier_ns": None, "shared_factor": None,
     }  # fmt: skip
-    return usual | more
+    return ListedIncident(**usual | more)
 
 
 def findings(rows=ROWS, incidents=None, lines=None, **changes):
-    """What was found; `rows`, `incidents` and `lines` as dicts."""
-    tables = {
-        "incidents": frame("incidents", [incident()] if incidents is None else incidents),
-        "findings": frame("findings", rows),
-        "environment": frame("environment", []),
-        "lines": frame("lines", [line()] if lines is None else lines),
-    }
-    return Findings(tables, **changes)
+    """What was found."""
+    found = FindingsRows(
+        incidents=tuple([incident()] if incidents is None else incidents),
+        findings=tuple(rows),
+        lines=tuple([line()] if lines is None else lines),
+    )
+    return Findings(found, **changes)

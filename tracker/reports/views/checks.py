@@ -11,7 +11,6 @@ from tracker.regressions.gates import gate_of_findings, reason_of
 from tracker.reports.cells import q_text, readable, values
 from tracker.reports.commands import command, command_of, words_of
 from tracker.reports.document import Check, Checks, Look
-from tracker.reports.rows import records
 from tracker.reports.views import findings as view_of_findings
 from tracker.results import Diff, Findings
 from tracker.results.budgets import JudgedBudget
@@ -124,14 +123,14 @@ def _worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:
 def _tracks(found: Findings, gate: Gate) -> list[Check]:
     """Return a check per track of which runs were judged."""
     checks = []
-    for row in records(found.tables["lines"]):
-        where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))
-        code, why = row[f"gate_{gate.word}"], reason_of(row, gate.word)
+    for row in found.rows.lines:
+        where = " ".join(filter(None, (row.workload, row.configuration, f"on {row.device}", row.version)))
+        code, why = row.gate(gate.word)[0], reason_of(row, gate.word)
         fails = code == EXIT_FINDINGS and not gate.of("failed")
         outcome = "unsure" if code == EXIT_TOO_LITTLE_DATA else "failed" if fails else "passed"
         checks.append(
             Check(
-                "line", printable(where), outcome, "REGRESSED", why, why, row["step_ns"] or row["e2e_ns"],
+                "line", printable(where), outcome, "REGRESSED", why, why, row.step_ns or row.e2e_ns,
                 f"line:{where}",
             )
         )  # fmt: skip

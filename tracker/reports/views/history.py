@@ -129,8 +129,17 @@ def series_title(series: Row) -> str:
     """Return the name of a series, with its shapes or the like, and what it measures."""
     if series["kind"] == "run":
         name = "step time" if series["name"] == "step" else cells.readable(series["name"])
-        return " ".join(filter(None, (name, cells.part_of(series))))
-    name = " ".join(filter(None, (cells.readable(series["name"]), series["input_shapes"], cells.part_of(series))))
+        return " ".join(filter(None, (name, cells.part_of(series["kind"], series["part"] or "", series["step_kind"]))))
+    name = " ".join(
+        filter(
+            None,
+            (
+                cells.readable(series["name"]),
+                series["input_shapes"],
+                cells.part_of(series["kind"], series["part"] or "", series["step_kind"]),
+            ),
+        )
+    )
     what = ", ".join(filter(None, (cells.KINDS[series["kind"]], _METRICS.get(series["metric"], ""))))
     return f"{name} ({what})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import geometric_mean
 from typing import Any, Final
@@ -12,13 +13,13 @@ from tracker.reports import cells
 from tracker.reports.commands import command
 from tracker.reports.document import Block, Courses, Document, Lines, Look, few
 from tracker.reports.json import SCHEMA
-from tracker.reports.rows import Row, plain, records
 from tracker.reports.text import shorten
 from tracker.reports.view import View, list_fields_and_tables
 from tracker.reports.views import explained as view_of_finding
 from tracker.reports.views import findings
 from tracker.reports.views.explained import describe_event, format_value, what_to_do
 from tracker.results import NOBODY, REPLACED_BY, ExplainedFinding, ExplainedIncident
+from tracker.results.findings import FindingTest, ListedFinding
 from tracker.units import counted, format_diff, format_numbers, step_word
 
 _FINDINGS: Final = 8
@@ -32,17 +33,18 @@ _LEGEND: Final = 48
 def document(incident: ExplainedIncident, look: Look) -> Document:
     """Return a line per finding that no other one covers, the step first, then the tests and runs of each."""
     explained = incident.explained
-    rows = [plain(dict(found.finding)) for found in explained]
+    rows = [found.finding for found in explained]
+    below: dict[int | None, str] = {}
     if not look.has_drawings:
         # a browser has the tests of each finding folded below
-        for row, found in zip(rows, explained, strict=True):
-            row["below"] = _list_tests(records(found.tables["tests"]))
+        below = {found.finding.finding_id: _list_tests(found.rows.tests) for found in explained}
     first, number = rows[0], incident.incident_id
     whole = view_of_finding.document(explained[0], look)
-    following = [command("tracker", "explain", str(first["finding_id"]))]
+    following = [command("tracker", "explain", str(first.finding_id))]
     following += [] if look.details else [command("tracker", "explain", f"I-{number}", "--details")]
     following += findings.to_settle(f"I-{number}", rows)
-    made = findings.rows_of(rows, replace(look, details=True), None if look.details else look.rows(_FINDINGS))
+    most = None if look.details else look.rows(_FINDINGS)
+    made = findings.rows_of(rows, replace(look, details=True), most, below=below)
     note = "" if look.has_drawings else "(in brackets the limit of a test)"
     chart = _courses(explained)
     lead = _lead_of_chart(chart, first) if chart is not None and look.has_drawings else ""
@@ -61,7 +63,7 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
             elif block.title != "What to do" and block not in shared:
                 shared.append(block)
     return Document(
-        title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first['version']}",
+        title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first.version}",
         headline=_what_happened(first) or whole.headline,
         verdict=whole.verdict,
         tone=whole.tone,
@@ -71,39 +73,39 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
     )
 
 
-def _what_happened(first: Row) -> str:
+def _what_happened(first: ListedFinding) -> str:
     """Return what an incident did to the step, in a sentence; "" where the step is not among its findings."""
-    if first["kind"] != "run" or first["name"] not in _STEP or not first["ratio"]:
+    if first.kind != "run" or first.name not in _STEP or not first.ratio:
         return ""
-    word = "slower" if first["ratio"] > 0 else "faster"
-    size = format_diff(abs(first["ratio"])).lstrip("+")
-    times = cells.times(first["baseline_value"], first["candidate_value"])
-    return f"{first['version']}: the {step_word(first.get('step_kind') or '')} is {size} {word}, {times} per step"
+    word = "slower" if first.ratio > 0 else "faster"
+    size = format_diff(abs(first.ratio)).lstrip("+")
+    times = cells.times(first.baseline_value, first.candidate_value)
+    return f"{first.version}: the {step_word(first.step_kind)} is {size} {word}, {times} per step"
 
 
 def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
     """Return how the series of the headline, and those of its unit that changed most, went over the versions, each
     against its baseline; those of times where the headline is of a series that is new.
     """
-    known = [found for found in explained if found.finding["baseline_value"] is not None]
+    known = [found for found in explained if found.finding.baseline_value is not None]
     first = explained[0]
-    unit = str(first.finding["unit"]) if first in known else "ns"
-    chosen = [found for found in known if found.finding["unit"] == unit]
-    chosen.sort(key=lambda found: (found is not first, found.finding["name"] not in _STEP, -abs(_delta(found))))
+    unit = first.finding.unit if first in known else "ns"
+    chosen = [found for found in known if found.finding.unit == unit]
+    chosen.sort(key=lambda found: (found is not first, found.finding.name not in _STEP, -abs(found.finding.delta)))
     if not chosen:
         return None
-    versions = list(dict.fromkeys(run["version"] for run in records(chosen[0].tables["runs"])))
+    versions = list(dict.fromkeys(run.version for run in chosen[0].rows.runs))
     series = [_course(found, versions) for found in chosen[:_COURSES]]
-    return Courses(tuple(versions), tuple(series), str(first.finding["version"]), unit)
+    return Courses(tuple(versions), tuple(series), first.finding.version, unit)
 
 
-def _lead_of_chart(chart: Courses, first: Row) -> str:
+def _lead_of_chart(chart: Courses, first: ListedFinding) -> str:
     """Return what a chart of an incident shows; `first`: the finding of the headline."""
-    if first["kind"] == "run" and first["name"] in _STEP:
+    if first.kind == "run" and first.name in _STEP:
         return "Change of the step, and of what changed it most, against their baselines"
-    if first["baseline_value"] is None:
+    if first.baseline_value is None:
         return "Change of what changed the step most, against their baselines"
-    words = findings.series_words(first)
+    words = findings.series_of(first)
     if len(chart.series) == 1:
         return f"Change of {words} against its baseline"
     return f"Change of {words}, and of what changed with it, against their baselines"
@@ -111,16 +113,15 @@ def _lead_of_chart(chart: Courses, first: Row) -> str:
 
 def _course(found: ExplainedFinding, versions: Sequence[str]) -> tuple[str, tuple[float | None, ...]]:
     """Return the words of a finding, and the change of its series per version against the runs of its baseline."""
-    runs = [run for run in records(found.tables["runs"]) if run["value"] is not None]
+    runs = [run for run in found.rows.runs if not math.isnan(run.value)]
     values: dict[str, list[float]] = {}
     for run in runs:
-        values.setdefault(run["version"], []).append(run["value"])
-    baseline = _mean_of_runs([run["value"] for run in runs if run["side"] == "baseline"])
+        values.setdefault(run.version, []).append(run.value)
+    baseline = _mean_of_runs([run.value for run in runs if run.side == "baseline"])
     means = {version: _mean_of_runs(of_version) for version, of_version in values.items()}
     changes = tuple(means[version] - baseline if version in means else None for version in versions)
-    row = plain(dict(found.finding))
-    name = shorten(findings.series_words(row), _LEGEND)
-    if REPLACED_BY in row["name"]:
+    name = shorten(findings.series_of(found.finding), _LEGEND)
+    if REPLACED_BY in found.finding.name:
         # its runs are those of one operator, and its change is that of all
         name = f"largest operator of {name}"
     # its change stands in the table, and beside the name at the version that a reader points at
@@ -133,19 +134,14 @@ def _mean_of_runs(values: Sequence[float]) -> float:
     return geometric_mean(above) if above else 0.0
 
 
-def _delta(found: ExplainedFinding) -> float:
-    delta = found.finding["delta"]
-    return float(delta) if isinstance(delta, int | float) else 0.0
-
-
-def _list_tests(tests: Sequence[Row]) -> str:
+def _list_tests(tests: Sequence[FindingTest]) -> str:
     """Return the tests that have a limit, in one line."""
     listed = []
     for test in tests:
-        value, limit = (format_value(test["test"], test[name]) for name in ("value", "limit"))
+        value, limit = (format_value(test.test, number) for number in (test.value, test.limit))
         if value and limit:
-            fails = "" if test["passes"] else ", fails"
-            listed.append(f"{test['test']} {value} ({limit}{fails})")
+            fails = "" if test.passes else ", fails"
+            listed.append(f"{test.test} {value} ({limit}{fails})")
     return ", ".join(listed)
 
 
@@ -153,10 +149,10 @@ def _marks(explained: Sequence[ExplainedFinding]) -> Lines:
     """Return what users said of the findings of an incident, each act once, in the order of time."""
     acts: dict[tuple[int, str], set[int]] = {}
     for found in explained:
-        for one in records(found.tables["events"]):
-            if one["who"] != NOBODY:
-                numbers = acts.setdefault((one["when_ns"], describe_event(one)), set())
-                numbers.add(plain(dict(found.finding))["finding_id"])
+        for event in found.rows.events:
+            if event.who != NOBODY and event.when_ns is not None and found.finding.finding_id is not None:
+                numbers = acts.setdefault((event.when_ns, describe_event(event)), set())
+                numbers.add(found.finding.finding_id)
     lines = []
     for (_, words), numbers in sorted(acts.items()):
         of = "all findings" if len(numbers) == len(explained) else f"of {format_numbers(sorted(numbers))}"

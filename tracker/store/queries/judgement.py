@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.columns import Column, Columns, objects
 from tracker.store.answers import answer, answer_of, answer_of_runs, rows, whole
@@ -13,7 +13,105 @@ from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
 from tracker.store.tracks import TrackKey, TrackRun
 
-Row = dict[str, Any]
+
+class StoredFinding(Struct, frozen=True, kw_only=True, gc=False):
+    """A finding that is not withdrawn, with the columns of sql/findings.sql."""
+
+    finding_id: int
+    incident_id: int
+    workload: str
+    configuration: str
+    vendor: str
+    device: str
+    workload_id: int
+    configuration_id: int
+    device_id: int
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    direction: str
+    change: str
+    base_state: str
+    version: str
+    version_id: int
+    ordinal: int
+    decided_version_id: int
+    ended_version: str | None
+    ended_version_id: int | None
+    ended_by_version_id: int | None
+    excused: int
+    size: float
+    q: float | None
+    contribution: float
+    baseline_value: float | None
+    candidate_value: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_runs: str
+    candidate_runs: str
+    is_leaf: bool
+    step_before_ns: float | None
+    step_after_ns: float | None
+    operators_ns: float | None
+    new_ns: float | None
+    gone_ns: float | None
+    machine_ns: float | None
+    other_operators_ns: float | None
+    earlier_ns: float | None
+    beside_ns: float | None
+    incident_kind: str
+    shared_factor: float | None
+
+    @property
+    def track_key(self) -> TrackKey:
+        """The track that it is of."""
+        return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
+class UserWord(Struct, frozen=True, kw_only=True):
+    """What a user said of a finding, with the columns of sql/finding_words.sql."""
+
+    finding_id: int
+    mark_id: int
+    action: str
+    who: str
+    reason: str
+    when_ns: int
+    until_ns: int | None
+    until_version: str | None
+    newest_version_id: int | None
+    undoes_id: int | None
+    is_undone: int
+
+
+class VersionFact(Struct, frozen=True, kw_only=True):
+    """What changed for certain of a series with a version, with the columns of sql/version_facts.sql."""
+
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    what: str
+    value_before: float
+    value_after: float
+
+
+class FindingStanding(Struct, frozen=True, kw_only=True):
+    """Where a finding stands, with the columns of sql/standings.sql."""
+
+    finding_id: int
+    version_id: int
+    series_id: int
+    direction: str
+    change: str
+    state: str
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> Columns:
@@ -104,35 +202,37 @@ def thresholds(store: Store, workload: str | None = None) -> Columns:
     return answer(store, "thresholds", {"workload": workload})
 
 
-def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> list[Row]:
-    """Return these findings, or all, of a workload, as dicts with the columns of sql/findings.sql."""
+def findings(
+    store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None
+) -> list[StoredFinding]:
+    """Return these findings, or all, of a workload."""
     ids = [] if finding_ids is None else whole(finding_ids)
     # more numbers than a statement takes: all findings are read, and these are kept
     has_too_many = len(ids) > LISTED
     reads_all = finding_ids is None or has_too_many
     parameters = {"all_findings": int(reads_all), "finding_ids": [] if reads_all else ids, "workload": workload}
     parameters |= dict.fromkeys(TrackKey.__struct_fields__)
-    records = [dict(row._mapping) for row in rows(store, "findings", **parameters)]
+    records = [StoredFinding(**row._mapping) for row in rows(store, "findings", **parameters)]
     if not has_too_many:
         return records
     chosen = set(ids)
-    return [record for record in records if record["finding_id"] in chosen]
+    return [record for record in records if record.finding_id in chosen]
 
 
-def finding_words(store: Store) -> dict[int, list[Row]]:
-    """Finding -> what users said of it, in order, with the columns of sql/finding_words.sql."""
-    found: dict[int, list[Row]] = {}
+def finding_words(store: Store) -> dict[int, list[UserWord]]:
+    """Return what users said of each finding, in order."""
+    found: dict[int, list[UserWord]] = {}
     for row in rows(store, "finding_words"):
-        found.setdefault(row.finding_id, []).append(dict(row._mapping))
+        found.setdefault(row.finding_id, []).append(UserWord(**row._mapping))
     return found
 
 
-def version_facts(store: Store, track_key: TrackKey, version_id: int) -> list[Row]:
-    """Return what changed for certain with a version of a track, with the columns of sql/version_facts.sql."""
+def version_facts(store: Store, track_key: TrackKey, version_id: int) -> list[VersionFact]:
+    """Return what changed for certain with a version of a track."""
     asked = {**track_key.parameters, "version_id": version_id}
-    return [dict(row._mapping) for row in rows(store, "version_facts", **asked)]
+    return [VersionFact(**row._mapping) for row in rows(store, "version_facts", **asked)]
 
 
-def standings(store: Store) -> list[Row]:
-    """Return where findings stand, in their order, with the columns of sql/standings.sql."""
-    return [dict(row._mapping) for row in rows(store, "standings")]
+def standings(store: Store) -> list[FindingStanding]:
+    """Return where findings stand, in their order."""
+    return [FindingStanding(**row._mapping) for row in rows(store, "standings")]

@@ -1,0 +1,132 @@
+"""Where a track stands: the newest version with its numbers, and how it ends at each word of `--fail-on`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.regressions.track import TrackRuns
+from tracker.regressions.usual_runs import list_awaited_runs
+from tracker.results.coverage import CountedSeries, Coverage
+from tracker.results.findings import TrackStanding
+from tracker.results.partial import find_partial, keep_whole
+from tracker.results.recording import are_guesses
+from tracker.results.verdicts import GateResult
+from tracker.results.waiting import AwaitedRuns
+from tracker.schema.series import OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS
+from tracker.store import Store, queries
+from tracker.store.findings import JudgedRow
+from tracker.store.samples.statistics import over_runs
+
+_NUMBERS_OF_RUN: Final = {
+    series.name: series.number for series in RUN_SERIES if series.number in TrackStanding.__struct_fields__
+}
+"""Series of whole runs -> its column."""
+
+
+class _LackingRuns(Struct, frozen=True):
+    """How many more runs would decide the step: `of_version`, and `before` it."""
+
+    of_version: int = 0
+    before: int = 0
+
+
+def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult], slow_host: str) -> TrackStanding:
+    """Return where a track stands: the numbers of its newest version as a whole, None where nothing is known, and how
+    it ends at each word of `--fail-on`. `slow_host`: in words, "" for none.
+    """
+    newest = track.newest
+    run_ids = [run.run_id for run in newest]
+    captures = queries.captures(store, run_ids)
+    whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
+    is_guess = are_guesses(captures.listed("settings"))
+    judgement = track.judged.get(newest[0].version_id)
+    step_kind = judgement.step_kind if judgement else ""
+    numbers = []
+    for name, part, kind, value in queries.run_level(store, whole).rows("name", "part", "step_kind", "per_step"):
+        if kind == step_kind or (not kind and name in OF_WHOLE_CAPTURE):
+            numbers.append((name, part, value))
+    of_run = {column: number_of(numbers, [name]) for name, column in _NUMBERS_OF_RUN.items()}
+    before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
+    lacking = _count_lacking_runs(track, judgement, len(newest))
+    coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
+    counted = coverage.counted if coverage else CountedSeries()
+    awaited = list_awaited(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
+    undecided = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
+    new, any_open = (gates.get(word, undecided) for word in ("new", "any"))
+    return TrackStanding(
+        workload=track.names.workload,
+        configuration=track.names.configuration,
+        device=track.names.device,
+        version=newest[0].version,
+        version_runs=len(newest),
+        runs=len(track.runs),
+        last_run_id=max(run.run_id for run in newest),
+        last_run_ns=max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
+        step_ns=of_run["step_ns"],
+        e2e_ns=of_run["e2e_ns"],
+        compute_ns=of_run["compute_ns"],
+        exposed_communication_ns=of_run["exposed_communication_ns"],
+        idle_ns=of_run["idle_ns"],
+        data_loading_ns=of_run["data_loading_ns"],
+        peak_allocated_bytes=of_run["peak_allocated_bytes"],
+        samples_per_second=of_run["samples_per_second"],
+        step_verdict=judgement.step_verdict if judgement else None,
+        step_change=after / before - 1 if before and after else None,
+        net=judgement.net if judgement else None,
+        peak=judgement.peak if judgement else None,
+        gate_new=new.code,
+        gate_new_cause=_name_cause(new, is_guess),
+        gate_any=any_open.code,
+        gate_any_cause=_name_cause(any_open, is_guess),
+        slow_host=slow_host,
+        lacks_runs=lacking.of_version,
+        lacks_base_runs=lacking.before,
+        step_kind=step_kind,
+        so_far=awaited.words if awaited else "",
+        judged_series=counted.judged,
+        expected_series=counted.expected,
+        coverage=counted.words,
+    )
+
+
+def _name_cause(gate: GateResult, is_guess: bool) -> str:
+    """Return what gave the exit code of a gate. `is_guess`: the times of the version are one."""
+    # no further run makes a guess sure
+    return "guess" if is_guess and gate.cause in ("runs", "incomplete") else gate.cause
+
+
+def list_awaited(track: TrackRuns, settle_ns: int, now_ns: int) -> dict[int, AwaitedRuns]:
+    """Return the runs that versions of a track may still get, by version. `settle_ns`: how long runs are awaited."""
+    return list_awaited_runs(track.runs, look_back=track.thresholds.look_back, settle_ns=settle_ns, now_ns=now_ns)
+
+
+def _count_lacking_runs(track: TrackRuns, judgement: JudgedRow | None, runs: int) -> _LackingRuns:
+    """Return how many more runs would decide the step of the newest version, of it and of the level before it."""
+    limits = track.thresholds
+    if judgement is None or judgement.step_verdict not in ("SUSPECT", "TOO_FEW_RUNS"):
+        return _LackingRuns()
+    of_version = max(0, limits.least_new - runs)
+    if judgement.step_verdict == "SUSPECT" or not judgement.base_runs:
+        return _LackingRuns(of_version)
+    return _LackingRuns(of_version, max(0, limits.least_base - len(judgement.base_runs.split())))
+
+
+def number_of(
+    numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str], ways: Sequence[str] = STEP_WAYS
+) -> float | None:
+    """Return the number of several runs: of the first of `names` that they have, by the first of `ways` that is there;
+    None where none is above 0. `numbers`: series, way and value of a run each.
+    """
+    for name in names:
+        there = {part for own, part, _ in numbers if own == name}
+        way = next((way for way in ways if way in there), None)
+        known = [value for own, part, value in numbers if (own, part) == (name, way) and value and value > 0]
+        if known:
+            return float(over_runs(np.array([known]))[0])
+    return None
