@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from functools import cached_property
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
 from tracker.columns import Columns
 from tracker.results.options import LogOptions
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, columns_of_rows, frames, kinds_of_rows
 from tracker.units import counted
 
 __all__ = ["LOG_COLUMNS", "Log"]
@@ -130,18 +131,11 @@ class LogRows(Struct, frozen=True, kw_only=True):
     advice: tuple[LogAdviceRow, ...] = ()
 
 
-_KINDS: Final[Mapping[str, type[Struct]]] = {
-    "versions": LogVersionRow,
-    "columns": LogColumnRow,
-    "cells": LogCellRow,
-    "directions": LogDirectionRow,
-    "advice": LogAdviceRow,
-}
-LOG_COLUMNS: Final = {name: kind.__struct_fields__ for name, kind in _KINDS.items()}
+LOG_COLUMNS: Final = {name: kind.__struct_fields__ for name, kind in kinds_of_rows(LogRows).items()}
 """The columns of each frame of `Log`, in order; the rows say what they mean."""
 
 
-class Log(Result, frozen=True, eq=False):
+class Log(Result, frozen=True, eq=False, dict=True):
     """The versions of a workload in their order, and what each reached in each column.
 
     `rows`: of each table; what its columns mean stands with its row: `LogVersionRow`, `LogCellRow`, ... `found.cells`
@@ -160,13 +154,10 @@ class Log(Result, frozen=True, eq=False):
 
     versions, columns, cells, directions, advice = frames(5)
 
-    @property
+    @cached_property
     def tables(self) -> Mapping[str, Columns]:
         """The rows of each table as columns, by name."""
-        return {name: Columns.of_structs(kind, getattr(self.rows, name)) for name, kind in _KINDS.items()}
-
-    def _tables(self) -> dict[str, Any]:
-        return {**self.tables}
+        return columns_of_rows(self.rows)
 
     @property
     def headline(self) -> str:
