@@ -438,13 +438,14 @@ def _is_of_user(frame: str) -> bool:
 def _make_cause(kind: str, row: _OpChange, delta: float | None) -> Cause:
     """Return a change as a cause of the change `delta` of the total."""
     change = np.nan if row.delta_ns is None else row.delta_ns
+    share = change / delta if delta else None
     return Cause(
         kind=kind,
         name=row.name,
         input_shapes=row.input_shapes,
         status=row.status,
         delta_ns=change,
-        share=change / delta if delta else None,
+        share=share,
         calls_delta_ns=row.calls_delta_ns,
         per_call_delta_ns=row.per_call_delta_ns,
         baseline_calls=row.baseline_calls,

@@ -165,11 +165,9 @@ class _Gating(Struct, frozen=True):
     def _gate_row(
         self, row: _JudgedRow, verdict: str, key: SeriesKey, section: str, sizes: Mapping[str, tuple[float, float]]
     ) -> GatedRow:
-        unit = _TIME_SUFFIX
+        name, unit = key.name, _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
         if section == _OVERALL:
-            unit = row.unit or ""
-        elif section in _NUMBER_SUFFIXES:
-            unit = _NUMBER_SUFFIXES[section]
+            name, unit = row.title or "", row.unit or ""
         if unit == "count" and key.metric == "samples_per_second":
             unit = "per_second"
         reason = row.reason or ""
@@ -181,7 +179,7 @@ class _Gating(Struct, frozen=True):
             outcome = "failed" if fails else "known"
         return GatedRow(
             section=section,
-            name=(row.title or "") if section == _OVERALL else key.name,
+            name=name,
             detail=key.input_shapes or key.part,
             verdict=verdict,
             outcome=outcome,

@@ -259,12 +259,17 @@ class _PeakOwner(Struct, frozen=True):
         oldest = min(self, other, key=lambda owner: (owner.first_ns or 0, owner.first_step or 0))
         return replace(
             self,
-            bytes=None if self.bytes is None or other.bytes is None else self.bytes + other.bytes,
-            calls=None if self.calls is None or other.calls is None else self.calls + other.calls,
+            bytes=_add_known(self.bytes, other.bytes),
+            calls=_add_known(self.calls, other.calls),
             largest_bytes=max(self.largest_bytes or 0, other.largest_bytes or 0),
             first_ns=oldest.first_ns,
             first_step=oldest.first_step,
         )
+
+
+def _add_known(one: int | None, other: int | None) -> int | None:
+    """Return the sum, None where either is not known."""
+    return None if one is None or other is None else one + other
 
 
 class _Block(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import Column, Columns, objects
 from tracker.profile import Breakdown, median
@@ -109,23 +110,26 @@ def of_steps(steps: Columns) -> Columns:
         spread = _measure_spread(steps.reals(metric), weights)
         if spread is None:
             continue
-        minimum = maximum = None
-        if metric == "duration_ns" and are_means:
-            minimum = _extreme(np.min, steps.reals("shortest_ns"))
-            maximum = _extreme(np.max, steps.reals("longest_ns"))
-        rows.append(
-            StepSummaryRow(
-                metric=metric,
-                unit=_unit_of(metric),
-                rows=spread.rows,
-                minimum=minimum if are_means else spread.minimum,
-                median=None if are_means else spread.median,
-                mean=spread.mean,
-                maximum=maximum if are_means else spread.maximum,
-                maximum_rank=None if are_means else ranks[spread.largest],
-                maximum_step=None if are_means else numbers_of_steps[spread.largest],
-            )
+        row = StepSummaryRow(
+            metric=metric,
+            unit=_unit_of(metric),
+            rows=spread.rows,
+            minimum=spread.minimum,
+            median=spread.median,
+            mean=spread.mean,
+            maximum=spread.maximum,
+            maximum_rank=ranks[spread.largest],
+            maximum_step=numbers_of_steps[spread.largest],
         )
+        if are_means:
+            row = replace(row, minimum=None, median=None, maximum=None, maximum_rank=None, maximum_step=None)
+        if are_means and metric == "duration_ns":
+            shortest, longest = (
+                _extreme(np.min, steps.reals("shortest_ns")),
+                _extreme(np.max, steps.reals("longest_ns")),
+            )
+            row = replace(row, minimum=shortest, maximum=longest)
+        rows.append(row)
     return Columns.of_structs(StepSummaryRow, rows)
 
 
@@ -274,7 +278,7 @@ def of_metrics(metrics: Columns) -> Columns:
         kernels.setdefault(key, []).append(row)
     rows = []
     for (rank, step, *_), measured in kernels.items():
-        core = max((row.mean for row in measured if row.kind == CORE_TIME and row.mean), default=None)
+        core_times = [row.mean * NS_PER_US for row in measured if row.kind == CORE_TIME and row.mean]
         busy = [(row.kind, row.metric, row.mean) for row in _list_busy(measured)]
         kernel = measured[0]
         for place, (kind, metric, mean) in enumerate(busy or [(None, None, None)], 1):
@@ -288,7 +292,7 @@ def of_metrics(metrics: Columns) -> Columns:
                     core_type=kernel.core_type,
                     input_shapes=kernel.input_shapes,
                     calls=kernel.calls,
-                    core_time_ns=None if core is None else core * NS_PER_US,
+                    core_time_ns=max(core_times, default=None),
                     place=place,
                     kind=kind,
                     metric=metric,
