@@ -5,7 +5,7 @@ one: to import pandas takes a sixth of the time of a whole diff.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,7 @@ Texts = NDArray[np.object_]
 Flags = NDArray[np.bool_]
 Chosen = I64 | Flags | slice
 """Which rows: their places, or whether for each."""
+RowKind = TypeVar("RowKind", bound=Struct)
 _NOTHING = np.array(None, dtype=object)
 
 
@@ -143,6 +144,17 @@ class Columns(Struct, frozen=True, eq=False):
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """These columns row by row, as Python values, None for missing."""
         return zip(*(self.listed(name) for name in names), strict=True)
+
+    def structs(self, kind: type[RowKind]) -> Iterator[RowKind]:
+        """The rows as structs of `kind`, each field of which is a column of these; None for missing.
+
+        >>> class Call(Struct):
+        ...     calls: int | None
+        >>> rows = Columns({"name": objects(["mm", None]), "calls": Column.of([3, None], np.int64)})
+        >>> [call.calls for call in rows.structs(Call)]
+        [3, None]
+        """
+        return map(kind, *(self.listed(name) for name in kind.__struct_fields__))
 
     def records(self) -> list[dict[str, Any]]:
         """The rows by name, as Python values, None for missing."""

@@ -6,33 +6,33 @@ import pytest
 from msgspec.structs import replace
 
 from tracker import reports
-from tracker.columns import Columns
-from tracker.results import LOG_COLUMNS, Log, LogOptions
-
-
-def tables(**rows):
-    return {name: Columns.of_rows(rows.get(name, []), columns) for name, columns in LOG_COLUMNS.items()}
+from tracker.results import Log, LogOptions
+from tracker.results.log import LogCellRow, LogColumnRow, LogRows, LogVersionRow
 
 
 def changed(log, **rows):
     """The log with other rows in some tables."""
-    return replace(log, tables=log.tables | {name: tables(**rows)[name] for name in rows})
+    return replace(log, rows=replace(log.rows, **{name: tuple(own) for name, own in rows.items()}))
+
+
+def version(name, runs=1):
+    return LogVersionRow(version=name, runs=runs)
 
 
 def cell(version, column, value, baseline_diff=None, previous_diff=None, **more):
-    numbers = {"value": value, "runs": 1, "minimum": value, "maximum": value}
-    return {"version": version, "column": column, **numbers} | {
-        "baseline_diff": baseline_diff, "previous_diff": previous_diff, "gain": previous_diff, **more,
-    }  # fmt: skip
+    return LogCellRow(
+        version=version, column=column, value=value, runs=1, minimum=value, maximum=value,
+        baseline_diff=baseline_diff, previous_diff=previous_diff, gain=previous_diff, **more,
+    )  # fmt: skip
 
 
-def column(number, batch):
+def column(number, batch, **changes):
     measure = "throughput in images/s without a profiler"
-    return {
-        "column": number, "title": f"batch={batch}, NVIDIA V100, {measure}", "measure": "throughput",
-        "unit": "images/s", "scope": "", "profiler": "off", "device": "NVIDIA V100",
-        "configuration": f"batch={batch}", "higher_is_better": True,
-    }  # fmt: skip
+    row = LogColumnRow(
+        column=number, title=f"batch={batch}, NVIDIA V100, {measure}", measure="throughput", unit="images/s", scope="",
+        profiler="off", device="NVIDIA V100", configuration=f"batch={batch}", higher_is_better=True,
+    )  # fmt: skip
+    return replace(row, **changes)
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def found():
         workload="resnet",
         baseline="v1",
         options=LogOptions(),
-        tables=tables(
-            versions=[{"version": "v1", "runs": 2}, {"version": "v2", "runs": 1}],
-            columns=[column(0, 2), column(1, 4)],
-            cells=[cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)],
+        rows=LogRows(
+            versions=(version("v1", 2), version("v2")),
+            columns=(column(0, 2), column(1, 4)),
+            cells=(cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)),
         ),
     )
 
@@ -90,8 +90,8 @@ def test_every_format_has_the_document(found, format):
 
 def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(found):
     columns = [
-        column(0, 2) | {"configuration": "batch=2 devices=1"},
-        column(1, 4) | {"configuration": "batch=4 devices=8", "scope": "per rank"},
+        column(0, 2, configuration="batch=2 devices=1"),
+        column(1, 4, configuration="batch=4 devices=8", scope="per rank"),
     ]
     lines = reports.render(changed(found, columns=columns), "text", width=120).splitlines()
     # one process: per rank and total are the same, so this makes no difference
@@ -113,8 +113,8 @@ def test_headline_of_one_column_has_both_references(found):
 
 
 def test_two_devices_are_both_in_the_headline_and_many_columns_are_counted(found):
-    devices = [column(at, 2) | {"configuration": "", "device": name} for at, name in enumerate(("H100", "MI300X"))]
-    cells = [*found.tables["cells"].records(), cell("v2", 1, 300.0, 0.5, 0.5)]
+    devices = [column(at, 2, configuration="", device=name) for at, name in enumerate(("H100", "MI300X"))]
+    cells = [*found.rows.cells, cell("v2", 1, 300.0, 0.5, 0.5)]
     page = reports.render(changed(found, columns=devices, cells=cells), "text", width=120)
     assert page.splitlines()[1] == "The newest version against v1: H100 -10.0 %, MI300X +50.0 %"
     columns = [column(at, at) for at in range(5)]
@@ -127,7 +127,7 @@ def test_older_versions_are_counted(found):
     names = [f"v{number:02}" for number in range(40)]
     many = changed(
         found,
-        versions=[{"version": name, "runs": 1} for name in names],
+        versions=[version(name) for name in names],
         columns=[column(0, 2)],
         cells=[cell(name, 0, 100.0, 0.0, 0.0) for name in names],
     )
@@ -146,7 +146,7 @@ def test_hostile_values_of_a_configuration_stay_in_the_head(found):
 
 
 def test_log_without_a_column_says_so(found):
-    empty = replace(found, tables=tables())
+    empty = replace(found, rows=LogRows())
     assert reports.render(empty, "text").splitlines() == [
         "resnet, no version",
         "No active run of resnet has a number to show",

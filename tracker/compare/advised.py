@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
-Row = dict[str, Any]
 _RUN: Final = ("workload", "version", "device", "configuration")
 _LINES: Final = 3
 
@@ -96,12 +95,12 @@ def advise(
         )
 
 
-def _described(side: LoadedSide, reference: str) -> Row:
+def _described(side: LoadedSide, reference: str) -> dict[str, object]:
     first = side.runs.records()[0]
     return {"reference": reference, "run_ids": list(side.run_ids), **{name: first[name] for name in _RUN}}
 
 
-def _step_without_profiler(side: LoadedSide) -> Row:
+def _step_without_profiler(side: LoadedSide) -> dict[str, object]:
     """Return the step by a log beside the trace, where there is one: what is advised is of the step of the trace."""
     numbers = step_numbers(side)
     of_log = numbers.get(UNPROFILED_STEP)

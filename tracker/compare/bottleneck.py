@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from operator import itemgetter
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
@@ -25,12 +26,17 @@ if TYPE_CHECKING:
 
     _Times = tuple[I64, I64, I64, I64, I64]
 
+_INPUT_ABOVE: Final = 0.05
+_EMPTY_QUEUE_ABOVE: Final = 0.5
+_COMMUNICATION_ABOVE: Final = 0.1
+_HOST_BELOW: Final = 0.8
+_DEVICE_ABOVE: Final = 0.9
 THRESHOLDS: Final = {
-    "input_bound_above": 0.05,
-    "empty_queue_above": 0.5,
-    "communication_bound_above": 0.1,
-    "host_bound_below": 0.8,
-    "device_bound_above": 0.9,
+    "input_bound_above": _INPUT_ABOVE,
+    "empty_queue_above": _EMPTY_QUEUE_ABOVE,
+    "communication_bound_above": _COMMUNICATION_ABOVE,
+    "host_bound_below": _HOST_BELOW,
+    "device_bound_above": _DEVICE_ABOVE,
 }
 """From Paddle's guide to the analysis of model performance, sections 1.1 to 1.3: an average reader ratio (reader cost /
 batch cost) above 5 % is an I/O bottleneck, and what is below can still be won (here of the part in which the device
@@ -91,23 +97,22 @@ def _bound(
     Where a source says how often the queue to the device is empty, that alone says whether it waits for data: a batch
     that is long in the making may still come in time.
     """
-    limits = THRESHOLDS
-    shares: dict[str, float] = {}
-    if empty_queue is not None and empty_queue > limits["empty_queue_above"]:
+    if empty_queue is not None and empty_queue > _EMPTY_QUEUE_ABOVE:
         return "input"
-    if empty_queue is None and gain is not None and gain > limits["input_bound_above"]:
-        shares["input"] = gain
-    if exposed is not None and exposed > limits["communication_bound_above"]:
-        shares["communication"] = exposed
-    is_idle = utilisation is not None and utilisation < limits["host_bound_below"]
+    shares: list[tuple[str, float]] = []
+    if empty_queue is None and gain is not None and gain > _INPUT_ABOVE:
+        shares.append(("input", gain))
+    if exposed is not None and exposed > _COMMUNICATION_ABOVE:
+        shares.append(("communication", exposed))
+    is_idle = utilisation is not None and utilisation < _HOST_BELOW
     if utilisation is not None and host_idle is not None and is_idle:
-        shares["host"] = _host_share(utilisation, host_idle, gain)
-    elif utilisation is not None and utilisation > limits["device_bound_above"]:
+        shares.append(("host", _host_share(utilisation, host_idle, gain)))
+    elif utilisation is not None and utilisation > _DEVICE_ABOVE:
         # a device that waits in a collective counts as one that works
-        shares["device"] = utilisation - (exposed or 0.0)
-    known = {name: share for name, share in shares.items() if share > 0}
+        shares.append(("device", utilisation - (exposed or 0.0)))
+    known = [(word, share) for word, share in shares if share > 0]
     if known:
-        return max(known, key=lambda name: known[name])
+        return max(known, key=itemgetter(1))[0]
     if is_idle and host_idle is None:
         # without launches nothing proves that the host is late: it is where nothing else is known
         return "host"

@@ -21,6 +21,7 @@ from tracker.compare.waiting import split_exposed_part
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
+from tracker.results.diff_rows import OverallRow
 from tracker.results.verdicts import CHANGED, OTHER_WORK
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
@@ -28,7 +29,7 @@ from tracker.table import Numbered, is_among, number_distinct_rows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence, Set
 
-    from tracker.compare.side import LoadedSide, OwnRows
+    from tracker.compare.side import ExplainedTables, LoadedSide, OwnRows, WorkTables
     from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Part
 
@@ -57,7 +58,7 @@ Sides = tuple["LoadedSide", "LoadedSide"]
 
 def list_contributions(
     sides: Sides,
-    tables: Mapping[str, Columns],
+    tables: ExplainedTables,
     parts: Sequence[Part],
     delta_ns: float | None,
     renames: Sequence[Rename],
@@ -74,7 +75,7 @@ def list_contributions(
     Causes are operators, all shapes of one together but a shape that is a finding, and what replaced what as one;
     kernels that no operator launched; kinds of work where the devices differ.
 
-    `tables`: overall, kernels and idle of the Diff, and all of its operators: ops (by shapes) and names.
+    `tables`: of the Diff.
     `parts`: of the step; `delta_ns`: by how much it changed. `own`: where rows are of other runs than the step; by how
     much they were longer or shorter in the runs of the step is a row of its own.
     """
@@ -123,15 +124,15 @@ def _explains(overlap: Contribution, rest_ns: float, delta_ns: float) -> bool:
 
 
 def _list_earlier(
-    sides: Sides, own: OwnRows, parts: Sequence[Part], tables: Mapping[str, Columns], judged: Judged
+    sides: Sides, own: OwnRows, parts: Sequence[Part], work: WorkTables, judged: Judged
 ) -> list[Contribution]:
     """Return by how much more the rows would have changed in the runs of the step than in those of their own level. Of
     less than 0.1 % of the step there is no row: it is a part of the rest.
     """
     numbers = step_numbers(sides[0])
     # both without findings: a shape and the others of its name are no sum of medians
-    in_step = _list_causes(sides, own.in_step, (), {}, judged)
-    in_own_runs = _list_causes((own.side, sides[1]), tables, (), {}, judged)
+    in_step = _list_work(sides, own.in_step, (), {}, judged)
+    in_own_runs = _list_work((own.side, sides[1]), work, (), {}, judged)
     of_parts = []
     for part in parts:
         if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
@@ -193,7 +194,7 @@ def _add_share(row: Contribution, delta_ns: float | None) -> Contribution:
 
 def _list_parts(
     sides: Sides,
-    tables: Mapping[str, Columns],
+    tables: ExplainedTables,
     parts: Sequence[Part],
     delta_ns: float | None,
     judged: Judged,
@@ -205,10 +206,10 @@ def _list_parts(
     why_of_part = dict(_WHY_ON_DEVICE if is_on_device else _WHY_ON_HOST)
     for part in parts:
         if part.name == "idle_ns":
-            main_cause = _find_main_idle_cause(tables["idle"], part.delta_ns)
+            main_cause = _find_main_idle_cause(tables.idle, part.delta_ns)
             if main_cause:
                 why_of_part[part.name] = f"mostly {main_cause}"
-            elif _is_waiting_for_data(part, tables["overall"], delta_ns):
+            elif _is_waiting_for_data(part, tables.overall, delta_ns):
                 why_of_part[part.name] = "waits for data"
     contributions = []
     for part in parts:
@@ -274,25 +275,35 @@ def _is_waiting_for_data(idle: Part, overall: Columns, delta_ns: float | None) -
 
 def _list_causes(
     sides: Sides,
-    tables: Mapping[str, Columns],
+    tables: ExplainedTables,
     renames: Sequence[Rename],
     finding_of_name: Mapping[str, Cause],
     judged: Judged,
 ) -> list[Contribution]:
     if sides[0].side.device != sides[1].side.device:
-        categories = _list_categories(tables["overall"])
+        categories = _list_categories(tables.overall)
         if categories:
             return categories
-    work = judged.recorded.other_work
-    scaled = frozenset() if work is None else work.inputs.list_scaled()[0]
-    by_kernel = split_stand_ins(sides, tables["names"], judged)
-    ops = tables["ops"]
-    is_real = ~is_among(ops["name"], _STAND_INS)
-    moved = np.abs(np.nan_to_num(ops["delta_ns"]))
+    return _list_work(sides, tables, renames, finding_of_name, judged)
+
+
+def _list_work(
+    sides: Sides,
+    work: WorkTables,
+    renames: Sequence[Rename],
+    finding_of_name: Mapping[str, Cause],
+    judged: Judged,
+) -> list[Contribution]:
+    """Return the operators as causes, and the kernels that no operator launched, or alone where they say more."""
+    other_work = judged.recorded.other_work
+    scaled = frozenset() if other_work is None else other_work.inputs.list_scaled()[0]
+    by_kernel = split_stand_ins(sides, work.names, judged)
+    is_real = ~is_among(work.ops["name"], _STAND_INS)
+    moved = np.abs(np.nan_to_num(work.ops["delta_ns"]))
     are_unknown = moved[is_real].sum() < moved[~is_real].sum()
-    if not by_kernel.names and are_unknown and len(tables["kernels"]):
-        return _list_kernels(tables["kernels"])
-    of_operators = _list_operators(sides, tables, renames, finding_of_name)
+    if not by_kernel.names and are_unknown and len(work.kernels):
+        return _list_kernels(work.kernels)
+    of_operators = _list_operators(sides, work, renames, finding_of_name)
     kept = [cause for cause in of_operators if cause.name not in by_kernel.names]
     # inputs of another size are neither slower nor faster
     kept = [replace(cause, why=OTHER_WORK) if cause.name in scaled else cause for cause in kept]
@@ -301,15 +312,22 @@ def _list_causes(
 
 def _list_categories(overall: Columns) -> list[Contribution]:
     """Return the kinds of compute work, as the overall table has them."""
-    columns = ("metric", "title", "level", "unit", "baseline_value", "candidate_value", "delta")
     above = ""
     categories = []
-    for metric, title, level, unit, before, after, delta in overall.rows(*columns):
-        if level == 1:
-            above = metric
-        if level == 2 and above == "compute_ns" and unit == "ns" and delta is not None:
-            category = Contribution("category", title, delta, baseline_ns=before, candidate_ns=after, metric=metric)
-            categories.append(category)
+    for row in overall.structs(OverallRow):
+        if row.level == 1:
+            above = row.metric
+        if row.level == 2 and above == "compute_ns" and row.unit == "ns" and row.delta is not None:
+            categories.append(
+                Contribution(
+                    "category",
+                    row.title,
+                    row.delta,
+                    baseline_ns=row.baseline_value,
+                    candidate_ns=row.candidate_value,
+                    metric=row.metric,
+                )
+            )
     return categories
 
 
@@ -319,12 +337,12 @@ def _list_kernels(kernels: Columns) -> list[Contribution]:
 
 
 def _list_operators(
-    sides: Sides, tables: Mapping[str, Columns], renames: Sequence[Rename], finding_of_name: Mapping[str, Cause]
+    sides: Sides, work: WorkTables, renames: Sequence[Rename], finding_of_name: Mapping[str, Cause]
 ) -> list[Contribution]:
     """Return operators without what they have in collectives and copies, for these are parts of the step of their
     own.
     """
-    ops, names = tables["ops"], tables["names"]
+    ops, names = work.ops, work.names
     beside: dict[str, tuple[float, float]] = {}
     if any(side.side.timeline == "device" for side in sides):
         before, after = (_sum_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare import (
@@ -32,7 +33,7 @@ from tracker.compare.own_runs import OwnRuns
 from tracker.compare.pairs import Pair, find_pairs
 from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
-from tracker.compare.side import OwnRows
+from tracker.compare.side import OwnRows, WorkTables
 from tracker.errors import UsageError
 from tracker.regressions.budgets import judge_side
 from tracker.regressions.sides import verdicts_of_sides
@@ -138,6 +139,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "counters": counters.compare(left, right),
         }
         tables = {name: made[name] for name in DIFF_COLUMNS}
+        drawn = _draw_tree(left, right, options, judged, tables["modules"])
         result = Diff(
             baseline=left.side,
             candidate=right.side,
@@ -158,7 +160,8 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 keys=found.keys,
                 ops=found.runs,
                 curves=memory.curves(at_peak, right),
-                **_drawn_tree(left, right, options, judged, tables["modules"]),
+                word=drawn.word,
+                tree=drawn.nodes,
             ),
             notes=(
                 *pair.notes,
@@ -217,11 +220,8 @@ def _find_own_rows(
         by_name=judged.by_name,
         left_out=judged.partial_tables,
     )
-    tables = {
-        "ops": in_step.everything,
-        "names": in_step.names,
-        "kernels": compare_table(sections.KERNELS, left, right, options),
-    }
+    kernels_in_step = compare_table(sections.KERNELS, left, right, options)
+    tables = WorkTables(in_step.everything, in_step.names, kernels_in_step)
     side = with_known_bubbles(load_own_runs(left, options, own_runs))
     if left.step_kind:
         side = step_kinds.of_kind(side, left.step_kind)
@@ -257,17 +257,25 @@ def _of_peak(left: LoadedSide, own: OwnRows | None) -> LoadedSide:
     return left if own is None or of_peak is None else own.side.of_runs(sorted(of_peak))
 
 
-def _drawn_tree(
+class _DrawnTree(Struct, frozen=True):
+    """The `word` and the `tree` of `DiffSamples`."""
+
+    word: str = ""
+    nodes: tuple[tuple[int, str, float | None, float | None], ...] = ()
+
+
+def _draw_tree(
     left: LoadedSide, right: LoadedSide, options: DiffOptions, judged: Judged, modules: Columns
-) -> dict[str, Any]:
-    """Return the tree of `DiffSamples`, of modules where they are known, else of calls; nothing where none is asked
-    for, and where a tree is a table of the result.
+) -> _DrawnTree:
+    """Return a tree of modules where they are known, else of calls; nothing where none is asked for, and where a tree
+    is a table of the result.
     """
     if not options.with_flame or options.tree:
-        return {}
+        return _DrawnTree()
     word = "module" if any(modules.listed("module")) else "op"
     tree = tree_tables.compare_trees(left, right, replace(options, by=(word,)), judged)
-    return {"word": word, "tree": tuple(tree.rows("level", "name", "baseline_ns", "candidate_ns"))}
+    nodes = tree.rows("level", "name", "baseline_ns", "candidate_ns")
+    return _DrawnTree(word, tuple((level, name, before, after) for level, name, before, after in nodes))
 
 
 def _without_tables(found: Diff) -> Diff:

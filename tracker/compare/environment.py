@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracker.columns import Columns, objects
+from tracker.columns import Columns
 from tracker.compare.references import FILES
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.profile.branches import main_of
-from tracker.results import DIFF_COLUMNS
+from tracker.results.diff_rows import EnvironmentRow
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -29,9 +29,8 @@ def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
         after.pop(("workload", "workload"), None)
     differing = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     differing.sort(key=lambda key: (_KIND_ORDER.index(key[0]), key[1]))
-    rows = [(kind, key, before.get((kind, key)), after.get((kind, key))) for kind, key in differing]
-    names = DIFF_COLUMNS["environment"]
-    return Columns({name: objects([row[at] for row in rows]) for at, name in enumerate(names)})
+    rows = [EnvironmentRow(*key, before.get(key), after.get(key)) for key in differing]
+    return Columns.of_structs(EnvironmentRow, rows)
 
 
 def _known(side: LoadedSide) -> dict[tuple[str, str], str]:

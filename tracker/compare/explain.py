@@ -8,9 +8,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from math import fsum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
@@ -41,6 +42,7 @@ from tracker.compare.overall import (
 )
 from tracker.compare.references import short_labels
 from tracker.compare.renames import find_renames
+from tracker.compare.side import ExplainedTables
 from tracker.compare.slow_steps import explain_mean, list_slow_steps
 from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.schema.series import UNPROFILED_STEP
@@ -57,12 +59,7 @@ if TYPE_CHECKING:
     from tracker.compare.verdicts import Judged, SeriesVerdict
     from tracker.results import DiffOptions
 
-Row = Mapping[str, Any]
-"""The columns of a cause by name."""
-
 _MAX_CAUSES: Final = 20
-_SUMS: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls")
-_COLUMNS_OF_CAUSE: Final = ("name", "input_shapes", "status", *_SUMS, "calls_delta_ns", "per_call_delta_ns")
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3
 """A change below this share of the sum of |delta| is a cancellation: losses and gains that nearly add up to nothing."""
@@ -121,8 +118,10 @@ def explain(
     parts = _list_parts(sides, before, after, metric) if has_whole_device and is_split else ()
     contributions: tuple[Contribution, ...] = ()
     if has_whole_device:
-        everything = {**tables, "ops": operators.everything, "names": operators.names}
-        contributions = list_contributions(sides, everything, parts, delta, renames, findings, judged, own)
+        explained_tables = ExplainedTables(
+            operators.everything, operators.names, tables["kernels"], tables["overall"], tables["idle"]
+        )
+        contributions = list_contributions(sides, explained_tables, parts, delta, renames, findings, judged, own)
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
@@ -232,6 +231,21 @@ def _title_of_rest(sides: tuple[LoadedSide, LoadedSide], *, has_earlier: bool) -
     return f"rest ({what}; {_NO_SUMS}{earlier})"
 
 
+class _OpChange(Struct, frozen=True):
+    """What a row of the operators of a Diff says of a cause."""
+
+    name: str
+    input_shapes: str
+    status: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    calls_delta_ns: float | None
+    per_call_delta_ns: float | None
+
+
 def _list_causes(
     sides: tuple[LoadedSide, LoadedSide], operators: Operators, delta: float | None, judged: Judged
 ) -> list[Cause]:
@@ -241,9 +255,9 @@ def _list_causes(
     largest = operators.everything.head(_MAX_CAUSES)
     places = _find_places(operators, set(largest.listed("name")))
     causes = []
-    for row in _rows_of_causes(largest):
-        if row["delta_ns"]:
-            where = places.get((row["name"], row["input_shapes"]), "")
+    for row in largest.structs(_OpChange):
+        if row.delta_ns:
+            where = places.get((row.name, row.input_shapes), "")
             causes.append(replace(_make_cause("op", row, delta), where=where))
     if judged.verdicts is not None and judged.has_op_series:
         return [_add_verdict(cause, judged.find_op(cause.name, cause.input_shapes)) for cause in causes]
@@ -256,7 +270,7 @@ def _list_causes_by_name(
 ) -> list[Cause]:
     """Return the same of names of operators, all shapes of one together."""
     largest = _of_names(operators.names).head(_MAX_CAUSES)
-    causes = [_make_cause("name", row, delta) for row in _rows_of_causes(largest) if row["delta_ns"]]
+    causes = [_make_cause("name", row, delta) for row in largest.structs(_OpChange) if row.delta_ns]
     if judged.verdicts is not None and judged.has_op_series:
         return [_add_verdict(cause, judged.find_op_name(cause.name)) for cause in causes]
     stands_out = _find_what_stands_out(sides, operators, ["name"])
@@ -301,8 +315,8 @@ def _list_findings(operators: Operators, delta: float | None, judged: Judged) ->
     if not verdicts:
         return ()
     by_name, by_shapes = (ops.taken(is_among(ops["name"], verdicts)) for ops in (operators.names, operators.everything))
-    row_of_name = {row["name"]: row for row in _rows_of_causes(_of_names(by_name))}
-    row_of_shape = {(row["name"], row["input_shapes"]): row for row in _rows_of_causes(by_shapes)}
+    row_of_name = {row.name: row for row in _of_names(by_name).structs(_OpChange)}
+    row_of_shape = {(row.name, row.input_shapes): row for row in by_shapes.structs(_OpChange)}
     causes = []
     for name, verdict in verdicts.items():
         shape = (name, verdict["input_shapes"])
@@ -384,11 +398,11 @@ def _of_names(names: Columns) -> Columns:
     return ordered.having(input_shapes=objects([""] * len(ordered)))
 
 
-def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]:
+def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[str, str], str]:
     """Return where each operator of these names mostly runs: its module, then the line of the user's code in its most
     frequent call stack.
     """
-    places_of_op: dict[tuple[Any, ...], dict[str, None]] = {}
+    places_of_op: dict[tuple[str, str], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
         columns = [name for name in ("module", "call_stack") if name in rows]
         chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(is_among(rows["name"], names))
@@ -400,12 +414,6 @@ def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...],
                 if place:
                     places_of_op.setdefault((name, shapes), {})[place] = None
     return {op: ", ".join(places) for op, places in places_of_op.items()}
-
-
-def _rows_of_causes(table: Columns) -> Iterator[Row]:
-    """Yield row by row what a cause is made of."""
-    for row in table.rows(*_COLUMNS_OF_CAUSE):
-        yield dict(zip(_COLUMNS_OF_CAUSE, row, strict=True))
 
 
 def code_line(call_stack: str) -> str:
@@ -427,9 +435,24 @@ def _is_of_user(frame: str) -> bool:
     return not _FRAMEWORK.search(frame)
 
 
-def _make_cause(kind: str, row: Row, delta: float | None) -> Cause:
-    change = np.nan if row["delta_ns"] is None else row["delta_ns"]
-    return Cause(kind=kind, share=change / delta if delta else None, **{**row, "delta_ns": change})
+def _make_cause(kind: str, row: _OpChange, delta: float | None) -> Cause:
+    """Return a change as a cause of the change `delta` of the total."""
+    change = np.nan if row.delta_ns is None else row.delta_ns
+    share = change / delta if delta else None
+    return Cause(
+        kind=kind,
+        name=row.name,
+        input_shapes=row.input_shapes,
+        status=row.status,
+        delta_ns=change,
+        share=share,
+        calls_delta_ns=row.calls_delta_ns,
+        per_call_delta_ns=row.per_call_delta_ns,
+        baseline_calls=row.baseline_calls,
+        candidate_calls=row.candidate_calls,
+        baseline_ns=row.baseline_ns,
+        candidate_ns=row.candidate_ns,
+    )
 
 
 def _none_if_nan(value: float) -> float | None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from tracker.columns import objects
 from tracker.compare.own_runs import list_keys
 from tracker.detect import DEFAULTS
 from tracker.errors import EXIT_FINDINGS, EXIT_NOT_COMPARABLE, EXIT_OK, EXIT_TOO_LITTLE_DATA
@@ -31,7 +32,8 @@ from tracker.results.verdicts import (
 from tracker.schema.series import KIND_OF_TABLE, RUN, SeriesKey, key_of_run, metric_of_number, own_time_of
 from tracker.units import format_diff
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from tracker.columns import Columns
 
 _OVERALL: Final = "overall"
 _TABLES: Final = {
@@ -147,26 +149,28 @@ class _Gating(Struct, frozen=True):
 
     def _gate_table(self, section: str, table_name: str) -> list[GatedRow]:
         table = self.diff.tables[table_name]
-        rows = [dict(zip(table.arrays, values, strict=True)) for values in table.rows(*table.arrays)]
+        rows = _list_judged_rows(table, _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX))
         if table_name == _OVERALL:
-            keys = [_key_of_run_metric(metric_of_number(row["metric"])) for row in rows]
+            keys = [_key_of_run_metric(metric_of_number(metric)) for metric in table.listed("metric")]
         else:
             by_name = self.diff.options.match == "name"
             keys = list_keys(table_name, table, self.own_time, by_name=by_name)
-        suffix = _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
-        sizes = _sum_names_on_both_sides(rows, suffix) if "input_shapes" in table else {}
+        sizes = _sum_names_on_both_sides(rows) if "input_shapes" in table else {}
         gated = []
         for row, key in zip(rows, keys, strict=True):
-            if row["verdict"] is not None:
-                gated.append(self._gate_row(row, key, section, sizes))
+            if row.verdict is not None:
+                gated.append(self._gate_row(row, row.verdict, key, section, sizes))
         return gated
 
-    def _gate_row(self, row: Row, key: SeriesKey, section: str, sizes: Mapping[str, tuple[float, float]]) -> GatedRow:
-        suffix = _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
-        unit = str(row["unit"]) if section == _OVERALL else suffix
+    def _gate_row(
+        self, row: _JudgedRow, verdict: str, key: SeriesKey, section: str, sizes: Mapping[str, tuple[float, float]]
+    ) -> GatedRow:
+        name, unit = key.name, _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
+        if section == _OVERALL:
+            name, unit = row.title or "", row.unit or ""
         if unit == "count" and key.metric == "samples_per_second":
             unit = "per_second"
-        verdict, reason = str(row["verdict"]), str(row["reason"] or "")
+        reason = row.reason or ""
         why = EXCUSED if reason == EXCUSED else self._why_no_news(row, section, sizes)
         outcome, remark = self._decide_outcome(verdict, key, why, is_worse=_is_worse(row, unit))
         if reason.startswith(STILL) and outcome == "passed":
@@ -175,28 +179,28 @@ class _Gating(Struct, frozen=True):
             outcome = "failed" if fails else "known"
         return GatedRow(
             section=section,
-            name=str(row["title"]) if section == _OVERALL else key.name,
+            name=name,
             detail=key.input_shapes or key.part,
             verdict=verdict,
             outcome=outcome,
             unit=unit,
-            baseline=row[f"baseline_{suffix}"],
-            candidate=row[f"candidate_{suffix}"],
-            diff=row["judged_diff"],
-            q=row["q"],
+            baseline=row.baseline,
+            candidate=row.candidate,
+            diff=row.judged_diff,
+            q=row.q,
             remark=remark or reason,
             key=key,
         )
 
-    def _why_no_news(self, row: Row, section: str, sizes: Mapping[str, tuple[float, float]]) -> str:
+    def _why_no_news(self, row: _JudgedRow, section: str, sizes: Mapping[str, tuple[float, float]]) -> str:
         """Return why a row that came is no news; "" where it is, or was there before."""
-        if section == "operator" and row["name"] in self.replaced_names:
+        if section == "operator" and row.name in self.replaced_names:
             return _REPLACED
-        if row.get("status") != ADDED:
+        if row.status != ADDED:
             return ""
-        if section in ("memory", "kernel") and {row["name"], row.get("op")} & self.replaced_names:
+        if section in ("memory", "kernel") and {row.name, row.op} & self.replaced_names:
             return _REPLACED
-        before, after = sizes.get(str(row.get("name")), (0.0, math.inf))
+        before, after = sizes.get(row.name or "", (0.0, math.inf))
         return _OTHER_SHAPES if after <= _SAME_SIZE * before else ""
 
     def _decide_outcome(self, verdict: str, key: SeriesKey, why: str, *, is_worse: bool) -> tuple[Outcome, str]:
@@ -225,16 +229,44 @@ class _Gating(Struct, frozen=True):
         return "passed", f"operators net {format_diff(result.net)} of the step, below the limit (gate_net)"
 
 
-def _is_worse(row: Row, unit: str) -> bool:
+class _JudgedRow(Struct, frozen=True):
+    """A row of a table of a Diff that ends with VERDICT_COLUMNS. `baseline`, `candidate`: its number on either side.
+
+    None for what is missing, and for a column that the table does not have.
+    """
+
+    name: str | None
+    title: str | None
+    unit: str | None
+    status: str | None
+    op: str | None
+    verdict: str | None
+    reason: str | None
+    judged_diff: float | None
+    q: float | None
+    baseline: float | None
+    candidate: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+
+
+def _list_judged_rows(table: Columns, suffix: str) -> list[_JudgedRow]:
+    """Return the rows of a table. `suffix`: what the columns with its number end with."""
+    named = table.renamed({f"baseline_{suffix}": "baseline", f"candidate_{suffix}": "candidate"})
+    nothing = objects([None] * len(table))
+    lacking = {name: nothing for name in _JudgedRow.__struct_fields__ if name not in named}
+    return list(named.having(**lacking).structs(_JudgedRow))
+
+
+def _is_worse(row: _JudgedRow, unit: str) -> bool:
     """Return whether a change is one for the worse, where the verdict does not say it."""
-    if row.get("status") in (ADDED, REMOVED):
-        return bool(row["status"] == ADDED)
-    change = row["judged_diff"]
-    if change is None:
-        return (row.get("candidate_calls") or 0.0) > (row.get("baseline_calls") or 0.0)
+    if row.status in (ADDED, REMOVED):
+        return row.status == ADDED
+    if row.judged_diff is None:
+        return (row.candidate_calls or 0.0) > (row.baseline_calls or 0.0)
     if unit == "per_second":
-        return bool(change < 0)
-    return bool(change > 0)
+        return row.judged_diff < 0
+    return row.judged_diff > 0
 
 
 def _is_cause(key: SeriesKey, cause: str) -> bool:
@@ -247,16 +279,16 @@ def _is_cause(key: SeriesKey, cause: str) -> bool:
     return not is_size and (cause == "step" or not is_run)
 
 
-def _sum_names_on_both_sides(rows: Sequence[Row], suffix: str) -> dict[str, tuple[float, float]]:
+def _sum_names_on_both_sides(rows: Sequence[_JudgedRow]) -> dict[str, tuple[float, float]]:
     """Return the sum of all rows on either side, for every name with rows that came and rows that went."""
-    rows_of_name: dict[str, list[Row]] = {}
+    rows_of_name: dict[str, list[_JudgedRow]] = {}
     for row in rows:
-        if row["name"] is not None:
-            rows_of_name.setdefault(str(row["name"]), []).append(row)
+        if row.name is not None:
+            rows_of_name.setdefault(row.name, []).append(row)
     sums = {}
     for name, of_name in rows_of_name.items():
-        if {ADDED, REMOVED} <= {row["status"] for row in of_name}:
-            before = sum(row[f"baseline_{suffix}"] or 0.0 for row in of_name)
-            after = sum(row[f"candidate_{suffix}"] or 0.0 for row in of_name)
+        if {ADDED, REMOVED} <= {row.status for row in of_name}:
+            before = sum(row.baseline or 0.0 for row in of_name)
+            after = sum(row.candidate or 0.0 for row in of_name)
             sums[name] = (before, after)
     return sums

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -20,6 +20,7 @@ from tracker.compare import match
 from tracker.compare.match import sum_exactly
 from tracker.profile import known_medians
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
+from tracker.results.diff_rows import KernelMetricRow
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows, number_tables, rank_values
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, format_numbers, time_unit
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
     from tracker.results import Cause, DiffOptions
 
 
-Names = Mapping[tuple[Any, ...], str]
+Names = Mapping[tuple[str, ...], str]
 """Key -> what its cores or planes are called."""
-
-Row = dict[str, Any]
 
 KERNEL: Final = ["name", "input_shapes", "core_type"]
 """What identifies a kernel here; `name` is the canonical one."""
@@ -133,9 +132,9 @@ def _name_planes(planes: Iterable[str]) -> str:
     return ",".join(distinct)
 
 
-def _distinct_texts(table: Columns, key: Sequence[str], column: str) -> dict[tuple[Any, ...], set[str]]:
+def _distinct_texts(table: Columns, key: Sequence[str], column: str) -> dict[tuple[str, ...], set[str]]:
     """Return each key with the distinct texts of `column`."""
-    found: dict[tuple[Any, ...], set[str]] = {}
+    found: dict[tuple[str, ...], set[str]] = {}
     for text, *own_key in table.rows(column, *key):
         found.setdefault(tuple(own_key), set()).add(text)
     return found
@@ -204,9 +203,9 @@ def measure_kernels(baseline: LoadedSide, candidate: LoadedSide) -> Measured:
     before, after = (np.append(_average(own, own.rows.reals("ns")), np.nan)[at] for own in rows)
     table = _with_shares(table.having(baseline_average_ns=before, candidate_average_ns=after))
     found = table.only(DIFF_COLUMNS["kernel_metrics"])
-    of_kernel: dict[tuple[str, ...], list[Row]] = {}
-    for row in found.records():
-        of_kernel.setdefault(tuple(row[name] for name in KERNEL), []).append(row)
+    of_kernel: dict[tuple[str, ...], list[KernelMetricRow]] = {}
+    for row in found.structs(KernelMetricRow):
+        of_kernel.setdefault((row.name, row.input_shapes, row.core_type), []).append(row)
     why = {key: text for key, own in of_kernel.items() if (text := _sentence(own))}
     return Measured(found, why, cores, _differing(sides, stated))
 
@@ -238,16 +237,15 @@ def op_reasons(
     asked = {cause.name for cause in causes if _per_call(cause)}
     if not measured.why or not asked:
         return [""] * len(causes)
-    key = ["op"] if by_name else ["op", "op_input_shapes"]
     tables = []
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         own = with_core_names(with_canonical_names(side.query(queries.kernels), renames), KERNEL[:-1], measured.cores)
-        if options.match == "name":
+        if by_name or options.match == "name":
             own = own.having(op_input_shapes=objects([""] * len(own)))
         tables.append(own.taken(is_among(own["op"], asked)))
-    joined = match.add_difference(match.match_sums(sides, tables, [*key, *KERNEL], ["ns"]), "ns")
-    rows = list(joined.rows("delta_ns", *key, *KERNEL))
-    return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
+    joined = match.match_sums(sides, tables, ["op", "op_input_shapes", *KERNEL], ["ns"])
+    rows = list(match.add_difference(joined, "ns").structs(_KernelOfOp))
+    return [_reason(cause, rows, measured) if _per_call(cause) else "" for cause in causes]
 
 
 def _per_call(cause: Cause) -> bool:
@@ -256,16 +254,27 @@ def _per_call(cause: Cause) -> bool:
     return calls is not None and price is not None and abs(price) > abs(calls)
 
 
-def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measured: Measured) -> str:
+class _KernelOfOp(Struct, frozen=True):
+    """By how much a kernel changed that an op launches; `op_input_shapes`: "" for all shapes of the op."""
+
+    op: str
+    op_input_shapes: str
+    name: str
+    input_shapes: str
+    core_type: str
+    delta_ns: float | None
+
+
+def _reason(cause: Cause, kernels: Sequence[_KernelOfOp], measured: Measured) -> str:
     """Return why the kernel of `cause` that changed most is slower or faster; "" where no metric says it.
 
-    `kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change first.
+    `kernels`: of all causes, the largest change first.
     """
-    op = (cause.name, cause.input_shapes)[:keys]
-    for delta, *key in kernels:
-        if tuple(key[:keys]) == op and (delta or 0.0) * cause.delta_ns > 0:
-            text = measured.why.get(tuple(key[keys:]), "")
-            return f"{key[keys]}: {text}" if text else ""
+    for kernel in kernels:
+        is_own = (kernel.op, kernel.op_input_shapes) == (cause.name, cause.input_shapes)
+        if is_own and (kernel.delta_ns or 0.0) * cause.delta_ns > 0:
+            text = measured.why.get((kernel.name, kernel.input_shapes, kernel.core_type), "")
+            return f"{kernel.name}: {text}" if text else ""
     return ""
 
 
@@ -290,47 +299,70 @@ def _with_shares(table: Columns) -> Columns:
     )  # fmt: skip
 
 
-def _sentence(rows: Sequence[Row]) -> str:
+class _Moved(Struct, frozen=True):
+    """A time that a profiler measured in a kernel whose time changed. `share`: of that change."""
+
+    row: KernelMetricRow
+    share: float
+    unit_ns: int
+
+    @property
+    def before_ns(self) -> float:
+        """Its mean on the side of the baseline."""
+        return (self.row.baseline_mean or 0.0) * self.unit_ns
+
+    @property
+    def is_still_and_large(self) -> bool:
+        """Whether a pipe works as long as before, a large part of the time of its kernel."""
+        baseline_mean, average_ns = self.row.baseline_mean or 0.0, self.row.baseline_average_ns or 0.0
+        return abs(self.row.delta or 0.0) <= _UNCHANGED * baseline_mean and self.before_ns >= _LARGE * average_ns
+
+    @property
+    def name(self) -> str:
+        """What is called so, and what it does where it is a pipe."""
+        name = self.row.metric.partition("(")[0]
+        does = _PIPES.get(name.removesuffix("_time").rpartition("_")[2])
+        return f"{name} ({does})" if does else name
+
+    @property
+    def times(self) -> tuple[str, str]:
+        """Its means on both sides, in one unit."""
+        after_ns = (self.row.candidate_mean or 0.0) * self.unit_ns
+        unit = time_unit(self.before_ns, after_ns)
+        return format_ns(self.before_ns, unit), format_ns(after_ns, unit)
+
+    @property
+    def span(self) -> str:
+        """The same, once where they are equal."""
+        before, after = self.times
+        return before if before == after else f"{before} -> {after}"
+
+    @property
+    def words(self) -> str:
+        """How it changed, and how much of the change of the kernel that is."""
+        return f"{self.name} {self.span} ({self.share * 100:.0f} % of the change)"
+
+
+def _sentence(rows: Sequence[KernelMetricRow]) -> str:
     """Return what moved with the time of one kernel, and the largest pipe that did not; "" where its time did not
     change.
     """
-    known = sorted((row for row in rows if row["moved"] is not None), key=lambda row: (-row["share"], row["metric"]))
-    pipes, cores = ([row for row in known if row["kind"] == kind] for kind in (PIPE_TIME, CORE_TIME))
-    moved = [_moved(row) for row in pipes if row["moved"]][:_NAMED]
-    # the pipe with most work among those that work as long as before
-    still = [
-        row for row in pipes
-        if abs(row["delta"]) <= _UNCHANGED * row["baseline_mean"]
-        and row["baseline_mean"] * _unit(row) >= _LARGE * row["baseline_average_ns"]
-    ]  # fmt: skip
+    known = []
+    for row in rows:
+        if row.moved is not None and row.share is not None:
+            known.append(_Moved(row, row.share, _unit_ns_of(row.metric) or 1))
+    known.sort(key=lambda one: (-one.share, one.row.metric))
+    pipes, cores = ([one for one in known if one.row.kind == kind] for kind in (PIPE_TIME, CORE_TIME))
+    moved = [one.words for one in pipes if one.row.moved][:_NAMED]
     if moved:
-        still = sorted(still, key=lambda row: (-row["baseline_mean"], row["metric"]))[:1]
-        return "; ".join([*moved, *(f"{_named(row)} stayed at {_span(row).partition(' ->')[0]}" for row in still)])
+        # the pipe with most work among those that work as long as before
+        still = [one for one in pipes if one.is_still_and_large]
+        still.sort(key=lambda one: (-(one.row.baseline_mean or 0.0), one.row.metric))
+        return "; ".join([*moved, *(f"{one.name} stayed at {one.times[0]}" for one in still[:1])])
     nothing = ["no pipe that was measured moved with it"] if pipes else []
-    for row in cores[:1]:
-        return "; ".join([_moved(row), *nothing]) if row["moved"] else f"not in the cores: {_named(row)} {_span(row)}"
+    for core in cores[:1]:
+        return "; ".join([core.words, *nothing]) if core.row.moved else f"not in the cores: {core.name} {core.span}"
     return "".join(nothing)
-
-
-def _moved(row: Row) -> str:
-    return f"{_named(row)} {_span(row)} ({row['share'] * 100:.0f} % of the change)"
-
-
-def _named(row: Row) -> str:
-    name = str(row["metric"]).partition("(")[0]
-    does = _PIPES.get(name.removesuffix("_time").rpartition("_")[2])
-    return f"{name} ({does})" if does else name
-
-
-def _span(row: Row) -> str:
-    before, after = (row[f"{side}_mean"] * _unit(row) for side in ("baseline", "candidate"))
-    unit = time_unit(before, after)
-    texts = format_ns(before, unit), format_ns(after, unit)
-    return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
-
-
-def _unit(row: Row) -> int:
-    return _unit_ns_of(row["metric"]) or 1
 
 
 def _unit_ns_of(metric: str) -> int | None:

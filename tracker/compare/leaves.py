@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
@@ -36,7 +36,6 @@ OUTSIDE: Final[Name] = ("outside", "(outside all steps)", "")
 
 CallsOfRows = dict[tuple[Group, tuple[Name, ...]], Value]
 """Path of a row in a group -> how often it was called."""
-Row = Mapping[str, Any]
 
 
 class TreeOptions(Struct, frozen=True):
@@ -60,6 +59,81 @@ class TreeOptions(Struct, frozen=True):
     outside: bool = False
 
 
+class _OpRow(Struct, frozen=True):
+    """A row of `queries.ops`; the times are None where the source does not say them."""
+
+    name: str
+    input_shapes: str
+    module: str
+    phase: str
+    calls: Value
+    host_total_ns: Value
+    host_self_ns: Value
+    device_total_ns: Value
+    device_self_ns: Value
+
+    @property
+    def own_time(self) -> Value:
+        """The time that no other op counts, None where the source does not part it."""
+        return plus(self.host_self_ns, self.device_self_ns)
+
+    @property
+    def is_sum_of_phase(self) -> bool:
+        """Whether it is the sum of a phase and no op."""
+        return bool(self.phase) and self.own_time is None
+
+
+class _KernelRow(Struct, frozen=True):
+    """A row of `queries.kernels`; `op`, `op_input_shapes`: what launched it, "" for nothing that is known."""
+
+    name: str
+    canonical_name: str
+    input_shapes: str
+    op: str
+    op_input_shapes: str
+    calls: Value
+    total_ns: Value
+
+
+class _CounterRow(Struct, frozen=True):
+    """A row of `queries.counters`."""
+
+    source: str
+    name: str
+    calls: Value
+
+
+class _ContextRow(Struct, frozen=True):
+    """A row of `queries.op_tree`: an op where it was called. `node`, `parent`: numbers in its run, rank and step."""
+
+    run_id: int
+    rank: int
+    step: int
+    node: int
+    parent: int
+    name: str
+    input_shapes: str
+    calls: Value
+    host_total_ns: Value
+    device_total_ns: Value
+    device_self_ns: Value
+
+
+class _Op(Struct, frozen=True):
+    """An op of a tree. `group`: the tree that it belongs to; `op`: its row there; `row`: its numbers."""
+
+    group: Group
+    op: Name
+    row: _OpRow
+
+    def make_leaf(self, path: tuple[Name, ...]) -> Leaf:
+        """Return the leaf at a path of its tree."""
+        row = self.row
+        return Leaf(
+            self.group, path, row.calls, row.host_self_ns, row.device_self_ns, row.host_total_ns, row.device_total_ns
+        )
+
+
 class _Source(Struct, frozen=True):
     """The tables of one side, inside its steps or outside of all.
 
@@ -72,8 +146,8 @@ class _Source(Struct, frozen=True):
     in_steps: bool
     top: tuple[Name, ...] = ()
 
-    def list_rows(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Iterator[Row]:
-        """Yield the rows of a question at the grain of the tree that match `patterns`, None for missing."""
+    def query(self, question: queries.Question, *patterns: tuple[str, str | None]) -> Columns:
+        """Return the rows of a question at the grain of the tree whose columns match `patterns`."""
         by = ("run", *self.options.grains)
         if self.top:
             side = self.side
@@ -82,28 +156,34 @@ class _Source(Struct, frozen=True):
             table = self.side.query(question, by=by, in_steps=self.in_steps)
         for column, pattern in patterns:
             table = matching(table, column, pattern)
-        return _list_plain_rows(table)
+        return table
 
-    def list_ops(self) -> Iterator[Row]:
-        """Yield the ops that the patterns let through, with the name of their row as `op`."""
-        for row in self.list_rows(queries.ops, ("name", self.options.op), ("module", self.options.module)):
-            yield {**row, "op": self.name_op(row["name"], row["input_shapes"])}
+    def list_groups(self, table: Columns) -> Iterator[Group]:
+        """Yield the tree that each row of a table belongs to."""
+        return table.rows("run_id", *self.options.grains)
 
-    def list_real_ops(self) -> Iterator[Row]:
+    def list_ops(self) -> Iterator[_Op]:
+        """Yield the ops that the patterns let through."""
+        table = self.query(queries.ops, ("name", self.options.op), ("module", self.options.module))
+        for group, row in zip(self.list_groups(table), table.structs(_OpRow), strict=True):
+            yield _Op(group, self.name_op(row.name, row.input_shapes), row)
+
+    def list_real_ops(self) -> Iterator[_Op]:
         """Yield the same without the sums of phases; these stand in where a source has no times of ops."""
-        rows = list(self.list_ops())
-        groups_with_times = {self.group_of(row) for row in rows if _own_time(row) is not None}
-        for row in rows:
-            if not _is_sum_of_phase(row) or self.group_of(row) not in groups_with_times:
-                yield row
+        ops = list(self.list_ops())
+        groups_with_times = {op.group for op in ops if op.row.own_time is not None}
+        for op in ops:
+            if not op.row.is_sum_of_phase or op.group not in groups_with_times:
+                yield op
+
+    def list_kernels(self) -> Iterator[tuple[Group, _KernelRow]]:
+        """Yield the kernels of the ops that the pattern lets through, each with the tree that it belongs to."""
+        table = self.query(queries.kernels, ("op", self.options.op))
+        return zip(self.list_groups(table), table.structs(_KernelRow), strict=True)
 
     def name_op(self, name: str, shapes: str) -> Name:
         """Return the row of an op, named as in the diff."""
         return ("op", self.options.op_map.get(name, name), shapes if self.options.with_shapes else "")
-
-    def group_of(self, row: Row) -> Group:
-        """Return the tree that a row belongs to."""
-        return (row["run_id"], *(row[name] for name in self.options.grains))
 
 
 def grow_tree(growing_tree: Tree, side: LoadedSide, options: TreeOptions) -> None:
@@ -120,17 +200,18 @@ def grow_tree(growing_tree: Tree, side: LoadedSide, options: TreeOptions) -> Non
 
 def _grow_modules(tree: Tree, source: _Source) -> None:
     leaves, calls_of_rows = [], CallsOfRows()
-    for row in source.list_real_ops():
-        path = (*source.top, *_path_of_module(row["module"]))
-        leaves.append(_make_leaf(source.group_of(row), (*path, row["op"]), row))
-        if row["name"] == path[-1][1]:
+    for op in source.list_real_ops():
+        path = (*source.top, *_path_of_module(op.row.module))
+        leaves.append(op.make_leaf((*path, op.op)))
+        if op.row.name == path[-1][1]:
             # a range or a layer that is the module: called as often
-            _add_calls(calls_of_rows, (source.group_of(row), path), row["calls"])
+            _add_calls(calls_of_rows, (op.group, path), op.row.calls)
     calls_of_frames = CallsOfRows()
-    for row in source.list_rows(queries.counters):
-        if row["source"] == MODULE_CALLS:
-            path = (*source.top, *_path_of_module(row["name"]))
-            _add_calls(calls_of_frames, (source.group_of(row), path), row["calls"])
+    counters = source.query(queries.counters)
+    for group, counter in zip(source.list_groups(counters), counters.structs(_CounterRow), strict=True):
+        if counter.source == MODULE_CALLS:
+            path = (*source.top, *_path_of_module(counter.name))
+            _add_calls(calls_of_frames, (group, path), counter.calls)
     # where the profiler counted the calls of a module, an op of its name does not say them
     add_leaves(tree, leaves, calls_of_rows | calls_of_frames)
 
@@ -147,19 +228,18 @@ def _path_of_module(module: str) -> tuple[Name, ...]:
 
 def _grow_phases(tree: Tree, source: _Source) -> None:
     """Add ops under their phases; of a source that has sums per phase these alone, since its ops do not say theirs."""
-    rows = list(source.list_ops())
-    sums = [row for row in rows if _is_sum_of_phase(row)]
-    groups_with_sums = {source.group_of(row) for row in sums}
+    ops = list(source.list_ops())
+    sums = [op for op in ops if op.row.is_sum_of_phase]
+    groups_with_sums = {op.group for op in sums}
     leaves = []
-    for row in rows:
-        if source.group_of(row) not in groups_with_sums:
-            path = (*source.top, _name_phase(row["phase"]), row["op"])
-            leaves.append(_make_leaf(source.group_of(row), path, row))
+    for op in ops:
+        if op.group not in groups_with_sums:
+            leaves.append(op.make_leaf((*source.top, _name_phase(op.row.phase), op.op)))
     calls_of_rows = CallsOfRows()
-    for row in sums:
-        key = (source.group_of(row), (*source.top, _name_phase(row["phase"])))
-        leaves.append(Leaf(*key, None, row["host_total_ns"], row["device_total_ns"]))
-        _add_calls(calls_of_rows, key, row["calls"])
+    for op in sums:
+        key = (op.group, (*source.top, _name_phase(op.row.phase)))
+        leaves.append(Leaf(*key, None, op.row.host_total_ns, op.row.device_total_ns))
+        _add_calls(calls_of_rows, key, op.row.calls)
     for group in groups_with_sums:
         rest = _find_rest_of_steps(source, group, sums)
         if rest is not None:
@@ -171,16 +251,7 @@ def _name_phase(word: str) -> Name:
     return ("phase", word or OTHER, "")
 
 
-def _is_sum_of_phase(row: Row) -> bool:
-    """Return whether a row is the sum of a phase and no op."""
-    return bool(row["phase"]) and _own_time(row) is None
-
-
-def _own_time(row: Row) -> Value:
-    return plus(row["host_self_ns"], row["device_self_ns"])
-
-
-def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[Row]) -> Leaf | None:
+def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[_Op]) -> Leaf | None:
     """Return the host time of the steps that is in no phase, None where it is not known or there is none; nothing of
     the device, whose total such a source does not have.
     """
@@ -189,8 +260,13 @@ def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[Row]) -> L
     steps = source.side.steps
     for name, value in zip(("run_id", *source.options.grains), group, strict=True):
         steps = steps.taken(steps.integers(name) == value)
-    times_of_phases = [row["host_total_ns"] for row in sums if source.group_of(row) == group]
-    if not len(steps) or not steps.known("duration_ns").all() or None in times_of_phases:
+    times_of_phases = []
+    for op in sums:
+        if op.group == group:
+            if op.row.host_total_ns is None:
+                return None
+            times_of_phases.append(op.row.host_total_ns)
+    if not len(steps) or not steps.known("duration_ns").all():
         return None
     rest = int((steps.integers("duration_ns") * steps.integers("steps")).sum()) - sum(times_of_phases)
     return Leaf(group, (_name_phase(""),), None, rest, None) if rest > 0 else None
@@ -198,15 +274,15 @@ def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[Row]) -> L
 
 def _grow_kernels(tree: Tree, source: _Source) -> None:
     leaves = []
-    for row in source.list_rows(queries.kernels, ("op", source.options.op)):
-        ops = (source.name_op(row["op"], row["op_input_shapes"]),) if row["op"] else ()
-        path = (*source.top, _name_kernel(row), *ops)
-        leaves.append(Leaf(source.group_of(row), path, row["calls"], None, row["total_ns"]))
+    for group, kernel in source.list_kernels():
+        ops = (source.name_op(kernel.op, kernel.op_input_shapes),) if kernel.op else ()
+        path = (*source.top, _name_kernel(kernel), *ops)
+        leaves.append(Leaf(group, path, kernel.calls, None, kernel.total_ns))
     add_leaves(tree, leaves, {})
 
 
-def _name_kernel(row: Row) -> Name:
-    return ("kernel", row["canonical_name"] or row["name"], row["input_shapes"])
+def _name_kernel(kernel: _KernelRow) -> Name:
+    return ("kernel", kernel.canonical_name or kernel.name, kernel.input_shapes)
 
 
 def _grow_ops(tree: Tree, source: _Source) -> None:
@@ -244,68 +320,48 @@ def _grow_contexts(tree: Tree, source: _Source) -> None:
         table = queries.op_tree(
             side.store, side.run_ids, ranks=side.ranks, steps=source.steps, in_steps=False, by_step=by_step
         )
-    rows = list(_list_plain_rows(table))
+    contexts = list(table.structs(_ContextRow))
     # a context is a node of a capture: its run, rank and step
     time_inside: dict[tuple[int, ...], Value] = {}
-    for row in rows:
-        parent = (row["run_id"], row["rank"], row["step"], row["parent"])
-        time_inside[parent] = plus(time_inside.get(parent), row["host_total_ns"])
+    for row in contexts:
+        parent = (row.run_id, row.rank, row.step, row.parent)
+        time_inside[parent] = plus(time_inside.get(parent), row.host_total_ns)
     row_of_context: dict[tuple[int, ...], int] = {}
     top = tree.number_path(source.top)
-    for row in rows:  # parents come first
-        capture = (row["run_id"], row["rank"], row["step"])
-        parent = (*capture, row["parent"])
-        context = (*capture, row["node"])
-        node = tree.number_child(row_of_context.get(parent, top), source.name_op(row["name"], row["input_shapes"]))
+    for group, row in zip(source.list_groups(table), contexts, strict=True):  # parents come first
+        parent = (row.run_id, row.rank, row.step, row.parent)
+        context = (row.run_id, row.rank, row.step, row.node)
+        node = tree.number_child(row_of_context.get(parent, top), source.name_op(row.name, row.input_shapes))
         row_of_context[context] = node
-        host_total, inside = row["host_total_ns"], time_inside.get(context)
+        host_total, inside = row.host_total_ns, time_inside.get(context)
         host_self = host_total if host_total is None or inside is None else host_total - inside
         numbers = {
-            CALLS: row["calls"],
+            CALLS: row.calls,
             HOST_TOTAL: host_total,
             HOST_SELF: host_self,
-            DEVICE_TOTAL: row["device_total_ns"],
-            DEVICE_SELF: row["device_self_ns"],
+            DEVICE_TOTAL: row.device_total_ns,
+            DEVICE_SELF: row.device_self_ns,
         }
-        _add_numbers(tree, source.group_of(row), node, numbers)
+        _add_numbers(tree, group, node, numbers)
 
 
 def _grow_flat_ops(tree: Tree, source: _Source) -> None:
     """Add ops with their own time, or all of it where a source does not part it, and below them their kernels."""
     ops_of_groups = set()
-    for row in source.list_real_ops():
-        group = source.group_of(row)
-        ops_of_groups.add((group, row["op"]))
-        host_self, device_self = row["host_self_ns"], row["device_self_ns"]
-        numbers = {CALLS: row["calls"], HOST_SELF: host_self, DEVICE_SELF: device_self}
-        if host_self is None and device_self is None:
-            numbers |= {HOST_TOTAL: row["host_total_ns"], DEVICE_TOTAL: row["device_total_ns"]}
+    for op in source.list_real_ops():
+        row = op.row
+        ops_of_groups.add((op.group, op.op))
+        numbers = {CALLS: row.calls, HOST_SELF: row.host_self_ns, DEVICE_SELF: row.device_self_ns}
+        if row.own_time is None:
+            numbers |= {HOST_TOTAL: row.host_total_ns, DEVICE_TOTAL: row.device_total_ns}
         else:
-            numbers |= {HOST_TOTAL: host_self, DEVICE_TOTAL: device_self}
-        _add_numbers(tree, group, tree.number_path((*source.top, row["op"])), numbers)
-    for row in source.list_rows(queries.kernels, ("op", source.options.op)):
-        group, op = source.group_of(row), source.name_op(row["op"], row["op_input_shapes"])
-        if (group, op) in ops_of_groups:
-            node = tree.number_path((*source.top, op, _name_kernel(row)))
-            _add_numbers(tree, group, node, {CALLS: row["calls"], DEVICE_TOTAL: row["total_ns"]})
-
-
-def _make_leaf(group: Group, path: tuple[Name, ...], row: Row) -> Leaf:
-    return Leaf(
-        group,
-        path,
-        row["calls"],
-        row["host_self_ns"],
-        row["device_self_ns"],
-        row["host_total_ns"],
-        row["device_total_ns"],
-    )
-
-
-def _list_plain_rows(table: Columns) -> Iterator[Row]:
-    """Yield the rows with None for missing and plain Python numbers."""
-    for values in table.rows(*table.arrays):
-        yield dict(zip(table.arrays, values, strict=True))
+            numbers |= {HOST_TOTAL: row.host_self_ns, DEVICE_TOTAL: row.device_self_ns}
+        _add_numbers(tree, op.group, tree.number_path((*source.top, op.op)), numbers)
+    for group, kernel in source.list_kernels():
+        name = source.name_op(kernel.op, kernel.op_input_shapes)
+        if (group, name) in ops_of_groups:
+            node = tree.number_path((*source.top, name, _name_kernel(kernel)))
+            _add_numbers(tree, group, node, {CALLS: kernel.calls, DEVICE_TOTAL: kernel.total_ns})
 
 
 _GROW: Final[Mapping[str, Callable[[Tree, _Source], None]]] = {

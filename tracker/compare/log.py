@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import Columns
-from tracker.compare.log_advice import TAKEN, Place, of_versions, promised
+from tracker.compare.log_advice import TAKEN, Place, VersionAdvice, find_promises, list_advice
+from tracker.compare.log_runs import LoggedRun, RunNumbers, list_runs
 from tracker.compare.log_verdicts import JudgedNumber, StoredVerdict, read_verdicts, verdict_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.profile.branches import main_of
-from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
+from tracker.results import LOG_TITLES, PROFILERS, Log, LogOptions
+from tracker.results.log import LogAdviceRow, LogCellRow, LogColumnRow, LogDirectionRow, LogRows, LogVersionRow
 from tracker.results.machine_state import marks_of_machines
-from tracker.results.recording import Recording, rests_on
+from tracker.results.recording import rests_on
 from tracker.schema.series import PROFILER_OF_WAY, RUN, SeriesKey, key_of_run, way_of
 from tracker.store import queries, read_one_state
 from tracker.store.samples.statistics import over_runs
@@ -39,27 +40,31 @@ _TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d
 
 
 class _Measure(Struct, frozen=True):
-    """`source`: the column of sql/run_numbers.sql; `way`: that of how it was measured, "": as the whole run; `unit`:
-    None where the profile names it.
+    """What is measured of a run.
+
+    `number`: what a run reached, None where it is not known.
+    `unit`: None where the profile names it.
+    `way`: how the number of a run was measured, a word of series.WAYS; None for as the whole run.
     """
 
     name: str
-    source: str
+    number: Callable[[RunNumbers], float | None]
     unit: str | None
     higher_is_better: bool = False
-    way: str = ""
-
-    def of(self, run: _Run) -> float | None:
-        """Return what `run` reached, None where it is not known."""
-        number = run.row[self.source]
-        return None if number is None else float(number)
+    way: Callable[[RunNumbers], str | None] = lambda run: None
 
 
 _MEASURES: Final = {
-    "throughput": _Measure("throughput", "samples_per_second", None, higher_is_better=True, way="throughput_way"),
-    "step": _Measure("step", "run_step_ns", "ns", way="step_way"),
-    "e2e": _Measure("e2e", "run_e2e_ns", "ns"),
-    "memory": _Measure("memory", "run_peak_bytes", "bytes"),
+    "throughput": _Measure(
+        "throughput",
+        lambda run: run.samples_per_second,
+        None,
+        higher_is_better=True,
+        way=lambda run: run.throughput_way,
+    ),
+    "step": _Measure("step", lambda run: run.run_step_ns, "ns", way=lambda run: run.step_way),
+    "e2e": _Measure("e2e", lambda run: run.run_e2e_ns, "ns"),
+    "memory": _Measure("memory", lambda run: run.run_peak_bytes, "bytes"),
 }
 
 
@@ -116,17 +121,6 @@ class _Value(Struct, frozen=True):
     is_judged: bool = True
 
 
-class _Run(Struct, frozen=True):
-    """A run with what is known of it beside its numbers, and how it was recorded."""
-
-    row: Mapping[str, Any]
-    configuration: Mapping[str, str]
-    tags: Mapping[str, str]
-    facts: Mapping[str, str]
-    settings: Mapping[str, str]
-    recording: Recording
-
-
 @read_one_state
 def log(store: Store, *, options: LogOptions | None = None) -> Log:
     """Return the versions of a workload in their order, with what each reached per column and its change.
@@ -138,12 +132,12 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
     options = options or LogOptions()
     workload = _workload(store, options.workload)
     queries.check_filters(store, workload=workload, device=options.device)
-    runs = _runs(store, workload)
-    versions = list(dict.fromkeys(str(run.row["version"]) for run in runs))
+    runs = list_runs(store, workload)
+    versions = list(dict.fromkeys(run.numbers.version for run in runs))
     baseline = _baseline(runs, versions, options, workload)
     _check_keys(runs, options, workload)
-    advice = list(of_versions(store, [run.row for run in runs]))
-    values = list(_values(runs, options, promised(advice)))
+    advice = list(list_advice(store, [run.numbers for run in runs]))
+    values = list(_values(runs, options, find_promises(advice)))
     if not values and runs:
         asked = [("--config", options.config), ("--device", options.device), ("--metric", options.metric != "best")]
         given = " and ".join(name for name, value in asked if value) or "these options"
@@ -156,33 +150,29 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
     values_of: dict[_Key, list[_Value]] = {}
     for value in values:
         values_of.setdefault(value.key, []).append(value)
-    cells: list[dict[str, Any]] = []
+    cells: list[LogCellRow] = []
     for place, key in enumerate(keys):
         cells += _column(place, key, values_of[key], versions, baseline, verdicts)
     rows = _list_versions(versions, runs, cells, advice)
     narrowed = bool(options.config or options.device or options.metric != "best")
-    shown = [row for row in rows if row["runs"] or not narrowed]
+    shown = [row for row in rows if row.runs or not narrowed]
     shown = shown[-options.last :] if options.last is not None else shown
-    names = {row["version"] for row in shown}
-    filled = {cell["column"] for cell in cells if cell["version"] in names}
-    names_of = {
-        (int(run.row["configuration_id"]), int(run.row["device_id"])): {
-            "device": f"{run.row['vendor']} {run.row['device']}".strip(),
-            "configuration": " ".join(f"{key}={value}" for key, value in sorted(run.configuration.items())),
-        } for run in runs
-    }  # fmt: skip
-    direction_of = {str(row["version"]): str(row["direction"] or "") for row in rows}
-    tables = {
-        "versions": shown,
-        "columns": [_described(place, key) for place, key in enumerate(keys) if place in filled],
-        "cells": [cell for cell in cells if cell["version"] in names],
-        "directions": list(_directions(cells, direction_of)),
-        "advice": [
-            row | names_of[row["configuration_id"], row["device_id"]] for row in advice if row["version"] in names
-        ],
-    }
-    made = {name: Columns.of_rows(rows, LOG_COLUMNS[name]) for name, rows in tables.items()}
-    return Log(workload=workload, baseline=baseline, options=options, tables=made)
+    names = {row.version for row in shown}
+    shown_cells = [cell for cell in cells if cell.version in names]
+    filled = {cell.column for cell in shown_cells}
+    direction_of = {row.version: row.direction or "" for row in rows}
+    return Log(
+        workload=workload,
+        baseline=baseline,
+        options=options,
+        rows=LogRows(
+            versions=tuple(shown),
+            columns=tuple(_describe_column(place, key) for place, key in enumerate(keys) if place in filled),
+            cells=tuple(shown_cells),
+            directions=tuple(_directions(cells, direction_of)),
+            advice=tuple(_list_advice([one for one in advice if one.version in names], runs)),
+        ),
+    )
 
 
 def _workload(store: Store, name: str | None) -> str:
@@ -196,31 +186,10 @@ def _workload(store: Store, name: str | None) -> str:
     return name
 
 
-def _runs(store: Store, workload: str) -> list[_Run]:
-    rows = queries.run_numbers(store, workload).records()
-    run_ids = [row["run_id"] for row in rows]
-    known: dict[tuple[int, str], dict[str, str]] = {}
-    for run_id, kind, key, value in queries.facts(store, run_ids).rows("run_id", "kind", "key", "value"):
-        known.setdefault((run_id, kind), {})[key] = value
-    with store.connect() as connection:
-        recordings = queries.recorded(connection, run_ids)
-    return [
-        _Run(
-            row,
-            known.get((row["run_id"], "configuration"), {}),
-            known.get((row["run_id"], "tag"), {}),
-            known.get((row["run_id"], "fact"), {}),
-            queries.settings_of(row["settings"]),
-            recordings[row["run_id"]].recording,
-        )
-        for row in rows
-    ]
-
-
-def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions, workload: str) -> str | None:
+def _baseline(runs: Sequence[LoggedRun], versions: Sequence[str], options: LogOptions, workload: str) -> str | None:
     """Return the version that the user names, else the pinned one; None for the first of each column."""
     if options.baseline is None:
-        return next((str(run.row["version"]) for run in runs if run.row["pinned"]), None)
+        return next((run.numbers.version for run in runs if run.numbers.pinned), None)
     if options.baseline not in versions:
         close = queries.similar_labels(options.baseline, versions)
         meant = f"did you mean {' or '.join(close)}? " if close else ""
@@ -231,7 +200,7 @@ def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions
     return options.baseline
 
 
-def _check_keys(runs: Sequence[_Run], options: LogOptions, workload: str) -> None:
+def _check_keys(runs: Sequence[LoggedRun], options: LogOptions, workload: str) -> None:
     """UsageError for the first tag, or value of a configuration, that no run has."""
     tags = [key for run in runs for key in run.tags]
     known_tags = set(tags)
@@ -245,49 +214,48 @@ def _check_keys(runs: Sequence[_Run], options: LogOptions, workload: str) -> Non
             raise queries.unknown("configuration", f"{key}={value}", same, f" of workload {workload!r}")
 
 
-def _parts(run: _Run, options: LogOptions) -> dict[str, str]:
+def _parts(run: LoggedRun, options: LogOptions) -> dict[str, str]:
     """Return what tells the column of a run from others: its configuration, and the tags that are asked for."""
     return {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
 
 
-def _values(runs: Sequence[_Run], options: LogOptions, promises: Mapping[Place, str]) -> Iterator[_Value]:
+def _values(runs: Sequence[LoggedRun], options: LogOptions, promises: Mapping[Place, str]) -> Iterator[_Value]:
     """Yield the numbers of each run that the options ask for. `promises`: what advice that was taken could win
     at most.
     """
     for run in runs:
         parts = _parts(run, options)
-        device = f"{run.row['vendor']} {run.row['device']}".strip()
+        device = run.numbers.device_name
         if any(parts.get(key) != value for key, value in options.config.items()):
             continue
         if options.device is not None and device_part(options.device) not in device_part(device):
             continue
         measure = _measure(run, options.metric)
-        number = measure.of(run)
+        number = measure.number(run.numbers)
         if number is not None:
             key = _key(run, measure, device, parts)
             rests = rests_on(RUN, _METRICS[measure.name], run.recording.timeline)
-            version = str(run.row["version"])
-            line = int(run.row["configuration_id"]), int(run.row["device_id"])
-            promise = "" if measure.name == "memory" else promises.get((version, *line), "")
+            version, track = run.numbers.version, run.numbers.track
+            promise = "" if measure.name == "memory" else promises.get((version, track), "")
             expected = run.tags.get(EXPECTED, "") or promise
-            series = JudgedNumber(version, *line, _METRICS[measure.name], way_of(key.profiler))
+            series = JudgedNumber(version, *track, _METRICS[measure.name], way_of(key.profiler))
             is_judged = not run.recording.lacks(SeriesKey(RUN, series.metric, measure.name, "", series.part))
-            yield _Value(version, key, number, expected, series, run.recording.sign(rests), is_judged)
+            yield _Value(version, key, float(number), expected, series, run.recording.sign(rests), is_judged)
 
 
-def _measure(run: _Run, metric: str) -> _Measure:
+def _measure(run: LoggedRun, metric: str) -> _Measure:
     if metric != "best":
         return _MEASURES[metric]
-    return _MEASURES["step" if run.row["samples_per_second"] is None else "throughput"]
+    return _MEASURES["step" if run.numbers.samples_per_second is None else "throughput"]
 
 
-def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, str]) -> _Key:
+def _key(run: LoggedRun, measure: _Measure, device: str, configuration: Mapping[str, str]) -> _Key:
     scope = ""
     if measure.name == "throughput":
-        scope = run.settings.get("throughput_scope", UNSAID) if _many(run) else ""
+        scope = run.settings.get("throughput_scope", UNSAID) if run.has_several_processes else ""
     return _Key(
         measure=measure.name,
-        unit=measure.unit or run.row["throughput_unit"] or run.settings.get("throughput_unit", SAMPLES),
+        unit=measure.unit or run.numbers.throughput_unit or run.settings.get("throughput_unit", SAMPLES),
         scope=scope,
         profiler=_find_profiler(run, measure),
         device=device,
@@ -295,25 +263,19 @@ def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, 
     )
 
 
-def _steps_of(run: _Run, measure: _Measure) -> list[tuple[str, str]]:
+def _steps_of(run: LoggedRun, measure: _Measure) -> list[tuple[str, str]]:
     """Return of which steps a number is, as a key of its configuration; nothing where steps are of one kind."""
-    kind = run.row["step_kind"] if measure.name == "step" else None
+    kind = run.numbers.step_kind if measure.name == "step" else None
     return [("steps", kind)] if kind else []
 
 
-def _find_profiler(run: _Run, measure: _Measure) -> str:
+def _find_profiler(run: LoggedRun, measure: _Measure) -> str:
     """Return how a number came about, one of PROFILERS: a run may have a log beside its trace."""
-    if measure.way and run.row[measure.way] is not None:
-        return PROFILER_OF_WAY[run.row[measure.way]]
+    way = measure.way(run.numbers)
+    if way is not None:
+        return PROFILER_OF_WAY[way]
     profiler = run.settings.get("profiler", "")
     return profiler if profiler in PROFILERS else "on"
-
-
-def _many(run: _Run) -> bool:
-    """Return whether the job has several processes, so that a throughput could mean one of them or all."""
-    said = [run.configuration.get(key, "") for key in ("devices", "world_size")]
-    counts = [int(text) for text in said if text.isascii() and text.isdigit()]
-    return max([int(run.row["ranks"]), int(run.row["world_size"] or 1), *counts]) > 1
 
 
 def _column(
@@ -323,7 +285,7 @@ def _column(
     versions: Sequence[str],
     baseline: str | None,
     verdicts: Mapping[JudgedNumber, StoredVerdict],
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[LogCellRow]:
     """Yield the cells of one column, in the order of versions.
 
     `values`: those of its key. `verdicts`: of the numbers of runs.
@@ -349,23 +311,23 @@ def _column(
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
         previous = None if before is None else of_versions[before]
         judged = verdict_of_runs(verdicts, (value.series for value in of_version[name]))
-        yield {
-            "version": name,
-            "column": place,
-            "value": of_versions[name],
-            "runs": len(numbers),
-            "minimum": min(numbers),
-            "maximum": max(numbers),
-            "baseline_diff": _diff(start, of_versions[name]),
-            "previous_diff": _diff(previous, of_versions[name]),
-            "previous_version": before,
-            "gain": _diff(previous, of_versions[name]) if higher else _diff(of_versions[name], previous),
-            "expected": expected or None,
-            "expected_gain": expected_gain(expected),
-            "verdict": judged.verdict,
-            "judged_diff": judged.diff,
-            "reason": judged.reason,
-        }
+        yield LogCellRow(
+            version=name,
+            column=place,
+            value=of_versions[name],
+            runs=len(numbers),
+            minimum=min(numbers),
+            maximum=max(numbers),
+            baseline_diff=_diff(start, of_versions[name]),
+            previous_diff=_diff(previous, of_versions[name]),
+            previous_version=before,
+            gain=_diff(previous, of_versions[name]) if higher else _diff(of_versions[name], previous),
+            expected=expected or None,
+            expected_gain=expected_gain(expected),
+            verdict=judged.verdict,
+            judged_diff=judged.diff,
+            reason=judged.reason,
+        )
 
 
 def _last_alike(versions: Sequence[str], at: int, signs: Mapping[str, set[tuple[str, ...]]]) -> str | None:
@@ -397,38 +359,38 @@ def expected_gain(text: str) -> float | None:
 
 def _list_versions(
     versions: Sequence[str],
-    runs: Sequence[_Run],
-    cells: Sequence[Mapping[str, Any]],
-    advice: Sequence[Mapping[str, Any]],
-) -> list[dict[str, Any]]:
+    runs: Sequence[LoggedRun],
+    cells: Sequence[LogCellRow],
+    advice: Sequence[VersionAdvice],
+) -> list[LogVersionRow]:
     """Return a row for each version, in order: what its runs say of it, and how many of them have cells."""
-    runs_of: dict[str, list[_Run]] = {}
+    runs_of: dict[str, list[LoggedRun]] = {}
     for run in runs:
-        runs_of.setdefault(str(run.row["version"]), []).append(run)
+        runs_of.setdefault(run.numbers.version, []).append(run)
     shown_runs = Counter[str]()
     for cell in cells:
-        shown_runs[cell["version"]] += cell["runs"]
+        shown_runs[cell.version] += cell.runs
     families_of: dict[str, list[str]] = {}
-    for row in advice:
-        if row["status"] == TAKEN:
-            families_of.setdefault(row["version"], []).append(row["family"])
+    for one in advice:
+        if one.status == TAKEN:
+            families_of.setdefault(one.version, []).append(one.item.family)
     rows = []
     for version in versions:
         own = runs_of[version]
-        first = own[0].row
-        notes = [first["version_note"], *(run.row["note"] for run in own)]
+        first = own[0].numbers
+        notes = [first.version_note, *(run.numbers.note for run in own)]
         directions = _texts([run.tags.get(DIRECTION) for run in own])
         rows.append(
-            {
-                "version": version,
-                "ordinal": first["ordinal"],
-                "commit": first["commit"],
-                "direction": directions or _texts(families_of.get(version, ())),
-                "note": _texts(notes, "; "),
-                "machine": marks_of_machines(run.facts for run in own) or None,
-                "pinned": first["pinned"],
-                "runs": shown_runs[version],
-            }
+            LogVersionRow(
+                version=version,
+                ordinal=first.ordinal,
+                commit=first.commit,
+                direction=directions or _texts(families_of.get(version, ())),
+                note=_texts(notes, "; "),
+                machine=marks_of_machines(run.facts for run in own) or None,
+                pinned=first.pinned,
+                runs=shown_runs[version],
+            )
         )
     return rows
 
@@ -437,29 +399,47 @@ def _texts(texts: Sequence[str | None], separator: str = ", ") -> str | None:
     return separator.join(dict.fromkeys(text for text in texts if text)) or None
 
 
-def _described(place: int, key: _Key) -> dict[str, Any]:
-    return {
-        "column": place,
-        "title": key.title,
-        "measure": key.measure,
-        "unit": key.unit,
-        "scope": key.scope,
-        "profiler": key.profiler,
-        "device": key.device,
-        "configuration": key.words,
-        "higher_is_better": _MEASURES[key.measure].higher_is_better,
-    }
+def _describe_column(place: int, key: _Key) -> LogColumnRow:
+    return LogColumnRow(
+        column=place,
+        title=key.title,
+        measure=key.measure,
+        unit=key.unit,
+        scope=key.scope,
+        profiler=key.profiler,
+        device=key.device,
+        configuration=key.words,
+        higher_is_better=_MEASURES[key.measure].higher_is_better,
+    )
 
 
-def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _directions(cells: Sequence[LogCellRow], direction_of: Mapping[str, str]) -> Iterator[LogDirectionRow]:
     """Yield what the versions of each direction gained together: speeds multiply. Nothing where no version has one."""
     factors: dict[tuple[str, int], list[float]] = {}
     for cell in cells:
-        direction = direction_of[cell["version"]]
-        if direction and cell["gain"] is not None:
-            factors.setdefault((direction, cell["column"]), []).append(1 + cell["gain"])
+        direction = direction_of[cell.version]
+        if direction and cell.gain is not None:
+            factors.setdefault((direction, cell.column), []).append(1 + cell.gain)
     for (direction, column), found in factors.items():
         gain = 1.0
         for factor in found:
             gain *= factor
-        yield {"direction": direction, "column": column, "versions": len(found), "gain": gain - 1}
+        yield LogDirectionRow(direction=direction, column=column, versions=len(found), gain=gain - 1)
+
+
+def _list_advice(advice: Sequence[VersionAdvice], runs: Sequence[LoggedRun]) -> Iterator[LogAdviceRow]:
+    """Yield the rows of advice. `runs`: which name the device and the configuration of a track."""
+    run_of_track = {run.numbers.track: run for run in runs}
+    for one in advice:
+        run = run_of_track[one.track]
+        yield LogAdviceRow(
+            version=one.version,
+            device=run.numbers.device_name,
+            configuration=" ".join(f"{key}={value}" for key, value in sorted(run.configuration.items())),
+            status=one.status,
+            rule=one.item.rule,
+            family=one.item.family,
+            title=one.item.title,
+            expected_ns=one.item.gain_ns,
+            realised_ns=one.won_ns,
+        )

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import fsum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import fields
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
@@ -245,6 +246,20 @@ def with_empty_verdicts(rows: Columns) -> Columns:
     """Return `rows` with VERDICT_COLUMNS in which nothing stands yet."""
     texts, numbers = objects([None] * len(rows)), np.full(len(rows), np.nan)
     return rows.having(**{name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS})
+
+
+def make_table(kind: type[Struct], rows: Sequence[Struct]) -> Columns:
+    """Return the rows of a table of a Diff as columns: texts, whole numbers where the fields of `kind` are these, else
+    real numbers, nan for missing.
+    """
+    table = Columns.of_structs(kind, rows)
+    numbers: dict[str, F64 | I64] = {}
+    for field in fields(kind):
+        if field.type is int:
+            numbers[field.name] = np.array(table.listed(field.name), dtype=np.int64)
+        elif field.type is not str and str not in get_args(field.type):
+            numbers[field.name] = table.reals(field.name)
+    return table.having(**numbers)
 
 
 def match_sums(

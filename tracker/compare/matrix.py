@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
@@ -29,6 +30,9 @@ from tracker.table import Numbered, number_tables
 from tracker.units import format_bytes
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tracker.columns import F64, I64, Texts
     from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
@@ -132,7 +136,7 @@ def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Colum
     """Return the tables of a matrix from those of each pair of neighbours."""
     rows, keys = number_tables(pairs, _KEY)
     found = [_summed(own) for own in rows]
-    values = np.array([found[0]["before"], *(own["after"] for own in found)]).T
+    values = np.array([found[0].before, *(own.after for own in found)]).T
     filled = np.nan_to_num(values)
     movement = filled.max(axis=1) - filled.min(axis=1)
     is_overall = keys["section"] == "overall"
@@ -147,30 +151,55 @@ def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Colum
     with np.errstate(invalid="ignore", divide="ignore"):
         diff = np.where(first != 0, values / first - 1, np.nan)
     no_number, no_word = np.full(len(keep), np.nan), objects([None] * len(keep))
-    judged = [{"diff": no_number, "verdict": no_word, "q": no_number, "reason": no_word}, *found]
-    names = ("diff", "verdict", "q", "reason")
-    beside = {name: np.stack([own[name][order] for own in judged], axis=1).ravel() for name in names}
+    # against the side before, which the first one does not have
+    previous = [no_number, *(own.diff for own in found)]
+    verdicts = [no_word, *(own.verdict for own in found)]
+    chances = [no_number, *(own.q for own in found)]
+    reasons = [no_word, *(own.reason for own in found)]
     made = {"row": np.arange(count), **keys.taken(order).arrays, "movement": movement[order]}
     cells = {
         "row": np.repeat(np.arange(count), sides), "side": np.tile(np.arange(sides), count), "value": values.ravel(),
-        "delta": (values - first).ravel(), "diff": diff.ravel(), "previous_diff": beside["diff"],
-        "verdict": beside["verdict"], "q": beside["q"], "reason": beside["reason"],
+        "delta": (values - first).ravel(), "diff": diff.ravel(), "previous_diff": _lay_out(previous, order),
+        "verdict": _lay_out(verdicts, order), "q": _lay_out(chances, order), "reason": _lay_out(reasons, order),
     }  # fmt: skip
     return {"rows": Columns(made), "cells": Columns(cells)}
 
 
-def _summed(rows: Numbered) -> dict[str, Any]:
+def _lay_out(of_sides: Sequence[NDArray[Any]], order: I64) -> NDArray[Any]:
+    """Return a column of each side as one of cells: the rows in this order, in each row the sides."""
+    return np.stack([column[order] for column in of_sides], axis=1).ravel()
+
+
+class _Summed(Struct, frozen=True, eq=False):
+    """The rows of two neighbours, one for each key of a matrix."""
+
+    before: F64
+    after: F64
+    diff: F64
+    verdict: Texts
+    q: F64
+    reason: Texts
+
+
+def _summed(rows: Numbered) -> _Summed:
     """Return rows that differ in what a matrix does not show (types of cores, sizes of groups) add up, without a
     verdict.
     """
     before, after = (sum_exactly(rows.rows.reals(side), rows.number, rows.count) for side in ("before", "after"))
-    found = {
-        "diff": match.relative_change(before, after),
-        "verdict": objects([None] * rows.count),
-        "q": np.full(rows.count, np.nan),
-        "reason": objects([None] * rows.count),
-    }
-    alone = np.bincount(rows.number, minlength=rows.count)[rows.number] == 1
-    for name, column in found.items():
-        column[rows.number[alone]] = rows.rows[name][alone]
-    return {"before": before, "after": after, **found}
+    no_word = objects([None] * rows.count)
+    return _Summed(
+        before=before,
+        after=after,
+        diff=_keep_of_alone(rows, "diff", match.relative_change(before, after)),
+        verdict=_keep_of_alone(rows, "verdict", no_word),
+        q=_keep_of_alone(rows, "q", np.full(rows.count, np.nan)),
+        reason=_keep_of_alone(rows, "reason", no_word),
+    )
+
+
+def _keep_of_alone(rows: Numbered, name: str, summed: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of sums, with what rows say of themselves that are the only ones of their key."""
+    is_alone = np.bincount(rows.number, minlength=rows.count)[rows.number] == 1
+    column = summed.copy()
+    column[rows.number[is_alone]] = rows.rows[name][is_alone]
+    return column

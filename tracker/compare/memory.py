@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
@@ -17,7 +19,8 @@ from tracker.compare.filters import matching
 from tracker.compare.references import short_labels
 from tracker.compare.side import GRAIN
 from tracker.profile import MAX_BLOCKS, OWNER_SETTING
-from tracker.results import ADDED, BOTH, DIFF_COLUMNS, ONE_BY_ONE, OP_KEY, REMOVED
+from tracker.results import ADDED, BOTH, ONE_BY_ONE, OP_KEY, REMOVED
+from tracker.results.diff_rows import MemoryBlockRow, MemoryPeakRow
 from tracker.store import queries
 from tracker.table import add_up_rows, number_distinct_rows, number_tables, stack_numbered
 from tracker.units import NS_PER_S
@@ -34,18 +37,12 @@ if TYPE_CHECKING:
 
 
 _ALLOCATION_SUMS: Final = ("bytes", "calls", "held_ns", "unreleased_bytes")
-
-SIDE_NAMES: Final = ("baseline", "candidate")
-Row = dict[str, Any]
-PEAK_KEY: Final = ("component", "name", "input_shapes", "module", "allocator")
-BLOCK_KEY: Final = ("name", "input_shapes", "component", "allocator")
 _CURVE: Final = ("run_id", "rank", "component", "time_ns", "allocated_bytes")
-_LINES: Final = ("code_line", "call_stack")
-_TEXTS: Final = frozenset(
-    {*PEAK_KEY, *_LINES, "input_types", "status", *(f"{side}_{name}" for side in SIDE_NAMES for name in _LINES)}
-)
-_OWNED: Final = ("bytes", "calls", "largest_bytes", "first_ns", "first_step")
-_SINGLE: Final = ("bytes", "held_ns", "time_ns", "step", "is_released", *_LINES)
+
+PeakKey = tuple[str, str, str, str, str]
+"""Component, name, input shapes, module and allocator of a row of `memory_peak`."""
+BlockKey = tuple[str, str, str, str, int]
+"""Name, input shapes, component and allocator of a row of `memory_blocks`, and its place among those of them."""
 
 
 def compare_allocations(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> tuple[Columns, Columns]:
@@ -234,20 +231,141 @@ def _of_chosen(side: LoadedSide, question: queries.Question) -> Columns:
     return found.taken((found.integers("run_id") == run_id) & (found.integers("rank") == rank))
 
 
+class _PeakOwner(Struct, frozen=True):
+    """What an op held from one line of code at the peak of a component: a row of `queries.memory_owners`.
+
+    Of an op that a side does not have, nothing but its key is known.
+    """
+
+    component: str
+    name: str
+    input_shapes: str
+    module: str
+    allocator: str
+    bytes: int | None = None
+    calls: int | None = None
+    largest_bytes: int | None = None
+    first_ns: int | None = None
+    first_step: int | None = None
+    call_stack: str | None = None
+
+    @property
+    def key(self) -> PeakKey:
+        """By what it is matched with the other side."""
+        return (self.component, self.name, self.input_shapes, self.module, self.allocator)
+
+    def join(self, other: _PeakOwner) -> _PeakOwner:
+        """Return what two rows of one key held together, from the line of code of the first."""
+        oldest = min(self, other, key=lambda owner: (owner.first_ns or 0, owner.first_step or 0))
+        return replace(
+            self,
+            bytes=_add_known(self.bytes, other.bytes),
+            calls=_add_known(self.calls, other.calls),
+            largest_bytes=max(self.largest_bytes or 0, other.largest_bytes or 0),
+            first_ns=oldest.first_ns,
+            first_step=oldest.first_step,
+        )
+
+
+def _add_known(one: int | None, other: int | None) -> int | None:
+    """Return the sum, None where either is not known."""
+    return None if one is None or other is None else one + other
+
+
+class _Block(Struct, frozen=True):
+    """A single allocation: a row of `queries.memory_blocks`. Of one that a side does not have, nothing but its key is
+    known.
+    """
+
+    name: str
+    input_shapes: str
+    component: str
+    allocator: str
+    bytes: int | None = None
+    held_ns: int | None = None
+    time_ns: int | None = None
+    step: int | None = None
+    is_released: int | None = None
+    call_stack: str | None = None
+
+    @property
+    def code_line(self) -> str:
+        """From where it was allocated, "" where that is not known."""
+        return code_line(self.call_stack or "")
+
+
 def compare_owners(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Columns:
     """Return the `memory_peak` of a Diff; nothing where only one side knows it."""
-    sides = _both(baseline, candidate, owners, options)
-    if not all(map(len, sides)):
+    tables = _query_both(baseline, candidate, owners, options)
+    if not all(map(len, tables)):
         return match.empty_table("memory_peak")
-    tables = [_by_key(own) for own in sides]
-    rows = []
-    for key in dict.fromkeys(key for table in tables for key in table):
-        before, after = (table.get(key) for table in tables)
-        row: Row = dict(zip(PEAK_KEY, key, strict=True)) | _status(before, after)
-        larger = max((own for own in (before, after) if own), key=lambda own: own["bytes"] or 0)
-        rows.append(row | {name: larger[name] for name in _LINES} | _beside(before, after, _OWNED))
-    rows.sort(key=lambda row: (-abs(row["delta_bytes"] or 0), -_larger(row), *(row[name] for name in PEAK_KEY)))
-    return _table("memory_peak", rows)
+    before, after = (_join_by_key(table.structs(_PeakOwner)) for table in tables)
+    rows = [_compare_owner(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
+    rows.sort(key=_by_change_and_key)
+    return match.make_table(MemoryPeakRow, rows)
+
+
+def _join_by_key(owners: Iterable[_PeakOwner]) -> dict[PeakKey, _PeakOwner]:
+    """Return the rows of each key together; the one with most bytes comes first, and says the line of code."""
+    joined: dict[PeakKey, _PeakOwner] = {}
+    for owner in owners:
+        known = joined.get(owner.key)
+        joined[owner.key] = owner if known is None else known.join(owner)
+    return joined
+
+
+def _compare_owner(key: PeakKey, before: _PeakOwner | None, after: _PeakOwner | None) -> MemoryPeakRow:
+    component, name, input_shapes, module, allocator = key
+    old, new = before or _PeakOwner(*key), after or _PeakOwner(*key)
+    larger = max((owner for owner in (before, after) if owner is not None), key=lambda owner: owner.bytes or 0)
+    delta, diff = _compare_bytes(before, after)
+    return MemoryPeakRow(
+        component=component,
+        name=name,
+        input_shapes=input_shapes,
+        module=module,
+        allocator=allocator,
+        status=_find_status(before, after),
+        baseline_bytes=old.bytes,
+        candidate_bytes=new.bytes,
+        baseline_calls=old.calls,
+        candidate_calls=new.calls,
+        baseline_largest_bytes=old.largest_bytes,
+        candidate_largest_bytes=new.largest_bytes,
+        baseline_first_ns=old.first_ns,
+        candidate_first_ns=new.first_ns,
+        baseline_first_step=old.first_step,
+        candidate_first_step=new.first_step,
+        delta_bytes=delta,
+        diff=diff,
+        code_line=code_line(larger.call_stack or ""),
+        call_stack=larger.call_stack or "",
+    )
+
+
+def _by_change_and_key(row: MemoryPeakRow) -> tuple[float, float, str, str, str, str, str]:
+    """Order rows: the largest change first, then the larger row, then by what tells rows from each other."""
+    key = (row.component, row.name, row.input_shapes, row.module, row.allocator)
+    return (-abs(row.delta_bytes or 0), -row.larger_bytes, *key)
+
+
+def _find_status(before: _PeakOwner | _Block | None, after: _PeakOwner | _Block | None) -> str:
+    if before is None:
+        return ADDED
+    return REMOVED if after is None else BOTH
+
+
+def _compare_bytes(
+    before: _PeakOwner | _Block | None, after: _PeakOwner | _Block | None
+) -> tuple[float | None, float | None]:
+    """Return the change of the bytes, and as a ratio, which says nothing without bytes on a side; None where a side
+    does not know its own.
+    """
+    sizes = [own.bytes for own in (before, after) if own is not None]
+    if None in sizes:
+        return None, None
+    old, new = (0 if own is None else own.bytes or 0 for own in (before, after))
+    return new - old, new / old - 1 if old and new else None
 
 
 def compare_totals(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
@@ -271,109 +389,90 @@ def compare_blocks(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpt
     MAX_BLOCKS of each component are kept. `memory`: the table of ops, which says the types under which a row stands
     there.
     """
-    sides = _both(baseline, candidate, blocks, options)
-    if not all(map(len, sides)):
+    tables = _query_both(baseline, candidate, blocks, options)
+    if not all(map(len, tables)):
         return match.empty_table("memory_blocks")
     types = {(name, shapes): own for name, shapes, own in memory.rows("name", "input_shapes", "input_types")}
-    tables, least = [_by_place(own) for own in sides], [_least_kept(own) for own in sides]
+    (before, least_before), (after, least_after) = (_place_blocks(list(table.structs(_Block))) for table in tables)
     rows = []
-    for key in dict.fromkeys(key for table in tables for key in table):
-        before, after = (table.get(key) for table in tables)
-        row: Row = dict(zip((*BLOCK_KEY, "place"), key, strict=True)) | _status(before, after)
-        row["input_types"] = types.get((row["name"], row["input_shapes"]), "")
-        row |= _beside(before, after, _SINGLE)
-        if not (before and after) and _larger(row) <= least[before is not None].get(row["component"], -1):
-            row |= {"status": "", "delta_bytes": None, "diff": None}
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        row = _compare_block(key, old, new, types.get(key[:2], ""))
+        least_of_other = least_before if old is None else least_after
+        if _find_status(old, new) != BOTH and row.larger_bytes <= least_of_other.get(row.component, -1):
+            # the other side may have one as large, and did not keep it
+            row = replace(row, status="", delta_bytes=None, diff=None)
         rows.append(row)
-    rows.sort(key=lambda row: (-_larger(row), *(row[name] for name in BLOCK_KEY), row["place"]))
-    return _table("memory_blocks", rows)
+    rows.sort(key=_by_size_and_key)
+    return match.make_table(MemoryBlockRow, rows)
 
 
-def _both(
-    baseline: LoadedSide, candidate: LoadedSide, ask: Callable[[LoadedSide], Columns], options: DiffOptions
-) -> list[list[Row]]:
-    """Return the rows of both sides; none where one of them has none."""
-    if not all(side.may_have_rows(queries.memory_owners) for side in (baseline, candidate)):
-        return [[], []]
-    return [_asked(baseline, ask, options, options.op_map), _asked(candidate, ask, options, {})]
-
-
-def _asked(
-    side: LoadedSide, ask: Callable[[LoadedSide], Columns], options: DiffOptions, renames: Mapping[str, str]
-) -> list[Row]:
-    """Return the rows that pass the filters, under the names by which they are matched."""
-    table = ask(side).renamed({"op": "name"})
-    if renames:
-        table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
-    if options.match == "name":
-        table = table.having(input_shapes=objects([""] * len(table)))
-    table = matching(matching(table, "name", options.op), "module", options.module)
-    names = list(table.arrays)
-    rows: list[Row] = [dict(zip(names, row, strict=True)) for row in table.rows(*names)]
-    return [{**row, "code_line": code_line(row["call_stack"] or "")} for row in rows]
-
-
-def _by_key(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
-    """Return the rows of each key together: sums, the largest block, the oldest, the line of code with most bytes."""
-    found: dict[tuple[Any, ...], Row] = {}
-    for row in rows:  # the most bytes first
-        own = found.setdefault(tuple(row[name] for name in PEAK_KEY), row)
-        if own is row:
-            continue
-        for name in ("bytes", "calls"):
-            own[name] = None if own[name] is None or row[name] is None else own[name] + row[name]
-        own["largest_bytes"] = max(own["largest_bytes"], row["largest_bytes"])
-        first = min((own["first_ns"], own["first_step"]), (row["first_ns"], row["first_step"]))
-        own["first_ns"], own["first_step"] = first
-    return found
-
-
-def _by_place(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
-    """Return the rows by key and place among those of it, the largest first."""
-    count: dict[tuple[Any, ...], int] = {}
-    found: dict[tuple[Any, ...], Row] = {}
-    for row in rows:
-        key = tuple(row[name] for name in BLOCK_KEY)
-        count[key] = count.get(key, 0) + 1
-        found[*key, count[key]] = row
-    return found
-
-
-def _least_kept(rows: Sequence[Row]) -> dict[str, int]:
-    """Return the size of the smallest block of each component of which some were not kept."""
+def _place_blocks(blocks: Sequence[_Block]) -> tuple[dict[BlockKey, _Block], dict[str, int]]:
+    """Return blocks by key and place, the largest first; and the size of the smallest block of each component of which
+    some were not kept.
+    """
+    count: Counter[tuple[str, str, str, str]] = Counter()
+    placed: dict[BlockKey, _Block] = {}
     sizes: dict[str, list[int]] = {}
-    for row in rows:
-        sizes.setdefault(row["component"], []).append(row["bytes"])
-    return {component: min(own) for component, own in sizes.items() if len(own) >= MAX_BLOCKS}
+    for block in blocks:
+        key = (block.name, block.input_shapes, block.component, block.allocator)
+        count[key] += 1
+        placed[*key, count[key]] = block
+        sizes.setdefault(block.component, []).append(block.bytes or 0)
+    return placed, {component: min(own) for component, own in sizes.items() if len(own) >= MAX_BLOCKS}
 
 
-def _status(before: Row | None, after: Row | None) -> Row:
-    return {"status": BOTH if before and after else REMOVED if before else ADDED}
+def _compare_block(key: BlockKey, before: _Block | None, after: _Block | None, types: str) -> MemoryBlockRow:
+    name, input_shapes, component, allocator, place = key
+    old, new = before or _Block(*key[:4]), after or _Block(*key[:4])
+    delta, diff = _compare_bytes(before, after)
+    return MemoryBlockRow(
+        name=name,
+        input_shapes=input_shapes,
+        input_types=types or "",
+        component=component,
+        allocator=allocator,
+        place=place,
+        status=_find_status(before, after),
+        baseline_bytes=old.bytes,
+        candidate_bytes=new.bytes,
+        baseline_held_ns=old.held_ns,
+        candidate_held_ns=new.held_ns,
+        baseline_time_ns=old.time_ns,
+        candidate_time_ns=new.time_ns,
+        baseline_step=old.step,
+        candidate_step=new.step,
+        baseline_is_released=old.is_released,
+        candidate_is_released=new.is_released,
+        delta_bytes=delta,
+        diff=diff,
+        baseline_code_line=old.code_line,
+        candidate_code_line=new.code_line,
+        baseline_call_stack=old.call_stack or "",
+        candidate_call_stack=new.call_stack or "",
+    )
 
 
-def _beside(before: Row | None, after: Row | None, names: Sequence[str]) -> Row:
-    """Return the numbers of both sides, and the change of the bytes; unknown where a side does not know its own."""
-    row: Row = {}
-    for side, own in zip(SIDE_NAMES, (before, after), strict=True):
-        row |= {f"{side}_{name}": None if own is None else own[name] for name in names}
-    unknown = any(own is not None and own["bytes"] is None for own in (before, after))
-    sizes = (row["baseline_bytes"], row["candidate_bytes"])
-    row["delta_bytes"] = None if unknown else (sizes[1] or 0) - (sizes[0] or 0)
-    row["diff"] = None if unknown or not all(sizes) else sizes[1] / sizes[0] - 1
-    return row
+def _by_size_and_key(row: MemoryBlockRow) -> tuple[float, str, str, str, str, float]:
+    """Order rows: the largest first, then by what tells rows from each other."""
+    return (-row.larger_bytes, row.name, row.input_shapes, row.component, row.allocator, row.place)
 
 
-def _larger(row: Row) -> float:
-    return float(max(row["baseline_bytes"] or 0, row["candidate_bytes"] or 0))
-
-
-def _table(name: str, rows: Sequence[Row]) -> Columns:
-    """Return the table `name` of these rows: texts as they are, numbers as float64 with nan for missing."""
-    columns: dict[str, Any] = {}
-    for column in DIFF_COLUMNS[name]:
-        values = [row[column] for row in rows]
-        if column in _TEXTS:
-            columns[column] = objects([value or "" for value in values] if column != "status" else values)
-        else:
-            columns[column] = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    return Columns(columns)
+def _query_both(
+    baseline: LoadedSide, candidate: LoadedSide, ask: Callable[[LoadedSide], Columns], options: DiffOptions
+) -> list[Columns]:
+    """Return what `ask` says of both sides, those of the baseline by ops of the candidate's names, as far as it passes
+    the filters; nothing where one of them has none.
+    """
+    sides = (baseline, candidate)
+    if not all(side.may_have_rows(queries.memory_owners) for side in sides):
+        return [Columns({}), Columns({})]
+    tables = []
+    for side, renames in zip(sides, (options.op_map, {}), strict=True):
+        table = ask(side).renamed({"op": "name"})
+        if renames:
+            table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
+        if options.match == "name":
+            table = table.having(input_shapes=objects([""] * len(table)))
+        tables.append(matching(matching(table, "name", options.op), "module", options.module))
+    return tables

@@ -8,7 +8,7 @@ is counted twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -82,18 +82,18 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
         rows, parts = ([_without_shapes(table) for table in tables] for tables in (rows, parts))
     rows_of_names, rows = _keep_own(sides, rows, by_name=True), _keep_own(sides, rows)
     parts = _keep_own(sides, parts)
-    runs: dict[str, Any] = {}
-    ops = everything = _join_ops(sides, rows, runs)
+    joined = _join_ops(sides, rows)
+    ops = everything = joined.ops
     if options.op or options.module:
-        ops = _join_ops(sides, [_filtered(table, options) for table in rows])
+        ops = _join_ops(sides, [_filtered(table, options) for table in rows]).ops
     ops = match.keep_large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
     whole = match.finish_table("ops", everything)
     shown = whole if ops is everything else match.finish_table("ops", ops)
     names = whole
     if any(whole.listed("input_shapes")):
-        names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]))
-    return Operators(shown, whole, names, details, rows[0], rows[1], **runs)
+        names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]).ops)
+    return Operators(shown, whole, names, details, rows[0], rows[1], joined.keys, joined.runs)
 
 
 def _keep_own(sides: Sequence[LoadedSide], tables: Sequence[Columns], *, by_name: bool = False) -> list[Columns]:
@@ -126,13 +126,19 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     )
 
 
-def _join_ops(sides: Sequence[LoadedSide], parts: Sequence[Columns], runs: dict[str, Any] | None = None) -> Columns:
-    """Return `runs` gets the keys and the times of single runs, as in Operators."""
+class _JoinedOps(Struct, frozen=True, eq=False):
+    """The operators of both sides beside each other. `keys`, `runs`: as in Operators, in the order of the keys."""
+
+    ops: Columns
+    keys: tuple[tuple[str, str], ...]
+    runs: tuple[F64, F64]
+
+
+def _join_ops(sides: Sequence[LoadedSide], parts: Sequence[Columns]) -> _JoinedOps:
     rows, keys = number_tables(parts, _MATCH)
     each = [match.reduce_per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     tables = [match.reduce_runs(*own) for own in zip(rows, each, strict=True)]
-    if runs is not None:
-        runs |= {"keys": tuple(keys.rows(*_MATCH)), "runs": tuple(table["own_ns"] for table in each)}
+    before_of_runs, after_of_runs = (table["own_ns"] for table in each)
     for table, own in zip(tables, rows, strict=True):
         calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
@@ -149,7 +155,9 @@ def _join_ops(sides: Sequence[LoadedSide], parts: Sequence[Columns], runs: dict[
         baseline_name=objects([name or None for name in mapped]), input_types=types, host_delta_ns=after - before,
         host_diff=match.relative_change(before, after),
     )  # fmt: skip
-    return match.add_difference(joined, "ns")
+    ops = match.add_difference(joined, "ns")
+    names = tuple((name, shapes) for name, shapes in keys.rows(*_MATCH))
+    return _JoinedOps(ops, names, (before_of_runs, after_of_runs))
 
 
 def _extremes(own: Numbered) -> dict[str, F64]:

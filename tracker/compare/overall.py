@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import fsum
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.columns import Columns, objects
+from tracker.columns import Columns
 from tracker.compare import match
 from tracker.compare.collectives import roles_by_size
 from tracker.compare.overall_rows import (
@@ -241,22 +241,17 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
         _throughput(sides),
         *peak_metrics(key for of_side in peaks for key in of_side),
     ]
-    rows = [_row(metric, numbers, found) for metric in metrics]
-    values = {row["metric"]: (row["baseline_value"], row["candidate_value"]) for row in rows}
+    rows = [_make_row(metric, numbers, found) for metric in metrics]
+    values = {row.metric: row.values for row in rows}
     idle = {name for name in ("rest_ns", "earlier_ns", "slow_steps") if not any(values[name])}
     # what says the same as the step is no row of its own
     idle |= {name for name in ("mean_step_ns", "marker_ns", UNPROFILED_STEP) if values[name] == values["step_ns"]}
-    known = [row for row in rows if values[row["metric"]] != (None, None) and row["metric"] not in idle]
-    columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
-    columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
-    for number in ("value", "share", "calls"):
-        for side in ("baseline", "candidate"):
-            columns[f"{side}_{number}"] = np.array([row[f"{side}_{number}"] for row in known], dtype=np.float64)
-    before, after = columns["baseline_value"], columns["candidate_value"]
-    is_remainder = np.isin(columns["metric"], ("rest_ns", "earlier_ns"))
+    known = [row for row in rows if row.values != (None, None) and row.metric not in idle]
+    table = match.make_table(_Row, known)
+    before, after = table["baseline_value"], table["candidate_value"]
+    is_remainder = np.isin(table["metric"], ("rest_ns", "earlier_ns"))
     diff = np.where(is_remainder, np.nan, match.relative_change(before, after))
-    columns |= {"delta": after - before, "diff": diff}
-    return match.finish_table("overall", Columns(columns))
+    return match.finish_table("overall", table.having(delta=after - before, diff=diff))
 
 
 def step_numbers(side: LoadedSide) -> dict[str, float]:
@@ -476,17 +471,33 @@ def _peaks(side: LoadedSide) -> dict[str, F64]:
     return found
 
 
-def _row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Sequence[Sums]) -> dict[str, object]:
-    row: dict[str, object] = {
-        "metric": metric.name,
-        "title": metric.title,
-        "level": metric.level,
-        "unit": metric.unit,
-    }
-    for side, of_steps, summed in zip(("baseline", "candidate"), numbers, found, strict=True):
+class _Row(Struct, frozen=True):
+    """An `OverallRow` without its change."""
+
+    metric: str
+    title: str
+    level: int
+    unit: str
+    baseline_value: float | None
+    candidate_value: float | None
+    baseline_share: float | None
+    candidate_share: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+
+    @property
+    def values(self) -> tuple[float | None, float | None]:
+        """Its number on both sides."""
+        return self.baseline_value, self.candidate_value
+
+
+def _make_row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Sequence[Sums]) -> _Row:
+    """Return the row of a metric. `numbers`: those of the steps of each side; `found`: what other tables sum up to."""
+    values, shares, calls = [], [], []
+    for of_steps, summed in zip(numbers, found, strict=True):
         of_row = summed.get(metric.name, _NOTHING)
         value, whole = of_steps.get(metric.name, of_row.ns), of_steps.get("whole_ns")
-        row[f"{side}_value"] = value
-        row[f"{side}_share"] = value / whole if metric.in_step and value is not None and whole else None
-        row[f"{side}_calls"] = of_row.calls
-    return row
+        values.append(value)
+        shares.append(value / whole if metric.in_step and value is not None and whole else None)
+        calls.append(of_row.calls)
+    return _Row(metric.name, metric.title, metric.level, metric.unit, *values, *shares, *calls)

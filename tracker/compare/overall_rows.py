@@ -36,12 +36,13 @@ _REST: Final = ":communication"
 _CORES: Final = (f"{CATEGORY}:cube", f"{CATEGORY}:vector")
 KERNEL: Final = ["run_id", "name", "canonical_name", "type", "core_type", "input_shapes"]
 """What tells of which kernel of a run a metric is."""
+_CUBE, _LOADING, _VECTOR = "cube", "loading", "vector"
 _PIPES: Final = {
-    "aic_mac_time(us)": "mac", "mac_time(us)": "mac",
-    "aic_mte2_time(us)": "mte2", "mte2_time(us)": "mte2",
-    "aiv_vec_time(us)": "vector", "vec_time(us)": "vector",
+    "aic_mac_time(us)": _CUBE, "mac_time(us)": _CUBE,
+    "aic_mte2_time(us)": _LOADING, "mte2_time(us)": _LOADING,
+    "aiv_vec_time(us)": _VECTOR, "vec_time(us)": _VECTOR,
 }  # fmt: skip
-_NEEDED: Final = len({*_PIPES.values()})
+"""Metric -> the pipe of a core whose time it is."""
 
 _CATEGORY_TITLES: Final[Mapping[str, str]] = {
     "mc2": "MC2 (compute and communication in one)",
@@ -203,10 +204,11 @@ def _computing_ns(side: LoadedSide, fused: Columns) -> F64:
     for metric, mean, *kernel in side.query_kernel_metrics().rows("metric", "mean", *KERNEL):
         if metric in _PIPES and mean is not None:
             measured.setdefault(tuple(kernel), {}).setdefault(_PIPES[metric], []).append(mean)
-    times = {kernel: {pipe: fmean(own) for pipe, own in of_pipes.items()} for kernel, of_pipes in measured.items()}
-    computing = {
-        kernel: max(own["mac"], own["mte2"]) + own["vector"] for kernel, own in times.items() if len(own) == _NEEDED
-    }
+    computing = {}
+    for key, times_of_pipe in measured.items():
+        if times_of_pipe.keys() == {_CUBE, _LOADING, _VECTOR}:
+            cube, loading, vector = (fmean(times_of_pipe[pipe]) for pipe in (_CUBE, _LOADING, _VECTOR))
+            computing[key] = max(cube, loading) + vector
     return np.array([computing.get(kernel, np.nan) for kernel in fused.rows(*KERNEL)], dtype=np.float64) * NS_PER_US
 
 
@@ -365,6 +367,22 @@ def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
     return rows
 
 
+class _GroupNumbers(Struct, frozen=True):
+    """Collectives of a process group, per step: what of them is exposed and how many they are; of the exposed time the
+    waiting and the rest; and of all of their time what the profiler states.
+    """
+
+    group: str
+    exposed_ns: float | None
+    calls: float | None
+    exposed_wait_ns: float | None
+    exposed_transmit_ns: float | None
+    group_total_ns: float | None
+    group_synchronization_ns: float | None
+    group_transit_ns: float | None
+    group_idle_ns: float | None
+
+
 def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums | None:
     """Return `exposed_communication_ns:<group>` with the collectives of each group; how many there are
     (`communication_ns`). `roles`: what groups without a role are taken for.
@@ -397,10 +415,14 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
     exposed = Numbered(stated.taken(table.known("exposed_ns")), own.number[table.known("exposed_ns")], own.count)
     numbers |= match.reduce_side(side, exposed, ["exposed_ns", _WAIT], [_WAIT], {_WAIT: "exposed_ns"})
     numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
-    for group, *row in keys.having(**numbers).rows("group", *numbers):
-        of_group = dict(zip(numbers, row, strict=True))
-        found[f"{EXPOSED}:{group}"] = Sum(of_group["exposed_ns"], of_group["calls"])
-        found |= {f"{name}:{group}": Sum(of_group[name]) for name in (*_STATED, _TRANSMIT)}
+    for row in keys.having(**numbers).structs(_GroupNumbers):
+        found[f"{EXPOSED}:{row.group}"] = Sum(row.exposed_ns, row.calls)
+        found[f"{_WAIT}:{row.group}"] = Sum(row.exposed_wait_ns)
+        found[f"{_TOTAL}:{row.group}"] = Sum(row.group_total_ns)
+        found[f"{_SYNCHRONIZATION}:{row.group}"] = Sum(row.group_synchronization_ns)
+        found[f"{_TRANSIT}:{row.group}"] = Sum(row.group_transit_ns)
+        found[f"{_IDLE}:{row.group}"] = Sum(row.group_idle_ns)
+        found[f"{_TRANSMIT}:{row.group}"] = Sum(row.exposed_transmit_ns)
     for group in dict.fromkeys(table["group"][in_part].tolist()):
         found[f"{_IN_PROPORTION}:{group}"] = Sum(1.0)
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]

@@ -35,6 +35,15 @@ Tracks = dict[Track, tuple[int, ...]]
 """The runs of each track."""
 
 
+class _NamedRun(Struct, frozen=True):
+    """A run as `queries.runs_by_id` names it."""
+
+    workload: str
+    version: str
+    vendor: str | None
+    device: str
+
+
 def find_baseline(
     store: Store, candidate: str, run_ids: Sequence[int], against: str = "window", workload: str | None = None
 ) -> tuple[str, tuple[int, ...], str]:
@@ -58,9 +67,9 @@ def find_baseline(
         if track.main is not None:
             return _of_branch(store, track, candidate, run_ids, against, workload)
         row = judged_version_of(track, run_ids) if against == "window" else None
-    named = queries.runs_by_id(store, run_ids).records()
-    order = queries.order_of_versions(store, named[0]["workload"])
-    first = min(order[run["version"]] for run in named)
+    named = list(queries.runs_by_id(store, run_ids).structs(_NamedRun))
+    order = queries.order_of_versions(store, named[0].workload)
+    first = min(order[run.version] for run in named)
     earlier = [run for run in track.runs if order[run.version] < first]
     level = set() if row is None else {*map(int, row.base_runs.split())}
     if against == "pinned":
@@ -84,7 +93,7 @@ def find_baseline(
     numbers = sorted(run.run_id for run in chosen)
     side = ",".join(f"run:{number}" for number in numbers)
     if not level:
-        device = f"{named[0]['vendor']} {named[0]['device']}".strip()
+        device = f"{named[0].vendor} {named[0].device}".strip()
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
         side = next((name for name in names if means(store, name, numbers, workload)), side)
@@ -116,8 +125,8 @@ def _of_branch(
     else:
         chosen = [run for run in earlier if run.run_id in level]
         chosen = chosen or [run for run in earlier if run.version_id == earlier[-1].version_id]
-    named = queries.runs_by_id(store, run_ids).records()[0]["workload"]
-    main, branch = main_of(named), branch_of(named)
+    workload_of_run = queries.runs_by_id(store, run_ids).listed("workload")[0]
+    main, branch = main_of(workload_of_run), branch_of(workload_of_run)
     if not chosen and against == "pinned":
         raise UsageError(f"{main} has no pinned runs like {candidate}", remedy="name the baseline: BASELINE CANDIDATE")
     if not chosen or base is None:

@@ -11,7 +11,9 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
 
 from tracker.config.places import user_path
 from tracker.errors import UsageError
@@ -50,7 +52,7 @@ def version_of(store: Store, revision: str, workload: str | None = None) -> str 
 
     UsageError where several versions have such commits.
     """
-    groups = [list(own.rows("version", "commit")) for own in queries.version_groups(store, workload)]
+    groups = [list(own.structs(_Labelled)) for own in queries.version_groups(store, workload)]
     wanted = revision.lower()
     found = _first_matching(groups, wanted) if _HASH.fullmatch(wanted) else []
     if not found and not revision.startswith("-"):
@@ -61,20 +63,27 @@ def version_of(store: Store, revision: str, workload: str | None = None) -> str 
     return found[0] if found else None
 
 
-def _first_matching(groups: Sequence[Sequence[Sequence[Any]]], wanted: str) -> list[str]:
+class _Labelled(Struct, frozen=True):
+    """A version with its commit, None where that is not known."""
+
+    version: str
+    commit: str | None
+
+
+def _first_matching(groups: Sequence[Sequence[_Labelled]], wanted: str) -> list[str]:
     """Return what `_matching` finds in the first group where it finds any."""
     return next(filter(None, (_matching(own, wanted) for own in groups)), [])
 
 
-def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
+def _matching(versions: Sequence[_Labelled], wanted: str) -> list[str]:
     """Return the versions whose commit, or label where that is one, begins as `wanted` does or the other way round."""
     found: dict[str, None] = {}
-    for label, commit in commits:
-        for own in (commit or "", label if commit is None else ""):
-            text = own.lower()
-            is_commit = bool(_HASH.fullmatch(text)) and len(text) >= _SHORTEST
-            if is_commit and (text.startswith(wanted) or wanted.startswith(text)):
-                found[label] = None
+    for one in versions:
+        # a label may be a commit
+        text = (one.version if one.commit is None else one.commit).lower()
+        is_commit = bool(_HASH.fullmatch(text)) and len(text) >= _SHORTEST
+        if is_commit and (text.startswith(wanted) or wanted.startswith(text)):
+            found[one.version] = None
     return list(found)
 
 

@@ -439,23 +439,25 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
     return captures.having(**found, samples_per_second=np.where(at < 0, np.nan, rates[at]))
 
 
-def _times(side: LoadedSide, captures: Columns) -> dict[str, Any]:
+def _times(side: LoadedSide, captures: Columns) -> dict[str, object]:
     """Return the number of the step, and what the mean over all steps is; the E2E time of chosen steps.
 
     `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
     """
     numbers = step_numbers(side)
-    times: dict[str, Any] = {name: numbers.get(name) for name in ("step_ns", "mean_step_ns", UNPROFILED_STEP)}
-    times["measured_by"] = side.measured_by
-    times["per_step"] = dict(numbers)
-    if not side.partial.has_whole_device:
-        # how long the device worked and idled is not known
-        times["per_step"] = {name: ns for name, ns in numbers.items() if name not in _OF_DEVICE}
-    if len(names := names_of_throughput(side)) == 1:
-        times["throughput"] = names.pop()
+    # how long the device worked and idled is not known where records of it are lost
+    hidden = () if side.partial.has_whole_device else _OF_DEVICE
+    times: dict[str, object] = {
+        **{name: numbers.get(name) for name in ("step_ns", "mean_step_ns", UNPROFILED_STEP)},
+        "measured_by": side.measured_by,
+        "per_step": {name: ns for name, ns in numbers.items() if name not in hidden},
+    }
+    names = names_of_throughput(side)
+    if len(names) == 1:
+        times |= {"throughput": names.pop()}
     if side.chosen_steps is not None:
         known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
-        times["e2e_ns"] = int(fmean(known)) if known else None
+        times |= {"e2e_ns": int(fmean(known)) if known else None}
     return times
 
 

@@ -269,15 +269,32 @@ class LoadedSide(Struct, frozen=True, eq=False):
         return rows_of_captures(table, self.captures) if self.is_selection else table
 
 
+class WorkTables(Struct, frozen=True, eq=False):
+    """The tables of a Diff that say what carries a change: its operators, by shapes (`ops`) and a row per name
+    (`names`), whatever the filters, and its kernels.
+    """
+
+    ops: Columns
+    names: Columns
+    kernels: Columns
+
+
+class ExplainedTables(WorkTables, frozen=True, eq=False):
+    """The same with what an explanation reads besides: the numbers of the step, and why the device was idle."""
+
+    overall: Columns
+    idle: Columns
+
+
 class OwnRows(Struct, frozen=True, eq=False):
     """A baseline of which some rows are of other runs than the step.
 
-    `side`: with all these runs, and `own_runs`. `in_step`: operators (ops, names) and kernels of the Diff, every row of
-    the runs of the step. `versions`: of runs of the step in which rows had another level.
+    `side`: with all these runs, and `own_runs`. `in_step`: every row of the runs of the step. `versions`: of runs of
+    the step in which rows had another level.
     """
 
     side: LoadedSide
-    in_step: Mapping[str, Columns]
+    in_step: WorkTables
     versions: tuple[str, ...]
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare.coverage import find_idle_rules
-from tracker.compare.overall import PARTS, find_costly_runs, step_numbers
+from tracker.compare.overall import find_costly_runs, step_numbers
 from tracker.compare.overall_rows import EXPOSED, sum_waits_of_steps
 from tracker.detect.slow_steps import find_slow_steps
 from tracker.profile import IDLE_CAUSES, IdleCause
@@ -27,7 +27,6 @@ _COMPUTE: Final = "compute"
 _COPIES: Final = "exposed copies"
 _IDLE: Final = "idle"
 _LOADING: Final = IdleCause.DATA_LOADING.word
-_LOADING_IDLE: Final = "data_loading_idle_ns"
 _COMMUNICATION: Final = "exposed communication"
 _WAITING: Final = f"waiting for other ranks ({_COMMUNICATION})"
 _MAY_BE_OF_OTHERS: Final = (_WAITING, _COMMUNICATION, f"{IdleCause.DEPENDENCY.word} ({_IDLE})")
@@ -50,11 +49,19 @@ Sides = tuple["LoadedSide", "LoadedSide"]
 
 
 class _StepParts(Struct, frozen=True):
-    """What each row of the steps of a side is made of, ns, nan where that is not known; `waiting`: in the exposed
-    communication; `idle_causes`: None where they are not known of all steps.
+    """What each row of the steps of a side is made of, ns, nan where that is not known.
+
+    `loading`: data loading; `loading_idle`: that while the device idles.
+    `waiting`: in the exposed communication.
+    `idle_causes`: None where they are not known of all steps.
     """
 
-    times: Mapping[str, F64]
+    compute: F64
+    exposed: F64
+    copies: F64
+    idle: F64
+    loading: F64
+    loading_idle: F64
     waiting: F64
     idle_causes: Mapping[str, F64] | None
 
@@ -123,21 +130,20 @@ def _list_candidates(parts: _StepParts, rows: I64) -> dict[str, F64]:
 
     Data loading stands first: on a host it is a part of other parts, and says more.
     """
-    times = {name: own[rows] for name, own in parts.times.items()}
     found: dict[str, F64] = {}
     if parts.idle_causes is not None:
         found |= {_name_idle(cause): own[rows] for cause, own in parts.idle_causes.items()}
     else:
-        loading = times[_LOADING_IDLE]
-        is_known = not np.isnan(loading).any()
-        found[_LOADING] = loading if is_known else times["data_loading_ns"]
-        found[_IDLE] = times["idle_ns"]
-    waiting = parts.waiting[rows]
+        loading_idle = parts.loading_idle[rows]
+        is_known = not np.isnan(loading_idle).any()
+        found[_LOADING] = loading_idle if is_known else parts.loading[rows]
+        found[_IDLE] = parts.idle[rows]
+    waiting, exposed = parts.waiting[rows], parts.exposed[rows]
     if np.isnan(waiting).any():
-        found[_COMMUNICATION] = times[EXPOSED]
+        found[_COMMUNICATION] = exposed
     else:
-        found |= {_WAITING: waiting, _TRANSFERS: times[EXPOSED] - waiting}
-    found |= {_COPIES: times["exposed_copy_ns"], _COMPUTE: times["compute_ns"]}
+        found |= {_WAITING: waiting, _TRANSFERS: exposed - waiting}
+    found |= {_COPIES: parts.copies[rows], _COMPUTE: parts.compute[rows]}
     return {cause: own for cause, own in found.items() if not np.isnan(own).all()}
 
 
@@ -153,9 +159,17 @@ def _measure_parts(side: LoadedSide) -> _StepParts:
     """Return what the steps of a side are made of."""
 
     def measure() -> _StepParts:
-        names = (*PARTS, "data_loading_ns", _LOADING_IDLE)
-        times = {name: side.steps.reals(name) for name in names}
-        return _StepParts(times, _measure_waiting(side), _measure_idle(side))
+        steps = side.steps
+        return _StepParts(
+            compute=steps.reals("compute_ns"),
+            exposed=steps.reals(EXPOSED),
+            copies=steps.reals("exposed_copy_ns"),
+            idle=steps.reals("idle_ns"),
+            loading=steps.reals("data_loading_ns"),
+            loading_idle=steps.reals("data_loading_idle_ns"),
+            waiting=_measure_waiting(side),
+            idle_causes=_measure_idle(side),
+        )
 
     return side.remember("parts of steps", measure)
 
@@ -231,29 +245,32 @@ class _Means(Struct, frozen=True):
 def _choose_leaves(sides: Sides) -> list[dict[str, F64]]:
     """Return what the steps of both sides are made of, by the most exact that both know: parts that add up to them."""
     parts = [_measure_parts(side) for side in sides]
-    has_waiting = all(not np.isnan(one.waiting[~np.isnan(one.times[EXPOSED])]).any() for one in parts)
+    has_waiting = all(_is_known_with(one.waiting, one.exposed) for one in parts)
     has_causes = all(one.idle_causes is not None for one in parts) and len(find_idle_rules(sides)) < 2
-    has_loading = all(not np.isnan(one.times[_LOADING_IDLE][~np.isnan(one.times["idle_ns"])]).any() for one in parts)
+    has_loading = all(_is_known_with(one.loading_idle, one.idle) for one in parts)
     leaves = []
     for side, one in zip(sides, parts, strict=True):
-        times = one.times
-        if not all(_is_known(other.times["compute_ns"]) for other in parts):
-            loading = times["data_loading_ns"]
-            leaves.append({_LOADING: loading, _NO_LOADING: side.steps.reals("duration_ns") - loading})
+        if not all(_is_known(other.compute) for other in parts):
+            leaves.append({_LOADING: one.loading, _NO_LOADING: side.steps.reals("duration_ns") - one.loading})
             continue
-        own = {_COMPUTE: times["compute_ns"], _COPIES: times["exposed_copy_ns"]}
+        own = {_COMPUTE: one.compute, _COPIES: one.copies}
         if has_waiting:
-            own |= {_WAITING: one.waiting, _TRANSFERS: times[EXPOSED] - one.waiting}
+            own |= {_WAITING: one.waiting, _TRANSFERS: one.exposed - one.waiting}
         else:
-            own[_COMMUNICATION] = times[EXPOSED]
+            own[_COMMUNICATION] = one.exposed
         if has_causes and one.idle_causes is not None:
             own |= {_name_idle(cause): ns for cause, ns in one.idle_causes.items()}
         elif has_loading:
-            own |= {_LOADING: times[_LOADING_IDLE], _IDLE: times["idle_ns"] - times[_LOADING_IDLE]}
+            own |= {_LOADING: one.loading_idle, _IDLE: one.idle - one.loading_idle}
         else:
-            own[_IDLE] = times["idle_ns"]
+            own[_IDLE] = one.idle
         leaves.append(own)
     return leaves
+
+
+def _is_known_with(part: F64, whole: F64) -> bool:
+    """Return whether a part is known of each step of which the whole is."""
+    return not np.isnan(part[~np.isnan(whole)]).any()
 
 
 def _is_known(values: F64) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.columns import Column, Columns, objects
 from tracker.profile import Breakdown, median
@@ -20,6 +22,7 @@ from tracker.results import (
     SHOWN_COLUMNS,
     TRANSPORT,
 )
+from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, RankSummaryRow, StepSummaryRow
 from tracker.table import AddUp, add_up_rows, is_among, number_distinct_rows, sort_largest_first
 from tracker.units import NS_PER_US
 
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What the time of a rank or a step consists of."""
 _METRICS: Final = tuple(name for name in Breakdown.__struct_fields__ if name != "timeline")
-_KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BUSIEST: Final = 3
 _LINKS: Final = {
     TRANSPORT: ("transport", "group_role", "group_size"),
@@ -67,16 +69,31 @@ def of_ranks(overall: Columns) -> Columns:
     """Return `rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in
     what the parts of all ranks add up to.
     """
-    whole = overall.reals("whole_ns")
+    whole, ranks = overall.reals("whole_ns"), overall.listed("rank")
     rows = []
     for metric in (name for name in _METRICS if name in overall):
         numbers = overall.reals(metric)
-        row = _spread(metric, numbers, np.ones(len(numbers)), overall)
+        spread = _measure_spread(numbers, np.ones(len(numbers)))
+        if spread is None:
+            continue
+        share = None
         both = ~np.isnan(numbers) & (whole > 0)
-        if row and metric in PARTS and both.any():
-            row["share"] = float(numbers[both].sum() / whole[both].sum())
-        rows += [row] if row else []
-    return _table("rank_summary", rows)
+        if metric in PARTS and both.any():
+            share = float(numbers[both].sum() / whole[both].sum())
+        rows.append(
+            RankSummaryRow(
+                metric=metric,
+                unit=_unit_of(metric),
+                rows=spread.rows,
+                minimum=spread.minimum,
+                median=spread.median,
+                mean=spread.mean,
+                maximum=spread.maximum,
+                maximum_rank=ranks[spread.largest],
+                share=share,
+            )
+        )
+    return Columns.of_structs(RankSummaryRow, rows)
 
 
 def of_steps(steps: Columns) -> Columns:
@@ -87,40 +104,82 @@ def of_steps(steps: Columns) -> Columns:
     """
     weights = steps.reals("steps")
     are_means = bool((weights > 1).any())
+    ranks, numbers_of_steps = steps.listed("rank"), steps.listed("step")
     rows = []
     for metric in (name for name in _METRICS if name in steps):
-        row = _spread(metric, steps.reals(metric), weights, steps)
-        if row and are_means:
-            row |= dict.fromkeys(("minimum", "median", "maximum", "maximum_rank", "maximum_step"))
-            if metric == "duration_ns":
-                ends = steps.reals("shortest_ns"), steps.reals("longest_ns")
-                row["minimum"], row["maximum"] = (_extreme(*pair) for pair in zip((np.min, np.max), ends, strict=True))
-        rows += [row] if row else []
-    return _table("step_summary", rows)
+        spread = _measure_spread(steps.reals(metric), weights)
+        if spread is None:
+            continue
+        row = StepSummaryRow(
+            metric=metric,
+            unit=_unit_of(metric),
+            rows=spread.rows,
+            minimum=spread.minimum,
+            median=spread.median,
+            mean=spread.mean,
+            maximum=spread.maximum,
+            maximum_rank=ranks[spread.largest],
+            maximum_step=numbers_of_steps[spread.largest],
+        )
+        if are_means:
+            row = replace(row, minimum=None, median=None, maximum=None, maximum_rank=None, maximum_step=None)
+        if are_means and metric == "duration_ns":
+            shortest, longest = (
+                _extreme(np.min, steps.reals("shortest_ns")),
+                _extreme(np.max, steps.reals("longest_ns")),
+            )
+            row = replace(row, minimum=shortest, maximum=longest)
+        rows.append(row)
+    return Columns.of_structs(StepSummaryRow, rows)
 
 
 def _extreme(how: Callable[[F64], Any], numbers: F64) -> float | None:
     return None if not len(numbers) or np.isnan(numbers).any() else float(how(numbers))
 
 
-def _spread(metric: str, numbers: F64, weights: F64, table: Columns) -> dict[str, Any]:
-    """Return a row of a summary; none where no row of `table` states the metric."""
+class _Spread(Struct, frozen=True):
+    """How numbers differ. `rows`: how many are known; `largest`: the place of the largest."""
+
+    rows: int
+    minimum: float
+    median: float
+    mean: float
+    maximum: float
+    largest: int
+
+
+def _measure_spread(numbers: F64, weights: F64) -> _Spread | None:
+    """Return how numbers differ, None where none is known. `weights`: of the mean."""
     there = ~np.isnan(numbers)
     if not there.any():
-        return {}
+        return None
     largest = int(np.nanargmax(numbers))
-    unit = "ns" if metric.endswith("_ns") else "bytes" if metric.endswith("_bytes") else "count"
-    row = {
-        "metric": metric, "unit": unit, "rows": int(there.sum()),
-        "minimum": float(np.nanmin(numbers)), "median": float(median(numbers[there])),
-        "mean": float(np.average(numbers[there], weights=weights[there])), "maximum": float(numbers[largest]),
-        "maximum_rank": table.listed("rank")[largest],
-    }  # fmt: skip
-    return row | ({"maximum_step": table.listed("step")[largest]} if "step" in table else {})
+    return _Spread(
+        rows=int(there.sum()),
+        minimum=float(np.nanmin(numbers)),
+        median=float(median(numbers[there])),
+        mean=float(np.average(numbers[there], weights=weights[there])),
+        maximum=float(numbers[largest]),
+        largest=largest,
+    )
 
 
-def _table(name: str, rows: Sequence[Mapping[str, Any]], grains: Sequence[str] = ()) -> Columns:
-    return Columns.of_rows(rows, [*grains, *SHOWN_COLUMNS[name]])
+def _unit_of(metric: str) -> str:
+    if metric.endswith("_ns"):
+        return "ns"
+    return "bytes" if metric.endswith("_bytes") else "count"
+
+
+def _list_grains(table: Columns, grains: Sequence[str]) -> list[tuple[int | None, int | None]]:
+    """Return of which rank and step each row of a table is, None for what is not kept apart."""
+    lacking = [None] * len(table)
+    rank, step = (table.listed(name) if name in grains else lacking for name in GRAINS)
+    return list(zip(rank, step, strict=True))
+
+
+def _with_grains(name: str, kind: type[Struct], rows: Sequence[Struct], grains: Sequence[str]) -> Columns:
+    """Return a summary with the columns of these grains alone."""
+    return Columns.of_structs(kind, rows).only([*grains, *SHOWN_COLUMNS[name]])
 
 
 def of_peaks(owners: Columns) -> Columns:
@@ -173,18 +232,39 @@ def of_counters(counters: Columns) -> Columns:
     """
     own = counters.taken(~is_among(counters["source"], REPEATED_COUNTERS))
     grains = grains_of(own)
-    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    key = [*grains, "source", "attribute"]
-    for at, row in zip(own.rows(*key), own.rows("name", "mean", "min", "max"), strict=True):
-        groups.setdefault(at, []).append(row)
+    groups: dict[tuple[int | None, int | None, str, str], list[_Counted]] = {}
+    for grain, thing in zip(_list_grains(own, grains), own.structs(_Counted), strict=True):
+        groups.setdefault((*grain, thing.source, thing.attribute), []).append(thing)
     rows = []
-    for at, things in groups.items():
-        low = min((least for _, _, least, _ in things if least is not None), default=None)
-        name, mean, _, high = min(things, key=lambda row: (row[3] is None, -(row[3] or 0.0), row[0]))
-        if low or high:
-            numbers = {"names": len(things), "mean": mean if len(things) == 1 else None, "min": low, "max": high}
-            rows.append({**dict(zip(key, at, strict=True)), **numbers, "max_name": name})
-    return _table("counter_summary", rows, grains)
+    for (rank, step, source, attribute), things in groups.items():
+        low = min((thing.min for thing in things if thing.min is not None), default=None)
+        largest = min(things, key=lambda thing: (thing.max is None, -(thing.max or 0.0), thing.name))
+        if low or largest.max:
+            rows.append(
+                CounterSummaryRow(
+                    rank=rank,
+                    step=step,
+                    source=source,
+                    attribute=attribute,
+                    names=len(things),
+                    mean=largest.mean if len(things) == 1 else None,
+                    min=low,
+                    max=largest.max,
+                    max_name=largest.name,
+                )
+            )
+    return _with_grains("counter_summary", CounterSummaryRow, rows, grains)
+
+
+class _Counted(Struct, frozen=True):
+    """What a profiler counted of one thing: a row of `counters`."""
+
+    source: str
+    attribute: str
+    name: str
+    mean: float | None
+    min: float | None
+    max: float | None
 
 
 def of_metrics(metrics: Columns) -> Columns:
@@ -192,26 +272,55 @@ def of_metrics(metrics: Columns) -> Columns:
     where no time of a pipe was measured; a row without a metric where neither was.
     """
     grains = grains_of(metrics)
-    key = [*grains, *_KERNEL]
-    kernels: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for at, row in zip(metrics.rows(*key), metrics.rows("calls", "kind", "metric", "mean"), strict=True):
-        kernels.setdefault(at, []).append(row)
+    kernels: dict[tuple[int | None, int | None, str, str, str, str, str], list[_Measured]] = {}
+    for grain, row in zip(_list_grains(metrics, grains), metrics.structs(_Measured), strict=True):
+        key = (*grain, row.name, row.canonical_name, row.type, row.core_type, row.input_shapes)
+        kernels.setdefault(key, []).append(row)
     rows = []
-    for at, measured in kernels.items():
-        core = max((mean for _, kind, _, mean in measured if kind == CORE_TIME and mean), default=None)
-        core_ns = None if core is None else core * NS_PER_US
-        kernel = {**dict(zip(key, at, strict=True)), "calls": measured[0][0], "core_time_ns": core_ns}
-        busy: list[tuple[Any, ...]] = list(_busy(measured)) or [(None, None, None)]
-        rows += [
-            {**kernel, "place": place, "kind": kind, "metric": metric, "mean": mean}
-            for place, (kind, metric, mean) in enumerate(busy, 1)
-        ]
-    return _table("kernel_pipes", rows, grains)
+    for (rank, step, *_), measured in kernels.items():
+        core_times = [row.mean * NS_PER_US for row in measured if row.kind == CORE_TIME and row.mean]
+        busy = [(row.kind, row.metric, row.mean) for row in _list_busy(measured)]
+        kernel = measured[0]
+        for place, (kind, metric, mean) in enumerate(busy or [(None, None, None)], 1):
+            rows.append(
+                KernelPipeRow(
+                    rank=rank,
+                    step=step,
+                    name=kernel.name,
+                    canonical_name=kernel.canonical_name,
+                    type=kernel.type,
+                    core_type=kernel.core_type,
+                    input_shapes=kernel.input_shapes,
+                    calls=kernel.calls,
+                    core_time_ns=max(core_times, default=None),
+                    place=place,
+                    kind=kind,
+                    metric=metric,
+                    mean=mean,
+                )
+            )
+    return _with_grains("kernel_pipes", KernelPipeRow, rows, grains)
 
 
-def _busy(measured: Sequence[tuple[Any, ...]]) -> Iterator[tuple[str, str, float]]:
+class _Measured(Struct, frozen=True):
+    """A measurement of a kernel: a row of `kernel_metrics`."""
+
+    name: str
+    canonical_name: str
+    type: str
+    core_type: str
+    input_shapes: str
+    calls: int
+    kind: str
+    metric: str
+    mean: float | None
+
+
+def _list_busy(measured: Sequence[_Measured]) -> list[_Measured]:
+    """Return the pipes of a kernel that worked longest, the largest ratios where no time of a pipe was measured."""
     for wanted in (PIPE_TIME, RATIO):
-        found = [(kind, metric, mean) for _, kind, metric, mean in measured if kind == wanted and mean]
+        found = [row for row in measured if row.kind == wanted and row.mean]
         if found:
-            yield from sorted(found, key=lambda row: (-row[2], row[1]))[:_BUSIEST]
-            return
+            found.sort(key=lambda row: (-(row.mean or 0.0), row.metric))
+            return found[:_BUSIEST]
+    return []

@@ -22,11 +22,13 @@ from tracker.compare.tree import (
     HOST_SELF,
     HOST_TOTAL,
     NUMBERS,
+    Group,
     Numbers,
     Tree,
     list_largest_first,
 )
-from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
+from tracker.results import ADDED, BOTH, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
+from tracker.results.shown_rows import NodeRow
 from tracker.schema.series import DEVICE_OWN_TIME, HOST_OWN_TIME, KERNEL_TIME, KIND, NO_SERIES, SeriesKey
 from tracker.store import queries
 from tracker.table import Numbered
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 _COLUMNS_OF_SIDE: Final = ("ns", "self_ns", "share", "step_share", *NUMBERS)
 _BASELINE_COLUMNS: Final = tuple(f"baseline_{name}" for name in _COLUMNS_OF_SIDE)
 _CANDIDATE_COLUMNS: Final = tuple(f"candidate_{name}" for name in _COLUMNS_OF_SIDE)
-_TEXTS: Final = frozenset({"kind", "path", "name", "input_shapes"})
 _JUDGED_PLACES: Final = {
     DEVICE_OWN_TIME.name: (DEVICE_TOTAL, DEVICE_SELF),
     HOST_OWN_TIME.name: (HOST_TOTAL, HOST_SELF),
@@ -55,7 +56,10 @@ def show_tree(side: LoadedSide, options: ShowOptions) -> Columns:
     tree, grains = Tree(), options.grains
     flat = bool(options.op or options.module) or _lacks_contexts((side,))
     grow_tree(tree, side, TreeOptions(options.tree, grains, options.op, options.module, flat=flat, outside=True))
-    rows: list[list[Any]] = []
+    groups: list[Group] = []
+    nodes: list[NodeRow] = []
+    numbers: list[Numbers] = []
+    shares: list[tuple[float | None, float | None]] = []
     for group in sorted(tree.values):
         values = tree.values[group]
         _fill_self_times(tree, values)
@@ -63,11 +67,19 @@ def show_tree(side: LoadedSide, options: ShowOptions) -> Columns:
         one_side = _SideOfTree.of(tree, values, own_time(side), _sum_step_times(side, of_grain))
         place_of_row: dict[int, int] = {}
         for node, level in list_largest_first(tree, one_side.find_sizes(options.minimum_ns), options.depth):
-            place_of_row[node] = len(rows)
-            identity = _list_identity(tree, node, level, place_of_row)
-            shares = [one_side.share_of_ops(node), one_side.share_of_step(node)]
-            rows.append([*group[1:], *identity, *values[node], *shares])
-    return _make_columns([*grains, *TREE_COLUMNS], rows)
+            place_of_row[node] = len(nodes)
+            groups.append(group)
+            nodes.append(_make_node(tree, node, level, place_of_row))
+            numbers.append(values[node])
+            shares.append((one_side.share_of_ops(node), one_side.share_of_step(node)))
+    columns: dict[str, Column] = {}
+    for place, name in enumerate(grains, 1):
+        columns[name] = Column.of([group[place] for group in groups], np.int64)
+    for place, name in enumerate(NUMBERS):
+        columns[name] = Column.of([own[place] for own in numbers], np.int64)
+    columns["share"] = Column.of([of_ops for of_ops, _ in shares], np.float64)
+    columns["step_share"] = Column.of([of_step for _, of_step in shares], np.float64)
+    return _make_table(nodes).having(**columns).only([*grains, *TREE_COLUMNS])
 
 
 def compare_trees(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions, judged: Judged) -> Columns:
@@ -92,17 +104,17 @@ def compare_trees(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpti
         both.append(_SideOfTree.of(tree, _reduce_to_steps(side, tree), own_time(side), step_ns))
     pair = _PairOfTrees(*both)
     place_of_row: dict[int, int] = {}
-    identities: list[list[Any]] = []
+    rows: list[NodeRow] = []
     for node, level in list_largest_first(tree, pair.find_sizes(options.minimum_ns), options.depth):
-        place_of_row[node] = len(identities)
-        identities.append(_list_identity(tree, node, level, place_of_row))
+        place_of_row[node] = len(rows)
+        rows.append(_make_node(tree, node, level, place_of_row))
     nodes = list(place_of_row)
     numbers: dict[str, Any] = {"status": objects([pair.find_status(node) for node in nodes])}
     numbers |= pair.baseline.list_numbers(_BASELINE_COLUMNS, nodes)
     numbers |= pair.candidate.list_numbers(_CANDIDATE_COLUMNS, nodes)
     numbers["delta_ns"] = np.array([pair.find_delta(node) for node in nodes], dtype=np.float64)
     numbers["diff"] = match.relative_change(numbers["baseline_ns"], numbers["candidate_ns"])
-    table = _make_columns(NODE, identities).having(**numbers)
+    table = _make_table(rows).having(**numbers)
     table = match.with_empty_verdicts(table).only(TREE_DIFF_COLUMNS)
     series = find_series_of_rows(tree, options, judged)
     return judged.fill_verdicts(table, [series.get(node, NO_SERIES) for node in nodes])
@@ -210,25 +222,26 @@ class _PairOfTrees(Struct, frozen=True):
         return sizes
 
 
-def _list_identity(tree: Tree, node: int, level: int, place_of_row: Mapping[int, int]) -> list[Any]:
-    """Return the columns of NODE for one row, whose parent has its place already."""
+def _make_node(tree: Tree, node: int, level: int, place_of_row: Mapping[int, int]) -> NodeRow:
+    """Return what a row is; it and its parent have their places already."""
     kind, name, shapes = tree.names[node]
     parent = place_of_row.get(tree.parents[node], -1)
-    return [place_of_row[node], parent, level, kind, tree.spell_path(node), name, shapes]
+    return NodeRow(place_of_row[node], parent, level, kind, tree.spell_path(node), name, shapes)
 
 
-def _make_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
-    """Return rows as columns; of the numbers, shares are real, and all others whole."""
-    columns: dict[str, Any] = {}
-    for place, name in enumerate(names):
-        values = [row[place] for row in rows]
-        if name in _TEXTS:
-            columns[name] = objects(values)
-        elif name.endswith("share"):
-            columns[name] = Column.of(values, np.float64)
-        else:
-            columns[name] = Column.of(values, np.int64)
-    return Columns(columns)
+def _make_table(nodes: Sequence[NodeRow]) -> Columns:
+    """Return rows as columns."""
+    return Columns(
+        {
+            "node": Column.of([row.node for row in nodes], np.int64),
+            "parent": Column.of([row.parent for row in nodes], np.int64),
+            "level": Column.of([row.level for row in nodes], np.int64),
+            "kind": objects([row.kind for row in nodes]),
+            "path": objects([row.path for row in nodes]),
+            "name": objects([row.name for row in nodes]),
+            "input_shapes": objects([row.input_shapes for row in nodes]),
+        }
+    )
 
 
 def _fill_self_times(tree: Tree, growing_values: Mapping[int, Numbers]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.columns import Columns, objects
+from tracker.columns import Columns
 from tracker.compare import match
 from tracker.compare.collectives import roles_by_size, split_otherwise
 from tracker.compare.overall_rows import ExposedWait, group_splits, sum_exposed_wait
@@ -38,14 +38,46 @@ _MOST_CAPTURES: Final = 256
 _MAIN: Final = 0.5
 """Part of the waiting that is for one rank, from which on it is named."""
 
-_OF_TASKS: Final = ("run_id", "rank", "step", "group_role", "peer", "is_global", "total_ns")
-_ROW: Final = ("run_id", "rank", "step", "role", "peer", "is_of_group", "ns")
 _KEY: Final = ("peer", "role", "is_of_group")
 """What tells one rank that is waited for from another one."""
 
-WaitRow = tuple[int, int, int, str, int, int, int]
-"""The columns _ROW of a rank in a step."""
 Sides = tuple["LoadedSide", "LoadedSide"]
+
+
+class _TaskWait(Struct, frozen=True):
+    """A row of `queries.communication_waits`. `is_global`: 1 where `peer` is a rank of the job, 0 where it is a place
+    in the group.
+    """
+
+    run_id: int
+    rank: int
+    step: int
+    group_role: str | None
+    peer: int
+    is_global: int
+    total_ns: int
+
+    @property
+    def waited_for(self) -> Peer:
+        """The rank that it waits for."""
+        return Peer(self.peer) if self.is_global else Peer(self.peer, self.group_role or "", is_of_group=True)
+
+
+class _Wait(Struct, frozen=True):
+    """How long a rank waits for another one in a step. `peer`, `role`, `is_of_group`: for which, as in Peer."""
+
+    run_id: int
+    rank: int
+    step: int
+    role: str
+    peer: int
+    is_of_group: int
+    ns: int
+
+    @property
+    def waited_for(self) -> tuple[int, str, int]:
+        """For which rank it waits."""
+        return self.peer, self.role, self.is_of_group
 
 
 class Peer(Struct, frozen=True):
@@ -160,50 +192,48 @@ def _sum_peers(side: LoadedSide) -> PeerWaits:
     """Return the waiting for each rank, by the statistic of every number; nothing of more captures than can be read."""
     if len(side.captures) > _MOST_CAPTURES or side.is_empty(queries.communication):
         return PeerWaits({})
-    rows: list[WaitRow] = []
+    waits_of_run: dict[int, list[_TaskWait]] = {run_id: [] for run_id in side.run_ids}
+    for wait in side.query(queries.communication_waits).structs(_TaskWait):
+        if wait.run_id in waits_of_run:
+            waits_of_run[wait.run_id].append(wait)
+    waits: list[_Wait] = []
     absent: set[Peer] = set()
-    of_tasks = list(side.query(queries.communication_waits).rows(*_OF_TASKS))
-    for run_id in side.run_ids:
+    for run_id, own in waits_of_run.items():
         with side.store.connect() as connection:
             calls = collectives(connection, run_id)
-        own_tasks = [row[1:] for row in of_tasks if row[0] == run_id]
-        absent |= _add_tasks(rows, run_id, own_tasks, calls)
-        with_tasks = {rank for rank, *_ in own_tasks}
-        for rank, step, peer, ns in sum_waits_for_last(calls).rows("rank", "step", "peer", "ns"):
-            if rank not in with_tasks:
-                rows.append((run_id, rank, step, "", peer, 0, ns))
-    table = _keep_usual(side, rows_of_captures(_make_table(_ROW, rows), side.captures))
+        waits += _list_waits(run_id, own, calls)
+        absent |= _find_absent(own, calls)
+    table = _keep_usual(side, rows_of_captures(match.make_table(_Wait, waits), side.captures))
     (numbered,), keys = number_tables([_fill_absent(table)], _KEY)
     times = match.reduce_side(side, numbered, ["ns", "waits"], parts={"ns": "waits"})["ns"]
-    waits = {}
+    of_peer = {}
     for (number, role, is_of_group), ns in zip(keys.rows(*_KEY), times.tolist(), strict=True):
-        waits[Peer(number, role, bool(is_of_group))] = ns
-    return PeerWaits(waits, frozenset(absent))
+        of_peer[Peer(number, role, bool(is_of_group))] = ns
+    return PeerWaits(of_peer, frozenset(absent))
 
 
-def _make_table(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
-    """Return rows of numbers, and of texts in the column role, as columns."""
-    columns: dict[str, Any] = {}
-    for place, name in enumerate(names):
-        values = [row[place] for row in rows]
-        columns[name] = objects(values) if name == "role" else np.array(values, dtype=np.int64)
-    return Columns(columns)
+def _list_waits(run_id: int, of_tasks: Sequence[_TaskWait], calls: RunCalls) -> list[_Wait]:
+    """Return the waits of a run: those that its tasks name, and of ranks whose tasks name none, those for the rank that
+    comes last in a call.
+    """
+    waits = []
+    for task in of_tasks:
+        peer = task.waited_for
+        waits.append(_Wait(run_id, task.rank, task.step, peer.role, peer.number, int(peer.is_of_group), task.total_ns))
+    with_tasks = {task.rank for task in of_tasks}
+    for rank, step, number, ns in sum_waits_for_last(calls).rows("rank", "step", "peer", "ns"):
+        if rank not in with_tasks:
+            waits.append(_Wait(run_id, rank, step, "", number, 0, ns))
+    return waits
 
 
-def _add_tasks(
-    rows: list[WaitRow],
-    run_id: int,
-    of_tasks: Sequence[tuple[int, int, str, int, int, int]],
-    calls: RunCalls,
-) -> set[Peer]:
-    """Collect the rows of waits that tasks name, and return which of their ranks have no capture."""
+def _find_absent(of_tasks: Sequence[_TaskWait], calls: RunCalls) -> set[Peer]:
+    """Return the ranks of the job that tasks wait for and that have no capture."""
     absent = set()
-    for rank, step, role, peer, is_global, ns in of_tasks:
-        found = Peer(peer) if is_global else Peer(peer, role or "", is_of_group=True)
-        rows.append((run_id, rank, step, found.role, peer, int(found.is_of_group), ns))
-        is_known = is_global or is_number_in_job(calls, rank, role or "unknown", peer)
-        if is_known and peer not in calls.calls:
-            absent.add(found)
+    for task in of_tasks:
+        is_known = task.is_global or is_number_in_job(calls, task.rank, task.group_role or "unknown", task.peer)
+        if is_known and task.peer not in calls.calls:
+            absent.add(task.waited_for)
     return absent
 
 
@@ -224,13 +254,13 @@ def _fill_absent(table: Columns) -> Columns:
     """Return the waits with those of 0 ns: a rank that waits for others does not wait for this one. `waits`: 1, for
     each rank that waits for any.
     """
-    names = ("run_id", "rank", *_KEY, "step", "ns")
-    rows = [*table.rows(*names)]
-    known = {row[:-2] for row in rows}
+    waits = list(table.structs(_Wait))
+    known = {(wait.run_id, wait.rank, wait.waited_for) for wait in waits}
     # of which step nothing is waited for makes no difference
-    step_of_rank = {row[:2]: row[-2] for row in rows}
-    for peer in dict.fromkeys(table.rows(*_KEY)):
-        for rank, step in step_of_rank.items():
-            if (*rank, *peer) not in known:
-                rows.append((*rank, *peer, step, 0))
-    return _make_table(names, rows).having(waits=np.ones(len(rows)))
+    step_of_rank = {(wait.run_id, wait.rank): wait.step for wait in waits}
+    for peer in dict.fromkeys(wait.waited_for for wait in waits):
+        for (run_id, rank), step in step_of_rank.items():
+            if (run_id, rank, peer) not in known:
+                number, role, is_of_group = peer
+                waits.append(_Wait(run_id, rank, step, role, number, is_of_group, 0))
+    return match.make_table(_Wait, waits).having(waits=np.ones(len(waits)))

@@ -555,15 +555,6 @@ def sparkline(values: Sequence[float | None]) -> str:
     return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
 
 
-def trend_point(row: Row, runs: Iterable[float] = ()) -> tuple[str, float | None, tuple[float, ...], str, str]:
-    """Return a version of a series as a chart draws it: label, value, the values of its runs, and a word where it
-    changed.
-    """
-    verdict = row["verdict"] if row["verdict"] in CHANGED else ""
-    word = word_of_step(verdict, row["reason"])
-    return str(row["version"]), row["value"], tuple(runs), word, TONES.get(verdict, "")
-
-
 def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:
     """Say how many runs, and how far they lie from the middle of their range.
 

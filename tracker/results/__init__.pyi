@@ -29,7 +29,6 @@ from .columns import IDLE_KEY as IDLE_KEY
 from .columns import KERNEL_TYPE_KEY as KERNEL_TYPE_KEY
 from .columns import LINK as LINK
 from .columns import LINK_KEY as LINK_KEY
-from .columns import LOG_COLUMNS as LOG_COLUMNS
 from .columns import LOG_TITLES as LOG_TITLES
 from .columns import MODULE_KEY as MODULE_KEY
 from .columns import NODE as NODE
@@ -79,7 +78,8 @@ from .history import HISTORY_COLUMNS as HISTORY_COLUMNS
 from .history import SERIES_KINDS as SERIES_KINDS
 from .history import History as History
 from .history import HistoryOptions as HistoryOptions
-from .history import Log as Log
+from .log import LOG_COLUMNS as LOG_COLUMNS
+from .log import Log as Log
 from .options import DiffOptions as DiffOptions
 from .options import LogOptions as LogOptions
 from .options import Selection as Selection

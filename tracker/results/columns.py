@@ -1,5 +1,5 @@
-"""The words of options and frames, the keys by which rows are matched, and the columns of the frames of `Diff`, `Shown`
-and `Log`, in order; the classes say what they mean.
+"""The words of options and frames, the keys by which rows are matched, and the columns of the frames of `Diff` and
+`Shown`, in order; the classes say what they mean.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.profile import MODULE_CALLS, OP_FLOPS
+from tracker.results.diff_rows import EnvironmentRow, KernelMetricRow, MemoryBlockRow, MemoryPeakRow, OverallRow
+from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, NodeRow, RankSummaryRow, StepSummaryRow
 from tracker.results.verdicts import VERDICT_COLUMNS
 
 __all__ = [
     "ADDED", "API_KEY", "BASELINES", "BOTH", "COMMUNICATION_KEY", "CORE_TIME", "COUNTER_KEY", "CYCLES",
-    "DIFF_COLUMNS", "GRAINS", "IDLE_KEY", "KERNEL_TYPE_KEY", "LINK", "LINK_KEY", "LOG_COLUMNS", "LOG_TITLES",
+    "DIFF_COLUMNS", "GRAINS", "IDLE_KEY", "KERNEL_TYPE_KEY", "LINK", "LINK_KEY", "LOG_TITLES",
     "MODULE_KEY", "NODE", "ONE_BY_ONE", "OP_KEY", "OTHER_METRIC", "PACKET", "PIPE_TIME", "PROFILERS", "RATIO",
     "REMOVED", "REPEATED_COUNTERS", "SHOWN_COLUMNS", "TRANSPORT", "TREES", "TREE_COLUMNS", "TREE_DIFF_COLUMNS",
     "UNMATCHED",
@@ -40,16 +42,14 @@ the sides were recorded so differently that this says nothing of the program."""
 OP_KEY: Final = ("name", "input_shapes", "input_types")
 KERNEL_KEY: Final = ("name", "input_shapes", "category", "core_type", "op")
 KERNEL_TYPE_KEY: Final = ("type", "core_type")
-METRIC_KEY: Final = ("name", "input_shapes", "core_type", "metric")
 COMMUNICATION_KEY: Final = ("kind", "group_role", "group_size", "data_type", "size_class_bytes")
 LINK_KEY: Final = ("kind", "group_role", "group_size", "transport", "source_rank", "target_rank")
 MODULE_KEY: Final = ("module", "phase")
 API_KEY: Final = ("level", "name")
 IDLE_KEY: Final = ("cause", "place")
 COUNTER_KEY: Final = ("source", "name", "attribute")
-NODE: Final = ("node", "parent", "level", "kind", "path", "name", "input_shapes")
-"""A row of a tree: its number, that of the row above (-1: none), its level from 0, module / phase / op / kernel, the
-names down to it, its own name and shapes. Parents come first, and below a row all that is in it."""
+NODE: Final = NodeRow.__struct_fields__
+"""What a row of a tree is."""
 
 TRANSPORT: Final = "transport"
 LINK: Final = "link"
@@ -168,11 +168,8 @@ MATCHED_COLUMNS: Final[Mapping[str, DiffTable]] = {
 """The tables of `Diff` whose rows are matched by a key, by name."""
 
 DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "environment": ("kind", "key", "baseline", "candidate"),
-    "overall": (
-        "metric", "title", "level", "unit", *_sides("value"), "delta", "diff", *_sides("share", "calls"),
-        *VERDICT_COLUMNS,
-    ),
+    "environment": EnvironmentRow.__struct_fields__,
+    "overall": OverallRow.__struct_fields__,
     "ops": (
         *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
         "calls_delta_ns", "per_call_delta_ns",
@@ -183,9 +180,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
     "kernels": MATCHED_COLUMNS["kernels"].columns,
     "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
-    "kernel_metrics": (
-        *METRIC_KEY, "kind", *_sides("average_ns", "mean"), "delta", "diff", "share", "moved",
-    ),
+    "kernel_metrics": KernelMetricRow.__struct_fields__,
     "communication": MATCHED_COLUMNS["communication"].columns,
     "communication_details": MATCHED_COLUMNS["communication_details"].columns,
     "communication_links": (
@@ -201,17 +196,9 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *OP_KEY, "component", "allocator", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes",
         "diff",
     ),
-    "memory_peak": (
-        "component", *OP_KEY[:2], "module", "allocator", "status",
-        *_sides("bytes", "calls", "largest_bytes", "first_ns", "first_step"), "delta_bytes", "diff", "code_line",
-        "call_stack",
-    ),
+    "memory_peak": MemoryPeakRow.__struct_fields__,
     "memory_peak_totals": ("component", *_sides("bytes"), "delta_bytes", "diff"),
-    "memory_blocks": (
-        *OP_KEY, "component", "allocator", "place", "status",
-        *_sides("bytes", "held_ns", "time_ns", "step", "is_released"), "delta_bytes", "diff",
-        *_sides("code_line", "call_stack"),
-    ),
+    "memory_blocks": MemoryBlockRow.__struct_fields__,
     "modules": MATCHED_COLUMNS["modules"].columns,
     "api": MATCHED_COLUMNS["api"].columns,
     "idle": MATCHED_COLUMNS["idle"].columns,
@@ -219,25 +206,24 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
+
+
+def _columns_behind_grains(kind: type[Struct]) -> tuple[str, ...]:
+    return tuple(name for name in kind.__struct_fields__ if name not in GRAINS)
+
+
 SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "largest": ("kind", "name", "calls", "total_ns", "share", "per_step_ns", "calls_per_step"),
-    "rank_summary": (
-        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "share",
-    ),
-    "step_summary": (
-        "metric", "unit", "rows", "minimum", "median", "mean", "maximum", "maximum_rank", "maximum_step",
-    ),
-    "kernel_pipes": (
-        "name", "canonical_name", "type", "core_type", "input_shapes", "calls", "core_time_ns", "place", "kind",
-        "metric", "mean",
-    ),
+    "rank_summary": RankSummaryRow.__struct_fields__,
+    "step_summary": StepSummaryRow.__struct_fields__,
+    "kernel_pipes": _columns_behind_grains(KernelPipeRow),
     "link_totals": (
         "level", "transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes", "packets",
         "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
     ),
     "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
     "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
-    "counter_summary": ("source", "attribute", "names", "mean", "min", "max", "max_name"),
+    "counter_summary": _columns_behind_grains(CounterSummaryRow),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""
 TREE_COLUMNS: Final = (
@@ -267,18 +253,3 @@ LOG_TITLES: Final[Mapping[str, str]] = {
     "memory": "peak memory allocated",
 }
 """The words of `tracker log --metric`."""
-LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "versions": ("version", "ordinal", "commit", "direction", "note", "machine", "pinned", "runs"),
-    "columns": (
-        "column", "title", "measure", "unit", "scope", "profiler", "device", "configuration", "higher_is_better",
-    ),
-    "cells": (
-        "version", "column", "value", "runs", "minimum", "maximum", "baseline_diff", "previous_diff",
-        "previous_version", "gain", "expected", "expected_gain", "verdict", "judged_diff", "reason",
-    ),
-    "directions": ("direction", "column", "versions", "gain"),
-    "advice": (
-        "version", "device", "configuration", "status", "rule", "family", "title", "expected_ns", "realised_ns",
-    ),
-}  # fmt: skip
-"""The columns of each frame of `Log`, in order; `Log` says what they mean."""

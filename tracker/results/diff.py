@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
 from tracker.results.budgets import JudgedBudget
 from tracker.results.chosen_tables import choose_sections, choose_tables
+from tracker.results.diff_rows import OverallRow
 from tracker.results.options import DiffOptions, check_words
 from tracker.results.screens import Result, Rows, frames
 from tracker.results.slow_steps import MeanChange, SlowStep
@@ -325,22 +326,8 @@ class Diff(Result, frozen=True, eq=False):
     device activity. `status`: `both`, `ADDED`, `REMOVED`, or `UNMATCHED` (on one side only, where the sides were
     recorded differently).
 
-    - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
-    - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
-      share of the step (of E2E
-      without step markers), calls (kernels of a row that sums kernels, collectives of a row that sums collectives,
-      else NA).
-      Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` where
-      the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
-      `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
-      operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
-      process group, of that `exposed_wait_ns:GROUP` (in proportion where compute hides a collective in part and only
-      its whole waiting is known) and the rest `exposed_transmit_ns:GROUP`; where the profiler states
-      them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
-      `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and `groups_at_once_ns`, what these rows lack to add up to
-      it: below 0 where several of them count the same time), communication_ns, overlap_ns, copy_ns, exposed_copy_ns,
-      idle_ns, idle_share, kernel_count, peak_allocated_bytes
-      (of the framework's allocator; below it `peak_allocated_bytes:COMPONENT`), ...
+    - environment, overall, kernel_metrics, memory_peak, memory_blocks: what their columns mean stands with their rows:
+      `OverallRow`, ...; kernel_metrics are without rows where `options` chose some of several steps
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
       the side; calls_delta_ns + per_call_delta_ns = delta_ns; host_delta_ns, host_diff: of the host self time;
       average_ns, min_ns, max_ns: of one call with what it calls, on the device where there is one, host_min_ns,
@@ -358,21 +345,10 @@ class Diff(Result, frozen=True, eq=False):
     - memory: bytes that the op allocated, by itself or through helpers inside (`timeline.owners`); allocator: the
       innermost op of most of them, more_allocators: how many others; held_ns until freed; unreleased_bytes never freed
       in the capture
-    - memory_peak: what was held when a component held most, on the rank with the highest peak of the run in the middle
-      of its side; first_ns, first_step: when the oldest of the blocks was allocated, from the start of the capture. The
-      rows of a side and component sum to its peak: one of them (`tracker.profile.BEFORE_CAPTURE`) is what was allocated
-      before the capture. Without rows where only one side knows it
+    - memory_peak, memory_blocks: without rows where only one side knows them
     - memory_peak_totals: per component what both captures held at their peaks, whatever the filters
-    - memory_blocks: the largest single allocations of the same captures, the largest of an op beside the largest of it
-      (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
     - kernels.why: what the metrics say of longer or shorter calls, else ""
-    - kernel_metrics: what the profilers measured in both sides' calls of the kernels that changed most (PMU of an NPU;
-      of PyTorch traces of CUDA the occupancy in %, blocks and warps per SM, computed from the launch); kind
-      (`pipe time`, ...); average_ns of a call; mean in the unit that `metric` names; share: how much of the change of
-      average_ns a time covers (the pipes of a core overlap, so shares may sum to more than 1); moved: whether that is
-      10 % or more, NA where the kernel takes as long as before (within 2 %) and for what is no time. Means over the
-      calls of whole captures, so without rows where `options` chose some of several steps
     - communication_links: bytes over a transport, first for all links together (level `transport`; source_rank,
       target_rank NA), then the same bytes from global rank to global rank (level `link`), of the ranks that use
       it; bandwidth in 10^9 bytes/s; delta_ns and diff are of transit_ns; large_packet_ratio: share of large packets.
@@ -425,12 +401,12 @@ class Diff(Result, frozen=True, eq=False):
         return self.explanation.headline
 
     @property
-    def unprofiled_step(self) -> Mapping[str, Any] | None:
+    def unprofiled_step(self) -> OverallRow | None:
         """The overall row of the step by a log without a profiler, of which the headline is; None without one."""
         if self.is_refused:
             return None
-        rows = self.tables["overall"].records()
-        return next((row for row in rows if row["metric"] == UNPROFILED_STEP), None)
+        rows = self.tables["overall"].structs(OverallRow)
+        return next((row for row in rows if row.metric == UNPROFILED_STEP), None)
 
     @property
     def verdict_of_parts(self) -> str | None:

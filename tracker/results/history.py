@@ -9,12 +9,12 @@ from msgspec import Struct, field
 
 from tracker.columns import Columns
 from tracker.results.budgets import JudgedBudget
-from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, LogOptions, Option, Options
+from tracker.results.options import CONFIG, DEVICE, OUTPUT, ROWS, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Result, frames
 from tracker.schema.series import SERIES_KINDS as SERIES_KINDS  # noqa: PLC0414 words of an option
 from tracker.units import counted
 
-__all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions", "Log"]
+__all__ = ["HISTORY_COLUMNS", "SERIES_KINDS", "History", "HistoryOptions"]
 
 
 class FollowedSeries(Struct, frozen=True, kw_only=True):
@@ -225,45 +225,3 @@ class History(Result, frozen=True, eq=False):
         versions = {*self.tables["points"].listed("version")}
         count = len(self.tables["series"])
         return f"{self.options.key or 'series'}: {count} series over {counted(len(versions), 'version')}"
-
-
-class Log(Result, frozen=True, eq=False):
-    """The versions of a workload in their order, and what each reached in each column. `tables`: the rows of each table
-    of LOG_COLUMNS, with exactly these columns; `found.cells` and all other names are the same as frames of pandas.
-
-    A column is one measure of one configuration on one device, with or without a profiler: these are never mixed.
-
-    - versions: one row per version: `direction` and `note` as its runs say, `machine`: what slowed them down, as text;
-      `runs` in the columns shown
-    - columns: one row per column that has cells; `column` is its number. `title`: all that makes the column, `measure`
-      (throughput, step, e2e, memory), `unit` (ns, bytes, or what is counted per second), `scope` (of a throughput:
-      `per rank`, `total`, or that it is not stated; none where the job is one process), `profiler` (a key of
-      PROFILERS), `device`, `configuration` (text), `higher_is_better`
-    - cells: one row per version and column that has runs. `value` is the geometric mean over `runs` of what a run
-      reached, its sample, as in a diff; `minimum` and `maximum` over runs.
-      `baseline_diff`, `previous_diff`: DIFF against the baseline and the version before in this column. `gain`: how
-      much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
-      `expected` of the runs says; `expected_gain`: as a number, if it is one. `verdict`, `judged_diff`, `reason`: of
-      the number against the level before, as `history` and `findings` have it; NA: not judged
-    - directions: what the versions of a direction gained together, per column. Without a tag `direction`, that of a
-      version is what the advice that it took was about, and `expected` what that could win at most
-    - advice: advice that came with a version (`status` new or grown), or was taken by it: gone, with a shorter step.
-      expected_ns: of a step at most; realised_ns: what the step won, by all that the version changed
-    """
-
-    word: ClassVar[str] = "log"
-    printed_by: ClassVar[str] = "tracker log"
-    json_fields: ClassVar[tuple[str, ...]] = ("workload", "baseline", "options")
-
-    workload: str
-    baseline: str | None
-    options: LogOptions
-    tables: Mapping[str, Columns]
-
-    versions, columns, cells, directions, advice = frames(5)
-
-    @property
-    def headline(self) -> str:
-        """The workload, and how many versions and columns there are."""
-        versions, columns = (len(self.tables[name]) for name in ("versions", "columns"))
-        return f"{self.workload}: {counted(versions, 'version')}, {counted(columns, 'column')}"

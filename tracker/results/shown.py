@@ -35,9 +35,8 @@ class Shown(Result, frozen=True, eq=False):
     - overall: one row per rank, the whole capture, with the fields of `Breakdown`, and the parts of the E2E time of the
       rank as `*_share`; steps: the same per rank and step, and the shortest_ns and longest_ns of the steps that a row
       is the mean of, NA where the source does not name them
-    - rank_summary, step_summary: the spread of each field of `Breakdown` over the rows of overall and of steps; rows:
-      how many state it; share: of the E2E time of all ranks. Of steps that are known as means of several only the mean
-      and, of duration_ns, the extremes that the source names
+    - rank_summary, step_summary, kernel_pipes, counter_summary: what their columns mean stands with their rows:
+      `RankSummaryRow`, ...; counter_summary is without what is always 0 and what other tables are made of
     - share, in largest, ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without
       one on the host) of all rows of the table, whatever the filters
     - largest: the names of operators (kind `operator`), or of kernels (kind `kernel`) where no operator is known, all
@@ -54,15 +53,11 @@ class Shown(Result, frozen=True, eq=False):
       ops counted once, as in `tree`
     - kernel_metrics: of each kernel, over whole captures, for rows have no step; of PyTorch traces of CUDA the
       occupancy in %, blocks and warps per SM of a launch
-    - kernel_pipes: of each of these kernels by place the three pipes that worked longest, or the three largest ratios
-      where no pipe was measured, in the unit that `metric` names
     - communication_links: the same bytes stand in the rows of each level (transport, link, packet), which come one
       after the other; target_rank NA: all links, packet_bytes NA: all sizes
     - link_totals: the sums over all collectives: of level transport per transport, group_role and group_size, of level
       link per transport, source_rank and target_rank, of level packet per transport and packet_bytes; a sum of which a
       part is unknown is NA. large_packet_ratio: weighted by bytes
-    - counter_summary: of each source and attribute min and max over its names (how many), max_name of the largest, and
-      the mean where there is one name; without what is always 0 and what other tables are made of
     - idle: why the device did nothing: ns of each cause and place, which add up to the idle time of the steps; gaps: of
       its work, which have a part in the row, NA where the source states idle time alone; share: of all idle time.
       idle_causes: all places of a cause together, whatever the filters; steps: how many have it. queues: per stream the

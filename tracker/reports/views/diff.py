@@ -68,7 +68,7 @@ def document(diff: Diff, look: Look) -> Document:
     """Return the step, the causes and what else changed, or the tree that was chosen in place of these."""
     found = diff.explanation
     of_log = diff.unprofiled_step
-    total = (found.delta_ns if of_log is None else of_log["delta"]) or 0.0
+    total = (found.delta_ns if of_log is None else of_log.delta) or 0.0
     tone = cells.TONES.get(found.verdict or "", "") or ("" if found.verdict else "worse" if total > 0 else "better")
     before, after = diff.baseline, diff.candidate
 

@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from tracker.reports.document import Look
     from tracker.reports.view import View
     from tracker.results import Log
+    from tracker.results.log import LogColumnRow
 
 
 def write(book: Book, log: Log, view: View, look: Look) -> None:
     """Write the summary, the table with a row per version, then cells, columns and directions as they are."""
     write_summary(book, log, view)
-    columns = records(log.tables["columns"])
     cells: dict[str, dict[int, Row]] = {}
     for cell in records(log.tables["cells"]):
         cells.setdefault(cell["version"], {})[cell["column"]] = cell
     rows = [{**row, "cells": cells.get(row["version"], {})} for row in records(log.tables["versions"])]
     fields = [field("Version", "version", 16), field("Direction", "direction", 16), field("Note", "note", 36)]
-    if any(row["machine"] for row in records(log.tables["versions"])):
+    if any(row.machine for row in log.rows.versions):
         fields.append(field("Machine", "machine", 24))
     fields.append(field("Commit", "commit", 14))
-    for column, name in zip(columns, short_names(columns), strict=True):
+    for column, name in zip(log.rows.columns, short_names(log.rows.columns), strict=True):
         fields += _list_fields(column, name, log.baseline)
     book.sheet("Log", fields, rows)
     for name in ("cells", "columns", "directions"):
         book.table(name.capitalize(), log.tables[name])
 
 
-def _list_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
-    number, better = column["column"], column["higher_is_better"]
-    per = f", {column['scope']}" if column["scope"] and column["scope"] not in name else ""
-    kind, unit = UNITS[column["unit"]] if column["unit"] in ("ns", "bytes") else ("mean", f"{column['unit']}{per}")
+def _list_fields(column: LogColumnRow, name: str, baseline: str | None) -> list[Field]:
+    number, better = column.column, column.higher_is_better
+    per = f", {column.scope}" if column.scope and column.scope not in name else ""
+    kind, unit = UNITS[column.unit] if column.unit in ("ns", "bytes") else ("mean", f"{column.unit}{per}")
 
     def take(make: Callable[[Row], Any]) -> Any:
         return lambda row: make(row["cells"].get(number, {}))
@@ -52,7 +52,7 @@ def _list_fields(column: Row, name: str, baseline: str | None) -> list[Field]:
         return ("text", cell.get("expected")) if gain is None else ("percent", gain)
 
     return [
-        field(f"{name or column['title']} ({unit})", take(lambda cell: cell.get("value")), 18, kind),
+        field(f"{name or column.title} ({unit})", take(lambda cell: cell.get("value")), 18, kind),
         field(f"DIFF against {baseline or 'the first version'}", change("baseline_diff"), 12, "percent"),
         field("DIFF against the version before", change("previous_diff"), 12, "percent"),
         field("Gain", take(lambda cell: cell.get("gain")), 10, "percent"),

@@ -1,0 +1,112 @@
+"""The rows of a tree, and of those summaries of a `Shown` that are made row by row: what each of their columns means.
+
+A table has the columns `rank` and `step` where the user chose these grains.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+
+class SummaryRow(Struct, frozen=True, kw_only=True):
+    """How a number differs between the rows of a table.
+
+    - metric: a field of `Breakdown`
+    - unit: ns, bytes or count
+    - rows: how many state it
+    - minimum, median, mean, maximum: over these; None where rows are means of several steps, of which only the mean and
+      the extremes that the source names are known
+    """
+
+    metric: str
+    unit: str
+    rows: int
+    minimum: float | None
+    median: float | None
+    mean: float
+    maximum: float | None
+
+
+class RankSummaryRow(SummaryRow, frozen=True, kw_only=True):
+    """How a number of the whole capture differs between ranks.
+
+    - maximum_rank: whose is the largest
+    - share: of a part, in what the parts of all ranks add up to
+    """
+
+    maximum_rank: int
+    share: float | None
+
+
+class StepSummaryRow(SummaryRow, frozen=True, kw_only=True):
+    """How a number differs between the steps of all ranks.
+
+    - maximum_rank, maximum_step: whose is the largest; None as in the maximum
+    """
+
+    maximum_rank: int | None
+    maximum_step: int | None
+
+
+class KernelPipeRow(Struct, frozen=True, kw_only=True):
+    """A pipe of a core in a kernel: one of the three that worked longest, or of the largest ratios without any.
+
+    - rank, step: of which the row is, where these are kept apart
+    - name, canonical_name, type, core_type, input_shapes: the kernel; calls: that were measured
+    - core_time_ns: of a call, all of the core
+    - place: 1 for the pipe that worked longest
+    - kind, metric: what was measured, None where no time of a pipe and no ratio was
+    - mean: in the unit that `metric` names
+    """
+
+    rank: int | None
+    step: int | None
+    name: str
+    canonical_name: str
+    type: str
+    core_type: str
+    input_shapes: str
+    calls: int
+    core_time_ns: float | None
+    place: int
+    kind: str | None
+    metric: str | None
+    mean: float | None
+
+
+class CounterSummaryRow(Struct, frozen=True, kw_only=True):
+    """What a profiler counted in a table of its own, over all things of which it counts it.
+
+    - rank, step: of which the row is, where these are kept apart
+    - names: how many things they are
+    - mean: of the one thing, None where they are several
+    - min, max: over all of them; max_name: of which the largest is
+    """
+
+    rank: int | None
+    step: int | None
+    source: str
+    attribute: str
+    names: int
+    mean: float | None
+    min: float | None
+    max: float | None
+    max_name: str
+
+
+class NodeRow(Struct, frozen=True):
+    """What a row of a tree is. Parents come first, and below a row all that is in it.
+
+    - node, parent: its number, and that of the row above (-1: none)
+    - level: from 0
+    - kind: outside, module, phase, op or kernel
+    - path: the names down to it
+    """
+
+    node: int
+    parent: int
+    level: int
+    kind: str
+    path: str
+    name: str
+    input_shapes: str
