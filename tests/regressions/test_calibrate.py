@@ -15,8 +15,8 @@ from tracker.profile import Device
 from tracker.regressions.calibrate import RUNS, calibrate
 from tracker.regressions.judgement import tracks_of, update
 from tracker.regressions.thresholds import Where, apply_calibration, set_thresholds
-from tracker.results import CALIBRATION_COLUMNS, CalibrateOptions
-from tracker.results.thresholds import Threshold
+from tracker.results import CalibrateOptions
+from tracker.results.thresholds import ProposedRatio, Threshold
 from tracker.store import queries
 
 FEW = CalibrateOptions(splits=20)
@@ -32,7 +32,7 @@ def test_every_split_is_made_where_there_are_few():
 def test_quiet_repeats_have_no_false_verdict(store):
     runs(store, "v1", count=11)
     found = calibrate(store, ["v1"], options=FEW)
-    assert {name: tuple(getattr(found, name).columns) for name in CALIBRATION_COLUMNS} == CALIBRATION_COLUMNS
+    assert found.proposals.columns.tolist() == list(ProposedRatio.__struct_fields__)
     assert (found.baseline, found.candidate, found.windows, found.splits) == (8, 3, 1, 20)
     used = found.proposals.set_index("kind")
     assert used.loc["op", ["series", "used_ratio", "used_false", "used_share"]].tolist() == [40, 0.03, 0.0, 0.0]

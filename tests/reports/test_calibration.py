@@ -7,28 +7,32 @@ from msgspec.structs import replace
 
 from tests.reports import workbooks
 from tracker import reports
-from tracker.columns import Columns
-from tracker.results import CALIBRATION_COLUMNS, Calibration
-
-
-def table(name, rows):
-    return Columns.of_rows(rows, CALIBRATION_COLUMNS[name])
+from tracker.results import Calibration
+from tracker.results.thresholds import (
+    CalibrationRows,
+    CalibrationSuspect,
+    NoisySeries,
+    ProposedRatio,
+    SeriesPower,
+    TriedRatio,
+)
 
 
 def ratios(kind, *means):
     return [
-        {"kind": kind, "min_ratio": ratio, "splits": 20, "tested": 40.0, "false_share": mean / 40,
-         "mean_false": mean, "worst_false": round(mean * 3),
-         "splits_with_false": 2, "windows_false": 1}
+        TriedRatio(
+            kind=kind, min_ratio=ratio, splits=20, tested=40.0, false_share=mean / 40, mean_false=mean,
+            worst_false=round(mean * 3), splits_with_false=2, windows_false=1,
+        )
         for ratio, mean in zip((0.01, 0.03, 0.1), means, strict=True)
     ]  # fmt: skip
 
 
 def proposal(kind, used, false, proposed):
-    return {
-        "device": "NVIDIA H100", "kind": kind, "series": 40, "used_ratio": used, "used_false": false,
-        "used_share": false / 40, "proposed_ratio": proposed,
-    }  # fmt: skip
+    return ProposedRatio(
+        device="NVIDIA H100", kind=kind, series=40, used_ratio=used, used_false=false, used_share=false / 40,
+        proposed_ratio=proposed,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -40,21 +44,20 @@ def found():
     }  # fmt: skip
     named = {name: noisy[name] for name in ("kind", "metric", "input_shapes", "part")}
     power = [
-        {**named, "share": 0.02, "series_id": 8, "name": "aten::addmm", "runs": runs, "detectable": least}
+        SeriesPower(**named, share=0.02, series_id=8, name="aten::addmm", runs=runs, detectable=least)
         for runs, least in ((3, 0.12), (8, 0.05))
     ]
-    suspect = {**named, "series_id": 9, "name": "aten::bmm", "version": "v9", "change": 0.2, "contribution": 0.01,
-               "runs": 1, "more_runs": 2}  # fmt: skip
+    suspect = CalibrationSuspect(
+        **named, series_id=9, name="aten::bmm", version="v9", change=0.2, contribution=0.01, runs=1, more_runs=2
+    )
     return Calibration(
-        tables={
-            "ratios": table("ratios", [*ratios("op", 0.5, 0.25, 0.0), *ratios("communication", 9.0, 6.0, 2.0)]),
-            "proposals": table(
-                "proposals", [proposal("op", 0.03, 0.25, 0.01), proposal("communication", 0.1, 2.0, None)]
-            ),
-            "power": table("power", power),
-            "suspects": table("suspects", [suspect]),
-            "series": table("series", [noisy]),
-        },
+        rows=CalibrationRows(
+            ratios=(*ratios("op", 0.5, 0.25, 0.0), *ratios("communication", 9.0, 6.0, 2.0)),
+            proposals=(proposal("op", 0.03, 0.25, 0.01), proposal("communication", 0.1, 2.0, None)),
+            power=tuple(power),
+            suspects=(suspect,),
+            series=(NoisySeries(**noisy),),
+        ),
         workload="gpt",
         configuration="batch=8",
         device="NVIDIA H100",
@@ -92,8 +95,8 @@ def test_noisy_series_have_their_spread(found):
 
 
 def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
-    step = [{**record, "kind": "run", "name": "step"} for record in found.tables["power"].records()]
-    whole = replace(found, tables=found.tables | {"power": table("power", step)})
+    step = tuple(replace(row, kind="run", name="step") for row in found.rows.power)
+    whole = replace(found, rows=replace(found.rows, power=step))
     lines = reports.render(whole, "text", width=200).splitlines()
     assert lines[1] == (
         "A slowdown of the step is found from 12 % with 3 runs on NVIDIA H100; "
@@ -105,8 +108,7 @@ def test_headline_says_what_is_found_and_whether_thresholds_are_quiet(found):
         "  tracker calibrate base --workload gpt --details",
         "  tracker history 7",
     ]
-    few = {"proposals": found.tables["proposals"].head(1), "series": table("series", [])}
-    quiet = replace(whole, tables=whole.tables | few)
+    quiet = replace(whole, rows=replace(whole.rows, proposals=found.rows.proposals[:1], series=()))
     lines = reports.render(quiet, "text", width=200).splitlines()
     assert lines[1].endswith("; the thresholds give at most 1 false verdict per comparison")
     assert lines[-1] == "  tracker calibrate base --workload gpt --details"

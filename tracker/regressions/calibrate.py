@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.columns import I64, Columns
+from tracker.columns import I64
 from tracker.detect import JudgedSeries, KindCode, Verdict, shared_factor
 from tracker.detect.power import detectable_with, runs_to_decide
 from tracker.detect.repeats import Repeats, false_verdicts, random_splits
@@ -20,12 +21,19 @@ from tracker.errors import UsageError
 from tracker.regressions.judgement import TrackReader
 from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
-from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
+from tracker.results import SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
+from tracker.results.thresholds import (
+    CalibrationRows,
+    CalibrationSuspect,
+    NoisySeries,
+    ProposedRatio,
+    SeriesPower,
+    TriedRatio,
+)
+from tracker.schema.series import SeriesKey
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
 from tracker.units import unit_of_metric
-
-Row = dict[str, Any]
 
 MIN_RUNS: Final = 6
 RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)
@@ -65,15 +73,15 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     false = {split: false_verdicts(repeats, split, kinds, ratios) for split in dict.fromkeys([*windows, *splits])}
     of_windows, of_splits = (np.array([false[one] for one in each]) for each in (windows, splits))
     tried = _ratios(of_windows, of_splits, kinds, ratios)
-    tables = {
-        "ratios": tried,
-        "proposals": [_proposal(tried, repeats, kind) | {"device": own.names.device} for kind in kinds],
-        "power": _power(repeats),
-        "suspects": suspects,
-        "series": _noisiest(repeats, options.noisiest),
-    }
+    rows = CalibrationRows(
+        ratios=tuple(tried),
+        proposals=tuple(_propose(tried, repeats, kind, own.names.device) for kind in kinds),
+        power=tuple(_power(repeats)),
+        suspects=tuple(suspects),
+        series=tuple(_noisiest(repeats, options.noisiest)),
+    )
     return Calibration(
-        tables={name: Columns.of_rows(rows, CALIBRATION_COLUMNS[name]) for name, rows in tables.items()},
+        rows=rows,
         workload=own.names.workload, configuration=own.names.configuration, device=own.names.device,
         versions=tuple(dict.fromkeys(run.version for run in own.runs)), run_ids=tuple(run.run_id for run in own.runs),
         baseline=baseline, candidate=_CANDIDATE, windows=len(windows), splits=len(splits), options=options,
@@ -130,66 +138,91 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
     return found[0], replace(found[0], runs=tuple(kept))
 
 
-def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> list[Row]:
+def _ratios(of_windows: I64, of_splits: I64, kinds: Sequence[str], ratios: Sequence[float]) -> list[TriedRatio]:
     """Return a row per kind of series and smallest change."""
     rows = []
     for kind_at, kind in enumerate(kinds):
         for at, ratio in enumerate(ratios):
             found, tested = of_splits[:, kind_at, at].T
-            rows.append({
-                "kind": kind, "min_ratio": ratio, "splits": len(of_splits), "tested": float(tested.mean()),
-                "false_share": float(found.sum() / tested.sum()) if tested.sum() else None,
-                "mean_false": float(found.mean()), "worst_false": int(found.max()),
-                "splits_with_false": int((found > 0).sum()),
-                "windows_false": int(of_windows[:, kind_at, at, 0].sum()),
-            })  # fmt: skip
+            row = TriedRatio(
+                kind=kind,
+                min_ratio=ratio,
+                splits=len(of_splits),
+                tested=float(tested.mean()),
+                false_share=float(found.sum() / tested.sum()) if tested.sum() else None,
+                mean_false=float(found.mean()),
+                worst_false=int(found.max()),
+                splits_with_false=int((found > 0).sum()),
+                windows_false=int(of_windows[:, kind_at, at, 0].sum()),
+            )
+            rows.append(row)
     return rows
 
 
-def _proposal(tried: Sequence[Row], repeats: Repeats, kind: str) -> Row:
+def _propose(tried: Sequence[TriedRatio], repeats: Repeats, kind: str, device: str) -> ProposedRatio:
     """Return the smallest change from which on there is at most one false verdict in the mean."""
-    own = [row for row in tried if row["kind"] == kind]
-    used = next(row for row in own if row["min_ratio"] == repeats.used(kind))
-    passing = [*takewhile(lambda row: row["mean_false"] <= _MOST_FALSE, reversed(own))]
-    return {
-        "kind": kind, "series": int((repeats.kinds == kind).sum()), "used_ratio": used["min_ratio"],
-        "used_false": used["mean_false"], "used_share": used["false_share"],
-        "proposed_ratio": passing[-1]["min_ratio"] if passing else None,
-    }  # fmt: skip
+    own = [row for row in tried if row.kind == kind]
+    used = next(row for row in own if row.min_ratio == repeats.used(kind))
+    passing = [*takewhile(lambda row: row.mean_false <= _MOST_FALSE, reversed(own))]
+    return ProposedRatio(
+        device=device,
+        kind=kind,
+        series=int((repeats.kinds == kind).sum()),
+        used_ratio=used.min_ratio,
+        used_false=used.mean_false,
+        used_share=used.false_share,
+        proposed_ratio=passing[-1].min_ratio if passing else None,
+    )
 
 
-def _naming(track: Track, rows: I64) -> list[Row]:
+class _Named(Struct, frozen=True):
+    """A series of a track: its number, its name, its mean value, and that as a share of the step, nan for no time."""
+
+    series_id: int
+    key: SeriesKey
+    value: float
+    share: float
+
+
+def _name_series(track: Track, rows: I64) -> list[_Named]:
     """Return what names the series of these rows, and how large they are."""
     value = geometric_mean(track.values, slice(None))
     step = geometric_mean(track.step[None, :], slice(None))[0]
     is_part = track.series.is_time & ~track.series.of_step & (step > 0)
     share = np.where(is_part, value / max(step, 1e-300), np.nan)
-    return [
-        {
-            **track.keys[row]._asdict(),
-            "series_id": int(track.ids[row]), "unit": unit_of_metric(track.keys[row].metric),
-            "value": float(value[row]), "share": float(share[row]),
-        } for row in rows.tolist()
-    ]  # fmt: skip
+    return [_Named(int(track.ids[row]), track.keys[row], float(value[row]), float(share[row])) for row in rows.tolist()]
 
 
-def _noisiest(repeats: Repeats, most: int) -> list[Row]:
+def _noisiest(repeats: Repeats, most: int) -> list[NoisySeries]:
     """Return the series that vary most, of those that can be found to be changed at all."""
     track, series = repeats.track, repeats.track.series
     everything = np.ones(track.values.shape[1], dtype=bool)
     shift = shared_factor(track.logs[series.leaf], everything, everything, repeats.limits.least_leaves)
     centred = track.logs - np.where(series.shares_shift[:, None], shift, 0.0)
     rows = np.flatnonzero((~np.isnan(centred)).sum(axis=1) >= MIN_RUNS)
-    spread = np.nanstd(centred[rows], axis=1, ddof=1)
-    found = [
-        one | {"spread": own}
-        for one, own, floor in zip(_naming(track, rows), spread.tolist(), series.floor[rows].tolist(), strict=True)
-        if not own * one["share"] < floor  # what is below the floor is never found, however much it varies
-    ]
-    return sorted(found, key=lambda one: -one["spread"])[:most]
+    spreads = np.nanstd(centred[rows], axis=1, ddof=1).tolist()
+    noisy = []
+    for one, spread, floor in zip(_name_series(track, rows), spreads, series.floor[rows].tolist(), strict=True):
+        # what is below the floor is never found, however much it varies
+        if spread * one.share < floor:
+            continue
+        row = NoisySeries(
+            series_id=one.series_id,
+            kind=one.key.kind,
+            metric=one.key.metric,
+            unit=unit_of_metric(one.key.metric),
+            name=one.key.name,
+            input_shapes=one.key.input_shapes,
+            part=one.key.part,
+            value=one.value,
+            share=one.share,
+            spread=spread,
+        )
+        noisy.append(row)
+    return sorted(noisy, key=lambda row: -row.spread)[:most]
 
 
-def _power(repeats: Repeats) -> list[Row]:
+def _power(repeats: Repeats) -> list[SeriesPower]:
     """Return the smallest change of the step and of the largest operators that versions of so many runs show."""
     track, series, count = repeats.track, repeats.track.series, repeats.track.values.shape[1]
     halves = repeats.judge((tuple(range(count // 2)), tuple(range(count // 2, count))))
@@ -197,15 +230,26 @@ def _power(repeats: Repeats) -> list[Row]:
     operators = np.flatnonzero(names if names.any() else series.leaf)
     size = geometric_mean(track.values[operators], slice(None))
     rows = np.array([*series.steps[:1], *operators[np.argsort(-size, kind="stable")[:_LARGEST]]], dtype=np.int64)
-    found: list[Row] = []
+    power = []
     for runs in RUNS:
         least = np.expm1(detectable_with(halves, series.family, series.ratio, runs, repeats.limits)[rows]).tolist()
-        pairs = zip(_naming(track, rows), least, strict=True)
-        found += [one | {"runs": runs, "detectable": own} for one, own in pairs]
-    return found
+        for one, detectable in zip(_name_series(track, rows), least, strict=True):
+            row = SeriesPower(
+                series_id=one.series_id,
+                kind=one.key.kind,
+                metric=one.key.metric,
+                name=one.key.name,
+                input_shapes=one.key.input_shapes,
+                part=one.key.part,
+                share=one.share,
+                runs=runs,
+                detectable=detectable,
+            )
+            power.append(row)
+    return power
 
 
-def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
+def _suspects(connection: Connection, track: TrackRuns) -> list[CalibrationSuspect]:
     """Return the suspects of the newest version of a track, and how many more runs of it would decide.
 
     There are none where its judgement is out of date.
@@ -218,22 +262,32 @@ def _suspects(connection: Connection, track: TrackRuns) -> list[Row]:
     suspects = []
     for one in judge_kinds(data, state, newest, track.thresholds).kinds:
         suspects += _suspects_of_kind(one.track, one.result.judged, track)
-    return sorted(suspects, key=lambda one: -abs(one["contribution"]))
+    return sorted(suspects, key=lambda row: -abs(row.contribution))
 
 
-def _suspects_of_kind(data: Track, found: JudgedSeries, track: TrackRuns) -> list[Row]:
+def _suspects_of_kind(data: Track, found: JudgedSeries, track: TrackRuns) -> list[CalibrationSuspect]:
     """Return the suspects among the series of one kind of steps, the largest first."""
     rows = np.flatnonzero(found.verdict == Verdict.SUSPECT)
     rows = rows[np.argsort(-np.abs(found.contribution[rows]), kind="stable")]
     change = np.expm1(np.where(data.series.more_is_better, -1.0, 1.0) * found.raw_change)
     more = runs_to_decide(found, data.series.family, track.thresholds)
-    return [
-        one | {
-            "version": track.labels[track.order[-1]], "change": float(change[row]),
-            "contribution": float(found.contribution[row]), "runs": int(found.new_runs[row]),
-            "more_runs": None if more[row] < 0 else int(more[row]),
-        } for one, row in zip(_naming(data, rows), rows.tolist(), strict=True)
-    ]  # fmt: skip
+    suspects = []
+    for one, row in zip(_name_series(data, rows), rows.tolist(), strict=True):
+        suspect = CalibrationSuspect(
+            series_id=one.series_id,
+            kind=one.key.kind,
+            metric=one.key.metric,
+            name=one.key.name,
+            input_shapes=one.key.input_shapes,
+            part=one.key.part,
+            version=track.labels[track.order[-1]],
+            change=float(change[row]),
+            contribution=float(found.contribution[row]),
+            runs=int(found.new_runs[row]),
+            more_runs=None if more[row] < 0 else int(more[row]),
+        )
+        suspects.append(suspect)
+    return suspects
 
 
 def _notes(baseline: int, window: int, track: TrackRuns, *, on_device: bool) -> tuple[str, ...]:

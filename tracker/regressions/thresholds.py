@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 from msgspec.structs import replace as changed
 from sqlalchemy import Connection
 
@@ -23,7 +22,7 @@ from tracker.regressions.lifecycle import TrackState
 from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, places
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
-from tracker.results.thresholds import EVERYWHERE, TRIED_COLUMNS, Threshold
+from tracker.results.thresholds import EVERYWHERE, MovedFinding, Threshold
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -96,7 +95,7 @@ def try_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> T
             for version in track.late[:1]
         )
         moved = [_moved(store, track) for track in tracks]
-    rows = Columns.of_rows([row for own, _ in moved for row in own], TRIED_COLUMNS)
+    rows = Columns.of_structs(MovedFinding, [row for of_track, _ in moved for row in of_track])
     versions = sum(len(track.order) for track in tracks)
     return TriedThresholds(rows, sum(stay for _, stay in moved), versions, notes)
 
@@ -139,7 +138,7 @@ def check(limit: Threshold) -> None:
         )
 
 
-def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
+def _moved(store: Store, track: TrackRuns) -> tuple[list[MovedFinding], int]:
     """Return the findings of a track that its limits would add or take away, and how many would stay."""
     with store.connect() as connection:
         stored = [one for one in stored_findings.read_findings(connection, track.key) if one.state != "withdrawn"]
@@ -155,20 +154,33 @@ def _moved(store: Store, track: TrackRuns) -> tuple[list[dict[str, Any]], int]:
         for one in state.findings
         if one.state != "withdrawn"
     }
-    moved = []
+    moved: list[tuple[int, MovedFinding]] = []
     for movement, own, other in (("comes", after, before), ("goes", before, after)):
-        for key in [key for key in own if key not in other]:
-            one, (number, direction, how, version) = own[key], key
-            size = one.size if direction == DIRECTIONS[1] else -one.size
-            row = {
-                "movement": movement, "version": track.labels.get(version, ""), "direction": direction, "how": how,
-                **key_of[number]._asdict(),
-                "ratio": None if how == "presence" else float(np.expm1(size)),
-                "contribution": one.contribution, "state": one.state, **asdict(track.names),
-            }  # fmt: skip
-            moved.append((track.place.get(version, 0), row))
-    moved.sort(key=lambda pair: (pair[0], -abs(pair[1]["contribution"]), pair[1]["name"]))
-    return [row for _, row in moved], len(before.keys() & after.keys())
+        for found_key, one in own.items():
+            if found_key in other:
+                continue
+            number, direction, how, version = found_key
+            key, size = key_of[number], one.size if direction == DIRECTIONS[1] else -one.size
+            finding = MovedFinding(
+                movement=movement,
+                version=track.labels.get(version, ""),
+                direction=direction,
+                how=how,
+                kind=key.kind,
+                metric=key.metric,
+                name=key.name,
+                input_shapes=key.input_shapes,
+                part=key.part,
+                step_kind=key.step_kind,
+                ratio=None if how == "presence" else float(np.expm1(size)),
+                contribution=one.contribution,
+                state=one.state,
+                configuration=track.names.configuration,
+                device=track.names.device,
+            )
+            moved.append((track.place.get(version, 0), finding))
+    moved.sort(key=lambda pair: (pair[0], -abs(pair[1].contribution), pair[1].name))
+    return [finding for _, finding in moved], len(before.keys() & after.keys())
 
 
 def _write(store: Store, track_keys: Sequence[TrackKey], limits: Sequence[Threshold]) -> int:

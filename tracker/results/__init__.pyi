@@ -90,7 +90,6 @@ from .slow_steps import MeanCause as MeanCause
 from .slow_steps import MeanChange as MeanChange
 from .slow_steps import SlowStep as SlowStep
 from .status import Status as Status
-from .thresholds import CALIBRATION_COLUMNS as CALIBRATION_COLUMNS
 from .thresholds import THRESHOLDS as THRESHOLDS
 from .thresholds import CalibrateOptions as CalibrateOptions
 from .thresholds import Calibration as Calibration

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from msgspec import Struct, field
 
 from tracker.columns import Columns
 from tracker.results.options import DEVICE, WORKLOAD, Option, Options
-from tracker.results.screens import Result, frames
+from tracker.results.screens import Result, columns_of_rows, frames
 from tracker.units import counted
 
-__all__ = ["CALIBRATION_COLUMNS", "THRESHOLDS", "CalibrateOptions", "Calibration", "TriedThresholds"]
+__all__ = ["THRESHOLDS", "CalibrateOptions", "Calibration", "TriedThresholds"]
 
 
 class Bounds(NamedTuple):
@@ -67,15 +68,34 @@ class Threshold(Struct, frozen=True):
     reason: str = ""
 
 
-TRIED_COLUMNS: Final = (
-    "movement", "version", "direction", "how", "kind", "metric", "name", "input_shapes", "part", "step_kind", "ratio",
-    "contribution", "state", "configuration", "device",
-)  # fmt: skip
+class MovedFinding(Struct, frozen=True, kw_only=True):
+    """A finding that other limits would add or take away.
+
+    - movement: comes or goes
+    - how: level, presence, gradual, ...; ratio: its change, None for what came or went
+    - contribution: its change as a part of the step
+    """
+
+    movement: str
+    version: str
+    direction: str
+    how: str
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    ratio: float | None
+    contribution: float
+    state: str
+    configuration: str
+    device: str
 
 
 class TriedThresholds(Struct, frozen=True, eq=False):
-    """What other limits would make of the stored runs. `moved`: the findings that would come or go (`movement`: comes
-    or goes), as in TRIED_COLUMNS; `stay`: how many stay; `versions`: that were judged again in memory.
+    """What other limits would make of the stored runs. `moved`: the findings that would come or go with the
+    fields of `MovedFinding`; `stay`: how many stay; `versions`: that were judged again in memory.
     """
 
     moved: Columns
@@ -84,19 +104,109 @@ class TriedThresholds(Struct, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
 
 
-CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "ratios": (
-        "kind", "min_ratio", "splits", "tested", "false_share", "mean_false", "worst_false", "splits_with_false",
-        "windows_false",
-    ),
-    "proposals": ("device", "kind", "series", "used_ratio", "used_false", "used_share", "proposed_ratio"),
-    "power": ("series_id", "kind", "metric", "name", "input_shapes", "part", "share", "runs", "detectable"),
-    "suspects": (
-        "series_id", "kind", "metric", "name", "input_shapes", "part", "version", "change", "contribution", "runs",
-        "more_runs",
-    ),
-    "series": ("series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread"),
-}  # fmt: skip
+class TriedRatio(Struct, frozen=True, kw_only=True):
+    """The false verdicts of the series of a kind with a smallest change that counts (0.03 = 3 %).
+
+    - tested: how many series, in the mean of the splits
+    - false_share: of those that are tested; mean_false, worst_false: of a split; splits_with_false: of all splits
+    - windows_false: of all windows of neighbouring runs together
+    """
+
+    kind: str
+    min_ratio: float
+    splits: int
+    tested: float
+    false_share: float | None
+    mean_false: float
+    worst_false: int
+    splits_with_false: int
+    windows_false: int
+
+
+class ProposedRatio(Struct, frozen=True, kw_only=True):
+    """The smallest change that is proposed for a kind of series.
+
+    - series: how many there are
+    - used_ratio: in use, with its false verdicts per split (used_false) and their share (used_share)
+    - proposed_ratio: from which on there is at most one false verdict in the mean; None: none that was tried
+    """
+
+    device: str
+    kind: str
+    series: int
+    used_ratio: float
+    used_false: float
+    used_share: float | None
+    proposed_ratio: float | None
+
+
+class SeriesPower(Struct, frozen=True, kw_only=True):
+    """The smallest change of a series that is found.
+
+    - share: of the step, None for what is no time
+    - runs: of a version, against the 8 runs before it
+    - detectable: found in four of five cases, a ratio; nan: so few decide nothing
+    """
+
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    share: float
+    runs: int
+    detectable: float
+
+
+class CalibrationSuspect(Struct, frozen=True, kw_only=True):
+    """A suspect of the newest version of the track.
+
+    - contribution: its change as a part of the step; runs: of its version
+    - more_runs: how many more runs like its own would decide; None: more than 16
+    """
+
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    version: str
+    change: float
+    contribution: float
+    runs: int
+    more_runs: int | None
+
+
+class NoisySeries(Struct, frozen=True, kw_only=True):
+    """A series that varies much.
+
+    - value: geometric mean per step in unit (ns, bytes, per_second)
+    - share: of the step, nan for what is no time
+    - spread: standard deviation of the logs without what all operators of a run share
+    """
+
+    series_id: int
+    kind: str
+    metric: str
+    unit: str
+    name: str
+    input_shapes: str
+    part: str
+    value: float
+    share: float
+    spread: float
+
+
+class CalibrationRows(Struct, frozen=True, kw_only=True):
+    """The rows of each table of `Calibration`."""
+
+    ratios: tuple[TriedRatio, ...] = ()
+    proposals: tuple[ProposedRatio, ...] = ()
+    power: tuple[SeriesPower, ...] = ()
+    suspects: tuple[CalibrationSuspect, ...] = ()
+    series: tuple[NoisySeries, ...] = ()
 
 
 class CalibrateOptions(Options, frozen=True, kw_only=True):
@@ -108,21 +218,16 @@ class CalibrateOptions(Options, frozen=True, kw_only=True):
     noisiest: Annotated[int, Option("Series to list, the noisiest first.", "N", least=0)] = 10
 
 
-class Calibration(Result, frozen=True, eq=False):
-    """What is found among repeats between which nothing changed. `tables`: the rows of each table of
-    CALIBRATION_COLUMNS, with exactly these columns; `found.ratios` and all other names are the same as frames.
+class Calibration(Result, frozen=True, eq=False, dict=True):
+    """What is found among repeats between which nothing changed. `rows`: of each table; what its columns mean stands
+    with its row: `TriedRatio`, `ProposedRatio`, `SeriesPower`, `CalibrationSuspect`, `NoisySeries`. `tables`: the same
+    as columns; `found.ratios` and all other names are the same as frames.
 
-    - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false verdicts of a split: as a share
-      of the series that are tested (`tested`, in the mean), in the mean, in the worst one, in how many; windows_false:
-      those of all windows of neighbouring runs together
-    - proposals: per kind how many series it has, the smallest change in use with its false verdicts per split and their
-      share, and the smallest one from which on there is at most one in the mean; NA: none that was tried
-    - power: of the step and of the largest operators, the smallest change that is found in four of five cases
-      (`detectable`, a ratio) with a version of so many `runs`, against the 8 runs before it; NA: so few decide nothing
-    - suspects: of the newest version of the track; how many more runs like its own would decide (`more_runs`; NA: more
-      than 16)
-    - series: the noisiest ones. value: geometric mean per step in unit (ns, bytes, per_second); share of the step, NA
-      for what is no time; spread: standard deviation of the logs without what all operators of a run share
+    - ratios: per kind of series and smallest change that counts, the false verdicts of a split
+    - proposals: per kind the smallest change in use, and the one that is proposed
+    - power: of the step and of the largest operators, what versions of few runs show
+    - suspects: of the newest version of the track
+    - series: the noisiest ones
     - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
     """
 
@@ -133,7 +238,7 @@ class Calibration(Result, frozen=True, eq=False):
         "options", "notes",
     )  # fmt: skip
 
-    tables: Mapping[str, Columns]
+    rows: CalibrationRows
     workload: str
     configuration: str
     device: str
@@ -147,6 +252,11 @@ class Calibration(Result, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
 
     ratios, proposals, series, power, suspects = frames(5)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Columns]:
+        """The rows of each table as columns, by name."""
+        return columns_of_rows(self.rows)
 
     @property
     def headline(self) -> str:
