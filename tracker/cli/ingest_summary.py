@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tracker.regressions.track import TrackNames, TrackRuns
     from tracker.results.findings import ListedFinding
     from tracker.store import Store
-    from tracker.store.queries.judgement import StoredFinding
+    from tracker.store.findings import StoredFinding
     from tracker.store.tracks import TrackKey
 
 _MOST_CONFIGURATIONS: Final = 3

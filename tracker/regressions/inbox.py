@@ -41,7 +41,8 @@ from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
-from tracker.store.queries.judgement import StoredFinding, UserWord
+from tracker.store.findings import StoredFinding
+from tracker.store.queries.judgement import UserWord
 from tracker.store.samples.statistics import over_runs
 from tracker.store.tracks import SeriesTable, TrackKey
 from tracker.units import unit_of_metric

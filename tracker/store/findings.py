@@ -80,6 +80,64 @@ _JUDGED: Final = text(
 )
 
 
+class StoredFinding(Struct, frozen=True, kw_only=True, gc=False):
+    """A finding that is not withdrawn, with the columns of sql/findings.sql."""
+
+    finding_id: int
+    incident_id: int
+    workload: str
+    configuration: str
+    vendor: str
+    device: str
+    workload_id: int
+    configuration_id: int
+    device_id: int
+    series_id: int
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    direction: str
+    change: str
+    base_state: str
+    version: str
+    version_id: int
+    ordinal: int
+    decided_version_id: int
+    ended_version: str | None
+    ended_version_id: int | None
+    ended_by_version_id: int | None
+    excused: int
+    size: float
+    q: float | None
+    contribution: float
+    baseline_value: float | None
+    candidate_value: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_runs: str
+    candidate_runs: str
+    is_leaf: bool
+    step_before_ns: float | None
+    step_after_ns: float | None
+    operators_ns: float | None
+    new_ns: float | None
+    gone_ns: float | None
+    machine_ns: float | None
+    other_operators_ns: float | None
+    earlier_ns: float | None
+    beside_ns: float | None
+    incident_kind: str
+    shared_factor: float | None
+
+    @property
+    def track_key(self) -> TrackKey:
+        """The track that it is of."""
+        return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
 class FindingRow(Struct, frozen=True):
     """A row of the table `finding` without its number and its track."""
 
@@ -221,10 +279,11 @@ def read_verdicts(
     return list(connection.execute(statement("stored_verdicts"), asked))
 
 
-def list_findings(connection: Connection, track_key: TrackKey) -> list[Any]:
-    """Return what was found in a track, by number, with the columns of sql/findings.sql."""
+def list_findings(connection: Connection, track_key: TrackKey) -> list[StoredFinding]:
+    """Return what was found in a track, by number."""
     asked = {"all_findings": 1, "finding_ids": [-1], "workload": None, **track_key.parameters}
-    return sorted(connection.execute(statement("findings"), asked).all(), key=lambda row: row.finding_id)
+    found = [StoredFinding(**row._mapping) for row in connection.execute(statement("findings"), asked)]
+    return sorted(found, key=lambda finding: finding.finding_id)
 
 
 def read_levels(connection: Connection, track_key: TrackKey, version_ids: Sequence[int]) -> dict[int, Levels]:

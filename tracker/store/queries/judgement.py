@@ -12,65 +12,8 @@ from tracker.schema.series import SeriesKey
 from tracker.store.answers import answer, answer_of, answer_of_runs, rows, whole
 from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
+from tracker.store.findings import StoredFinding
 from tracker.store.tracks import TrackKey, TrackRun
-
-
-class StoredFinding(Struct, frozen=True, kw_only=True, gc=False):
-    """A finding that is not withdrawn, with the columns of sql/findings.sql."""
-
-    finding_id: int
-    incident_id: int
-    workload: str
-    configuration: str
-    vendor: str
-    device: str
-    workload_id: int
-    configuration_id: int
-    device_id: int
-    series_id: int
-    kind: str
-    metric: str
-    name: str
-    input_shapes: str
-    part: str
-    step_kind: str
-    direction: str
-    change: str
-    base_state: str
-    version: str
-    version_id: int
-    ordinal: int
-    decided_version_id: int
-    ended_version: str | None
-    ended_version_id: int | None
-    ended_by_version_id: int | None
-    excused: int
-    size: float
-    q: float | None
-    contribution: float
-    baseline_value: float | None
-    candidate_value: float | None
-    baseline_calls: float | None
-    candidate_calls: float | None
-    baseline_runs: str
-    candidate_runs: str
-    is_leaf: bool
-    step_before_ns: float | None
-    step_after_ns: float | None
-    operators_ns: float | None
-    new_ns: float | None
-    gone_ns: float | None
-    machine_ns: float | None
-    other_operators_ns: float | None
-    earlier_ns: float | None
-    beside_ns: float | None
-    incident_kind: str
-    shared_factor: float | None
-
-    @property
-    def track_key(self) -> TrackKey:
-        """The track that it is of."""
-        return TrackKey(self.workload_id, self.configuration_id, self.device_id)
 
 
 class TrackSeries(Struct, frozen=True, gc=False):
