@@ -116,7 +116,7 @@ def test_drift_leaves_less_than_the_limit_in_every_diff(nightly):
         found = verdicts_of_sides(nightly, base, new)
         assert (found.base_runs is not None) == ((base, new) in levels)
         for key, row in found.by_series.items():
-            if key.kind == "run" and key.name in ("step", "e2e", "compute") and row["verdict"] in STEP_WORDS:
-                left = ((1 + row["change"]) / (1 + found.shift) - 1) * (1 if row["change"] > 0 else -1)
-                is_drift = row["verdict"] == "DRIFT"
+            if key.kind == "run" and key.name in ("step", "e2e", "compute") and row.verdict in STEP_WORDS:
+                left = ((1 + row.change) / (1 + found.shift) - 1) * (1 if row.change > 0 else -1)
+                is_drift = row.verdict == "DRIFT"
                 assert (left < LEAST_STEP) if is_drift else (left > 0), (base, new, key.name)

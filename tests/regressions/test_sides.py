@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 
 from tests.factories import EPOCH_NS, save
 from tests.regressions.made import OPS, runs
@@ -13,7 +14,7 @@ from tests.regressions.test_judgement import judge, rows
 from tracker.compare import diff, gate_of_diff, show
 from tracker.regressions.actions import Word, act
 from tracker.regressions.inbox import findings, found_rows
-from tracker.regressions.sides import NUMBERS, judge_sides, verdicts_of_sides
+from tracker.regressions.sides import judge_sides, verdicts_of_sides
 from tracker.reports import render
 from tracker.results.verdicts import EXCUSED
 from tracker.schema.series import SeriesKey
@@ -33,7 +34,7 @@ def three(store):
 
 
 def verdict(found, key=OF_OP):
-    return found.by_series[key]["verdict"]
+    return found.by_series[key].verdict
 
 
 @pytest.mark.postgres
@@ -51,7 +52,7 @@ def test_a_version_and_its_level_have_the_stored_verdicts(store):
             "FROM verdict AS d INNER JOIN series AS s ON d.series_id = s.id INNER JOIN version AS v "
             f"ON d.version_id = v.id WHERE v.label = '{version}'",
         )
-        assert {(*key, verdict(found, key), found.by_series[key]["change"]) for key in found.by_series} == {*stored}
+        assert {(*key, verdict(found, key), found.by_series[key].change) for key in found.by_series} == {*stored}
         words.append(verdict(found))
     assert words == ["REGRESSED", "UNCHANGED", "IMPROVED"]
 
@@ -155,8 +156,10 @@ def test_the_order_in_which_series_came_does_not_matter(tmp_path):
     one, other = found
     assert one.keys() == other.keys()
     for key, row in one.items():
-        assert row["verdict"] == other[key]["verdict"]
-        np.testing.assert_allclose([row[name] for name in NUMBERS], [other[key][name] for name in NUMBERS])
+        assert row.verdict == other[key].verdict
+        _, _, *numbers = astuple(row)
+        _, _, *numbers_of_other = astuple(other[key])
+        np.testing.assert_allclose(numbers, numbers_of_other)
 
 
 def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
@@ -165,7 +168,7 @@ def test_runs_recorded_with_other_settings_have_no_verdict_of_the_step(store):
     runs(store, "v2", SLOW, start=3, settings={"with_stack": "on"})
     found = verdicts_of_sides(store, [1, 2, 3], [4, 5, 6])
     step = next(key for key in found.by_series if key[2] == "step")
-    assert (found.by_series[step]["verdict"], found.by_series[step]["reason"]) == (None, "SETTINGS")
+    assert (found.by_series[step].verdict, found.by_series[step].reason) == (None, "SETTINGS")
     assert verdict(found) == "REGRESSED"
     assert found.gates["new"].cause == "net of the operators", "not the step"
 
@@ -187,7 +190,7 @@ def test_two_databases_are_judged_as_one(tmp_path):
     runs(stores[1], "v1", SLOW, start=3)
     found = verdicts_of_sides(stores[0], [1, 2, 3], [1, 2, 3], candidate_store=stores[1])
     assert (found.base_runs, verdict(found)) == (None, "REGRESSED")
-    unchanged = [key for key in found.by_series if key[0] == "op" and found.by_series[key]["verdict"] == "UNCHANGED"]
+    unchanged = [key for key in found.by_series if key[0] == "op" and found.by_series[key].verdict == "UNCHANGED"]
     assert len(unchanged) == OPS - 1
 
 
@@ -235,7 +238,7 @@ def test_named_sides_know_what_their_track_knows(store):
         runs(store, f"v{number}", changed, start=3 * number)
     judge(store)
     found = verdicts_of_sides(store, [7, 8, 9], [10, 11, 12])
-    assert (found.base_runs, verdict(found), found.by_series[OF_OP]["reason"]) == (None, "INCONCLUSIVE", "OVERLAP")
+    assert (found.base_runs, verdict(found), found.by_series[OF_OP].reason) == (None, "INCONCLUSIVE", "OVERLAP")
     reverse = verdicts_of_sides(store, [10, 11, 12], [7, 8, 9])
     assert verdict(reverse) == "INCONCLUSIVE"
     assert found.by_series.keys() == reverse.by_series.keys(), "of series of both sides alone"
@@ -262,7 +265,7 @@ def test_sides_of_one_session_have_no_night_between_them(store, minutes, host):
         start = EPOCH_NS + number * minutes * 60 * 10**9
         save(store, version, ops=times, steps=3, step_ns=2_000_000, host=host, started_at_ns=start)
     found = verdicts_of_sides(store, [1, 3, 5], [2, 4, 6])
-    q = found.by_series[SeriesKey("op_name", "device_self_ns", "mm")]["q"]
+    q = found.by_series[SeriesKey("op_name", "device_self_ns", "mm")].q
     is_session = minutes == 5 and host == "node1"
     # t falls by the root of (2/3 + .3) / (2/3) where a night lies between them
     assert (q < 0.005) == is_session

@@ -218,7 +218,7 @@ def _list_parts(
         if part.name in _EXPLAINED_PARTS or not has_changed:
             continue
         row = judged.find_part(part.name)
-        verdict = row["verdict"] if row is not None and row["verdict"] in CHANGED else None
+        verdict = row.verdict if row is not None and row.verdict in CHANGED else None
         contributions.append(
             Contribution(
                 "part",

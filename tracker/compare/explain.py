@@ -45,6 +45,7 @@ from tracker.compare.renames import find_renames
 from tracker.compare.side import ExplainedTables
 from tracker.compare.slow_steps import explain_mean, list_slow_steps
 from tracker.results import Cause, Contribution, Explanation, Part
+from tracker.results.verdicts import SeriesVerdict
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.table import is_among, number_tables, rank_values
 from tracker.units import format_ns
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from tracker.compare.kernels import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide, OwnRows
-    from tracker.compare.verdicts import Judged, SeriesVerdict
+    from tracker.compare.verdicts import Judged
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
@@ -318,9 +319,9 @@ def _list_findings(operators: Operators, delta: float | None, judged: Judged) ->
     row_of_name = {row.name: row for row in _of_names(by_name).structs(_OpChange)}
     row_of_shape = {(row.name, row.input_shapes): row for row in by_shapes.structs(_OpChange)}
     causes = []
-    for name, verdict in verdicts.items():
-        shape = (name, verdict["input_shapes"])
-        if verdict["kind"] == "op" and shape in row_of_shape:
+    for name, (key, verdict) in verdicts.items():
+        shape = (name, key.input_shapes)
+        if key.kind == "op" and shape in row_of_shape:
             causes.append(_add_verdict(_make_cause("op", row_of_shape[shape], delta), verdict))
         elif name in row_of_name:
             causes.append(_add_verdict(_make_cause("name", row_of_name[name], delta), verdict))
@@ -330,8 +331,8 @@ def _list_findings(operators: Operators, delta: float | None, judged: Judged) ->
 def _add_verdict(cause: Cause, row: SeriesVerdict | None) -> Cause:
     if row is None:
         return cause
-    q, contribution = _none_if_nan(row["q"]), _none_if_nan(row["contribution"])
-    return replace(cause, verdict=row["verdict"], q=q, contribution=contribution)
+    q, contribution = _none_if_nan(row.q), _none_if_nan(row.contribution)
+    return replace(cause, verdict=row.verdict, q=q, contribution=contribution)
 
 
 def _add_reasons(

@@ -35,6 +35,7 @@ from tracker.results.verdicts import (
     NOT_CONFIRMED,
     ROUNDING_REASON,
     THROTTLED_REASON,
+    SeriesVerdict,
     remark_on_few,
     sentence_on_alike,
     sentence_on_equal_hosts,
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
     from tracker.compare.comparable import Recorded
     from tracker.compare.operators import Operators
     from tracker.compare.side import LoadedSide
-    from tracker.compare.verdicts import Judged, SeriesVerdict
+    from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Contribution, Part, Rename, SlowStep
 
 _SMALL_CHANGE: Final = 0.005
@@ -304,12 +305,12 @@ def make_headline(
         verdict, phrase = None, _phrase_of_unjudged(change)
         remarks = _remarks_on_noise(baseline, candidate, change, total.ranges)
     else:
-        verdict = str(row["verdict"])
-        phrase, remarks = _phrase_of_verdict(verdict, change, row["change"], judged, runs)
+        verdict = str(row.verdict)
+        phrase, remarks = _phrase_of_verdict(verdict, change, row.change, judged, runs)
         why_changed = sentence_on_machine(row) or sentence_on_one_run(row)
         if why_changed:
             remarks = (why_changed, *remarks)
-        if row["reason"] == ROUNDING_REASON:
+        if row.reason == ROUNDING_REASON:
             # in place of the noise, which is not known
             remarks = (_remark_on_rounding(baseline, candidate), *remarks[1:])
         remarks = (*_remarks_on_alike(row, judged), *_remarks_on_hosts(row, judged), *remarks)
@@ -342,9 +343,9 @@ def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
     """Return what other hosts make of a change of the step, whose verdict is `row`."""
     hosts = ("", "") if judged.verdicts is None else judged.verdicts.hosts
     sentence = sentence_on_equal_hosts(row, hosts)
-    if row["reason"] == HOST_REASON:
+    if row.reason == HOST_REASON:
         sentence = sentence_on_other_hosts(hosts)
-    elif row["reason"] == THROTTLED_REASON and judged.verdicts is not None:
+    elif row.reason == THROTTLED_REASON and judged.verdicts is not None:
         sentence = sentence_on_throttled(judged.verdicts.throttled)
     return (sentence,) if sentence else ()
 
@@ -366,7 +367,7 @@ def _remarks_on_alike(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:
     alike = judged.find_alike(row)
     if alike is None:
         return ()
-    few = [remark_on_few(is_worse=row["change"] > 0)] if row["reason"] == ALIKE_REASON else []
+    few = [remark_on_few(is_worse=row.change > 0)] if row.reason == ALIKE_REASON else []
     return sentence_on_alike(alike), *few
 
 
@@ -485,12 +486,12 @@ def _describe_mean_step(
     "" where the mean did not change, or is no more than the suspect that the step is.
     """
     row = judged.find_total("mean_step_ns")
-    if row is None or row["verdict"] == verdict or row["verdict"] not in (*_CHANGED, "SUSPECT"):
+    if row is None or row.verdict == verdict or row.verdict not in (*_CHANGED, "SUSPECT"):
         return ""
-    is_slower = row["change"] > 0
-    verb = _MAY_BE if row["verdict"] == "SUSPECT" else _IS
+    is_slower = row.change > 0
+    verb = _MAY_BE if row.verdict == "SUSPECT" else _IS
     word = "slower" if is_slower else "faster"
-    mean = f", but its mean step {verb} {_format_size_of_change(row['change'])} {word}"
+    mean = f", but its mean step {verb} {_format_size_of_change(row.change)} {word}"
     # the side with the longer mean step has the slow steps; the sentence is about the candidate
     own, own_runs, side = (slow_steps[1], runs[1], "") if is_slower else (slow_steps[0], runs[0], a)
     if not own:

@@ -126,8 +126,8 @@ def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
         if len(own) > 1 or not ops_of_kernel[name] <= set(STAND_INS):
             continue
         row = judged.verdicts.by_series.get(next(iter(own)))
-        if row is not None and row["verdict"] in CHANGED:
-            verdicts[name] = str(row["verdict"])
+        if row is not None and row.verdict in CHANGED:
+            verdicts[name] = str(row.verdict)
     return verdicts
 
 

@@ -271,7 +271,7 @@ def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> tuple[str | None, s
         return None, None
     for key, row in verdicts.by_series.items():
         if key.kind == "run" and key.name == STEP[0] and key.step_kind == kind and key.part != UNPROFILED:
-            return row["verdict"], row["reason"]
+            return row.verdict, row.reason
     return None, None
 
 

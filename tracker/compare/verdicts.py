@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
@@ -31,6 +31,7 @@ from tracker.results.verdicts import (
     TOO_FEW,
     AlikeChanges,
     GateResult,
+    SeriesVerdict,
     reason_words,
 )
 from tracker.schema.series import (
@@ -53,12 +54,9 @@ if TYPE_CHECKING:
     from tracker.results.waiting import AwaitedRuns
 
 _OVERALL: Final = "overall"
-_NUMBER_OF_COLUMN: Final = {"judged_diff": "judged_change", "q": "q", "detectable": "detectable"}
-"""Column of a table of a Diff -> the number of a verdict that it shows; nan for none."""
+_UNJUDGED: Final = SeriesVerdict()
 _MOST_ALIKE: Final = 0.9
 """Share of the operators that must have moved with the machine for all to have moved alike."""
-SeriesVerdict = Mapping[str, Any]
-"""The verdict of a series: `verdict`, `reason`, and the numbers of `regressions.sides.NUMBERS`."""
 
 
 class Judged(Struct, frozen=True, eq=False):
@@ -126,12 +124,14 @@ class Judged(Struct, frozen=True, eq=False):
             return table
         rows_of_key = Counter(keys)
         rows = [self.verdicts.by_series.get(key) if rows_of_key[key] == 1 else None for key in keys]
-        columns: dict[str, Any] = {}
-        for column, number in _NUMBER_OF_COLUMN.items():
-            columns[column] = np.array([np.nan if row is None else row[number] for row in rows])
-        columns["verdict"] = objects([row and row["verdict"] for row in rows])
-        columns["reason"] = objects(self._list_reasons(keys, rows))
-        return table.having(**columns)
+        shown = [row or _UNJUDGED for row in rows]
+        return table.having(
+            judged_diff=np.array([one.judged_change for one in shown]),
+            q=np.array([one.q for one in shown]),
+            detectable=np.array([one.detectable for one in shown]),
+            verdict=objects([one.verdict for one in shown]),
+            reason=objects(self._list_reasons(keys, rows)),
+        )
 
     def _list_reasons(self, keys: Sequence[SeriesKey], rows: Sequence[SeriesVerdict | None]) -> list[str | None]:
         """Return, per row, why its verdict is no change, or what an older finding says of it; None for nothing."""
@@ -143,7 +143,7 @@ class Judged(Struct, frozen=True, eq=False):
         reasons: list[str | None] = []
         for key, row in zip(keys, rows, strict=True):
             why_not = why_not_of_family.get((key.kind, key.metric))
-            if why_not and (row is None or row["verdict"] is None):
+            if why_not and (row is None or row.verdict is None):
                 # the recordings differ in what this series rests on
                 reasons.append(why_not)
             elif row is None:
@@ -152,7 +152,7 @@ class Judged(Struct, frozen=True, eq=False):
                 reasons.append(EXCUSED)
             else:
                 still = self.verdicts.still.get(key)
-                reasons.append(still or reason_words(row["verdict"], row["reason"]) or None)
+                reasons.append(still or reason_words(row.verdict, row.reason) or None)
         return reasons
 
     def _hide_incomparable_numbers(self, table: Columns) -> Columns:
@@ -204,24 +204,24 @@ class Judged(Struct, frozen=True, eq=False):
                     return row
         return None
 
-    def find_op_findings(self) -> dict[str, SeriesVerdict]:
-        """Return, per name of an operator with a finding or a suspect, the largest contribution first, its verdict with
-        the fields of its key.
+    def find_op_findings(self) -> dict[str, tuple[SeriesKey, SeriesVerdict]]:
+        """Return, per name of an operator with a finding or a suspect, the largest contribution first, its series and
+        its verdict.
 
         It is that of all shapes together, or where that is no finding, that of the shape that contributes most.
         """
         if self.verdicts is None or not self.has_op_series:
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
-        rows: list[SeriesVerdict] = []
+        found: list[tuple[SeriesKey, SeriesVerdict]] = []
         for key, verdict in sorted(self.verdicts.by_series.items(), key=itemgetter(0)):
-            if verdict["verdict"] in CHANGED and key.kind in kinds and key.metric == self.own_time:
-                rows.append({**key._asdict(), **verdict})
-        rows.sort(key=lambda row: (row["verdict"] == "SUSPECT", row["kind"] == "op", *_by_contribution(row)))
-        first_of_name: dict[str, SeriesVerdict] = {}
-        for row in rows:
-            first_of_name.setdefault(row["name"], row)
-        return {row["name"]: row for row in sorted(first_of_name.values(), key=_by_contribution)}
+            if verdict.verdict in CHANGED and key.kind in kinds and key.metric == self.own_time:
+                found.append((key, verdict))
+        found.sort(key=_by_certainty_and_contribution)
+        first_of_name: dict[str, tuple[SeriesKey, SeriesVerdict]] = {}
+        for key, verdict in found:
+            first_of_name.setdefault(key.name, (key, verdict))
+        return dict(sorted(first_of_name.items(), key=lambda named: _by_contribution(named[1])))
 
     def find_alike(self, step: SeriesVerdict) -> AlikeChanges | None:
         """Return how all operators moved by one factor, where the verdict of the step says so; None where it does not.
@@ -229,20 +229,20 @@ class Judged(Struct, frozen=True, eq=False):
         Of a few operators the judge says which did: `detect.alike`. Of many their median moved, which is DRIFT, and
         nine in ten must be as far from their level as it, and none a finding.
         """
-        if self.verdicts is None or (step["reason"] != ALIKE_REASON and step["verdict"] != "DRIFT"):
+        if self.verdicts is None or (step.reason != ALIKE_REASON and step.verdict != "DRIFT"):
             return None
         what, verdict_of_name = self._list_work()
         rows = verdict_of_name.values()
-        if step["reason"] == ALIKE_REASON:
-            found = [row["change"] for row in rows if row["reason"] == ALIKE_REASON]
+        if step.reason == ALIKE_REASON:
+            found = [row.change for row in rows if row.reason == ALIKE_REASON]
             if not found:
                 return None
             # of an operator that is too small for a finding the number may still be in their range
-            others = [row["change"] for row in rows if row["reason"] != ALIKE_REASON]
+            others = [row.change for row in rows if row.reason != ALIKE_REASON]
             alike = [change for change in others if min(found) <= change <= max(found)]
             return AlikeChanges(what, [*found, *alike], len(rows))
-        changes = [row["change"] for row in rows if row["verdict"] == "UNCHANGED"]
-        is_alike = len(changes) >= _MOST_ALIKE * len(rows) and not any(row["verdict"] in CHANGED for row in rows)
+        changes = [row.change for row in rows if row.verdict == "UNCHANGED"]
+        is_alike = len(changes) >= _MOST_ALIKE * len(rows) and not any(row.verdict in CHANGED for row in rows)
         return AlikeChanges(what, changes, len(rows)) if changes and is_alike else None
 
     def list_alike_names(self) -> tuple[str, frozenset[str]]:
@@ -250,7 +250,7 @@ class Judged(Struct, frozen=True, eq=False):
         what they are.
         """
         what, verdict_of_name = self._list_work()
-        return what, frozenset(name for name, row in verdict_of_name.items() if row["reason"] == ALIKE_REASON)
+        return what, frozenset(name for name, row in verdict_of_name.items() if row.reason == ALIKE_REASON)
 
     def _list_work(self) -> tuple[str, dict[str, SeriesVerdict]]:
         """Return the verdicts of the operators by name, of the kernels where there are no operators, and the word."""
@@ -258,7 +258,7 @@ class Judged(Struct, frozen=True, eq=False):
         kernels: dict[str, SeriesVerdict] = {}
         by_series = {} if self.verdicts is None else self.verdicts.by_series
         for key, row in by_series.items():
-            if row["verdict"] is None or key.name in NO_OPERATORS:
+            if row.verdict is None or key.name in NO_OPERATORS:
                 continue
             if key.kind == "op_name" and key.metric == self.own_time:
                 operators[key.name] = row
@@ -268,13 +268,22 @@ class Judged(Struct, frozen=True, eq=False):
 
     def _find(self, key: SeriesKey) -> SeriesVerdict | None:
         row = None if self.verdicts is None else self.verdicts.by_series.get(key)
-        return None if row is None or row["verdict"] is None else row
+        return None if row is None or row.verdict is None else row
 
 
-def _by_contribution(row: SeriesVerdict) -> tuple[bool, float, str]:
+def _by_contribution(judged: tuple[SeriesKey, SeriesVerdict]) -> tuple[bool, float, str]:
     """Return a sort key: the largest contribution first, those that have none last."""
-    size = abs(row["contribution"])
-    return bool(np.isnan(size)), -size, row["name"]
+    key, verdict = judged
+    size = abs(verdict.contribution)
+    return bool(np.isnan(size)), -size, key.name
+
+
+def _by_certainty_and_contribution(
+    judged: tuple[SeriesKey, SeriesVerdict],
+) -> tuple[bool, bool, tuple[bool, float, str]]:
+    """Return a sort key: suspects last, then single shapes, then by contribution."""
+    key, verdict = judged
+    return verdict.verdict == "SUSPECT", key.kind == "op", _by_contribution(judged)
 
 
 def judge(
@@ -357,8 +366,9 @@ def _count_verdicts(verdicts: SideVerdicts, metric: str, kind: str) -> dict[str,
     """Return verdict -> how many series of `kind` have it, changes first; what no operator launched is none."""
     counts: Counter[str] = Counter()
     for key, row in verdicts.by_series.items():
-        if key.kind == kind and key.metric == metric and key.name not in NO_OPERATORS:
-            counts[row["verdict"]] += 1
+        is_chosen = key.kind == kind and key.metric == metric and key.name not in NO_OPERATORS
+        if is_chosen and row.verdict is not None:
+            counts[row.verdict] += 1
     others = [verdict.name for verdict in Verdict if verdict.name not in CHANGED]
     return {word: counts[word] for word in (*CHANGED, *others) if word in counts}
 
@@ -372,7 +382,7 @@ def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]
         for has_verdict in (False, True):
             for way in reversed(ways):
                 for key, row in rows_of_run.items():
-                    if key.part == way and (row["verdict"] is not None) == has_verdict:
+                    if key.part == way and (row.verdict is not None) == has_verdict:
                         key_of_metric[key.metric, ways] = key
     keys = [(metric_of_number(number), ways_of_number(number)) for number in table["metric"]]
     return [key_of_metric.get(key, NO_SERIES) for key in keys]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
@@ -68,6 +68,7 @@ from tracker.results.verdicts import (
     VERDICT_OF_DIRECTION,
     WORST_FIRST,
     GateResult,
+    SeriesVerdict,
     word_of_step,
 )
 from tracker.results.waiting import AwaitedRuns
@@ -81,7 +82,6 @@ from tracker.store.sql import statement
 from tracker.store.tracks import ChosenRun, read_chosen_runs, tabulate_runs
 from tracker.units import format_diff, level_words
 
-NUMBERS: Final = ("change", "judged_change", "q", "contribution", "detectable")
 _CHANGED: Final = ("REGRESSED", "IMPROVED")
 _NO_VERDICT: Final = (Reason.SETTINGS, Reason.INCOMPLETE, Reason.OTHER_WORK)
 """Reasons why two sides cannot be compared: they stand without a verdict."""
@@ -93,10 +93,20 @@ STEP: Final = ("step", "e2e")
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
-VerdictsBySeries = dict[SeriesKey, dict[str, Any]]
-"""A series -> verdict (None: none), reason, and NUMBERS (nan: unknown): `change`, `judged_change`: ratios, with and
-without the common-mode shift.
-"""
+VerdictsBySeries = Mapping[SeriesKey, SeriesVerdict]
+"""How each series was judged."""
+VerdictKind = TypeVar("VerdictKind", bound=SeriesVerdict)
+
+
+class StoredVerdict(SeriesVerdict, frozen=True, kw_only=True):
+    """A verdict that is stored.
+
+    - series_id: the number of the series
+    - level_version_id: the version with which the level began that it was compared with
+    """
+
+    series_id: int
+    level_version_id: int | None
 
 
 def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
@@ -324,7 +334,8 @@ def _between(stored: SideVerdicts, exact: SideVerdicts | None, baseline: Sequenc
     `exact`: None where there are none, or where these sides cannot be judged by themselves: they have no verdict.
     """
     beyond = set(_list_beyond(stored, baseline))
-    by_series = {key: verdict for key, verdict in stored.by_series.items() if key not in beyond}
+    by_series: dict[SeriesKey, SeriesVerdict] = {}
+    by_series |= {key: verdict for key, verdict in stored.by_series.items() if key not in beyond}
     if exact is not None:
         by_series |= {key: verdict for key, verdict in exact.by_series.items() if key in beyond}
     return replace(stored, by_series=by_series, bases={})
@@ -452,20 +463,20 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     returned = _returned(connection, track, row.version_id)
     if step is None:
         return InHistory(version, None, None, base, returned=returned)
-    change = None if np.isnan(step["change"]) else float(step["change"])
-    if step["verdict"] != NOT_CONFIRMED and step["verdict"] not in _CHANGED:
-        return InHistory(version, step["verdict"], change, base, returned=returned)
+    change = None if np.isnan(step.change) else float(step.change)
+    if step.verdict != NOT_CONFIRMED and step.verdict not in _CHANGED:
+        return InHistory(version, step.verdict, change, base, returned=returned)
     levels = stored_findings.read_levels(connection, track.key, [row.version_id])[row.version_id]
-    at = np.flatnonzero(levels.series_ids == step["series_id"])
+    at = np.flatnonzero(levels.series_ids == step.series_id)
     level, settled_by = (int(own[at[0]]) if len(at) else BEGINNING for own in (levels.levels, levels.settled))
     since, decided_by = "", ""
     # the level that it is in now began in an older version, and is not the one that it was compared with
-    began_before = level not in (row.version_id, step["level_version_id"], BEGINNING)
-    if began_before and step["verdict"] in _CHANGED and not returned:
+    began_before = level not in (row.version_id, step.level_version_id, BEGINNING)
+    if began_before and step.verdict in _CHANGED and not returned:
         since = track.labels.get(level, "")
     if settled_by != row.version_id:
         decided_by = track.labels.get(settled_by, "")
-    return InHistory(version, step["verdict"], change, base, since, decided_by, returned, step["reason"])
+    return InHistory(version, step.verdict, change, base, since, decided_by, returned, step.reason or "")
 
 
 def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
@@ -511,15 +522,18 @@ def newest_gates(connection: Connection, track: TrackRuns) -> dict[str, GateResu
 
 def _read_verdicts(
     connection: Connection, track: TrackRuns, row: JudgedRow, kind: str | None = None
-) -> VerdictsBySeries:
+) -> dict[SeriesKey, StoredVerdict]:
     """Return the stored verdicts of a version; `kind`: of series of this kind alone."""
-    verdicts: VerdictsBySeries = {}
+    verdicts: dict[SeriesKey, StoredVerdict] = {}
     for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
-        verdict = dict(stored._mapping)
-        for name in NUMBERS:
-            if verdict[name] is None:
-                verdict[name] = np.nan
-        verdicts[SeriesKey._make(stored[: len(SeriesKey._fields)])] = verdict
+        numbers = (stored.change, stored.judged_change, stored.q, stored.contribution, stored.detectable)
+        verdicts[SeriesKey._make(stored[: len(SeriesKey._fields)])] = StoredVerdict(
+            stored.verdict,
+            stored.reason,
+            *(np.nan if number is None else number for number in numbers),
+            series_id=stored.series_id,
+            level_version_id=stored.level_version_id,
+        )
     return verdicts
 
 
@@ -703,7 +717,7 @@ class _Found(Struct, frozen=True):
 
 def _join_parts(parts: Sequence[_Judged], marks: Marks, limits: Thresholds, *, is_by_kind: bool) -> _Found:
     """Return what the parts show together, "" among them; `is_by_kind`: all steps together have no verdict."""
-    verdicts: VerdictsBySeries = {}
+    verdicts: dict[SeriesKey, SeriesVerdict] = {}
     every_excused: set[SeriesKey] = set()
     every_sign: list[tuple[str, str, int]] = []
     nets, peak, slower_by, coverage = [0.0] if is_by_kind else [], 0.0, set[str](), Coverage()
@@ -890,18 +904,25 @@ def _look_back(connection: Connection, run_ids: Sequence[int], limits: Threshold
 
 def _list_verdicts(
     track: Track, judged: JudgedSeries, keys: Sequence[SeriesKey], limits: Thresholds
-) -> VerdictsBySeries:
+) -> dict[SeriesKey, SeriesVerdict]:
     """Return the verdicts of all series as they would be stored."""
     is_stated, reasons = stated(track, judged, track.versions > 0)
     numbers = numbers_of(track, judged)
-    verdicts: VerdictsBySeries = {}
+    verdicts: dict[SeriesKey, SeriesVerdict] = {}
     for row, key in enumerate(keys):
-        verdict: dict[str, Any] = {"verdict": None, "reason": None, **dict.fromkeys(NUMBERS, np.nan)}
+        verdict = SeriesVerdict()
         if is_stated[row]:
-            verdict["reason"] = Reason(int(reasons[row])).name
+            verdict = SeriesVerdict(reason=Reason(int(reasons[row])).name)
         if is_stated[row] and reasons[row] not in _NO_VERDICT:
-            verdict["verdict"] = Verdict(int(judged.verdict[row])).name
-            verdict |= {name: numbers[name].item(row) for name in NUMBERS}
+            verdict = replace(
+                verdict,
+                verdict=Verdict(int(judged.verdict[row])).name,
+                change=numbers["change"].item(row),
+                judged_change=numbers["judged_change"].item(row),
+                q=numbers["q"].item(row),
+                contribution=numbers["contribution"].item(row),
+                detectable=numbers["detectable"].item(row),
+            )
         verdicts[key] = verdict
     return verdicts
 
@@ -916,7 +937,7 @@ def _gate(  # noqa: PLR0913 -- what of the findings may not be of the code
     """
     step_key = _step_key(verdicts)
     step_name = ""
-    steps: list[dict[str, Any]] = []
+    steps: list[SeriesVerdict] = []
     suspects = [verdict for key, verdict in verdicts.items() if key.kind == "run" and key.name == MEAN_STEP]
     if step_key is not None:
         step_name = step_key.name
@@ -926,15 +947,15 @@ def _gate(  # noqa: PLR0913 -- what of the findings may not be of the code
                 steps.append(own)
         suspects += steps
     # a kind of steps that is rare need not be decided where another one is
-    is_decided = any(verdict["verdict"] not in (None, "TOO_FEW_RUNS") for verdict in steps)
-    reasons = {verdict["reason"] for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
+    is_decided = any(verdict.verdict not in (None, "TOO_FEW_RUNS") for verdict in steps)
+    reasons = {verdict.reason for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
     return gate_of(
         limits,
         signs=[sign for kind, name, sign in signs if kind == "run" and name == step_name],
         mean_signs=[sign for kind, name, sign in signs if kind == "run" and name == MEAN_STEP],
         net=net,
         peak=peak,
-        is_suspect=any(verdict["verdict"] == "SUSPECT" and verdict["change"] > 0 for verdict in suspects),
+        is_suspect=any(verdict.verdict == "SUSPECT" and verdict.change > 0 for verdict in suspects),
         is_machine=is_machine,
         is_alike=is_alike,
         is_host=is_host,
@@ -949,19 +970,19 @@ def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
     """Return the series that is the step, of those with a verdict."""
     steps = []
     for key, verdict in verdicts.items():
-        if key.kind == "run" and key.name in STEP and verdict["verdict"] is not None:
+        if key.kind == "run" and key.name in STEP and verdict.verdict is not None:
             steps.append(key)
 
     def order(key: SeriesKey) -> tuple[int, int, int, float]:
         # of several kinds of steps the one that became slower by most
-        verdict, change = verdicts[key]["verdict"], verdicts[key]["change"]
-        worst = WORST_FIRST.index(verdict) if verdict in WORST_FIRST else len(WORST_FIRST)
-        return STEP.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(change)
+        verdict = verdicts[key].verdict
+        worst = len(WORST_FIRST) if verdict is None or verdict not in WORST_FIRST else WORST_FIRST.index(verdict)
+        return STEP.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(verdicts[key].change)
 
     return min(steps, key=order, default=None)
 
 
-def _step_of(verdicts: VerdictsBySeries) -> dict[str, Any] | None:
+def _step_of(verdicts: Mapping[SeriesKey, VerdictKind]) -> VerdictKind | None:
     key = _step_key(verdicts)
     return None if key is None else verdicts[key]
 

@@ -5,8 +5,9 @@ should fail by it: what of it is news, and the exit code that says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from statistics import median
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -167,17 +168,37 @@ def reason_words(verdict: str | None, reason: str | None) -> str:
     return REASONS.get(reason or "", "")
 
 
-def sentence_on_machine(verdict: Mapping[str, Any] | None) -> str:
+class SeriesVerdict(Struct, frozen=True):
+    """How a series was judged; nan for a number that is not known.
+
+    - verdict: None where it has none
+    - reason: a code in REASONS, or NONE
+    - change, judged_change: ratios, with and without the common-mode shift
+    - q: the false discovery rate
+    - contribution: to the step, a signed fraction of it
+    - detectable: the smallest change that the runs would have shown
+    """
+
+    verdict: str | None = None
+    reason: str | None = None
+    change: float = nan
+    judged_change: float = nan
+    q: float = nan
+    contribution: float = nan
+    detectable: float = nan
+
+
+def sentence_on_machine(verdict: SeriesVerdict | None) -> str:
     """Return what a step is on an equally fast machine, where it is by that that it changed; "" where it is not.
 
     `verdict`: of the step, with its reason, its change as measured, and the judged one.
 
-    >>> sentence_on_machine({"reason": "EQUAL_MACHINE", "change": 0.066, "judged_change": 0.235})
+    >>> sentence_on_machine(SeriesVerdict("REGRESSED", "EQUAL_MACHINE", change=0.066, judged_change=0.235))
     '23.5 % slower on an equally fast machine (measured +6.6 %, the machine was 13.7 % faster).'
     """
-    if verdict is None or verdict["reason"] != EQUAL_MACHINE_REASON:
+    if verdict is None or verdict.reason != EQUAL_MACHINE_REASON:
         return ""
-    judged, measured = verdict["judged_change"], verdict["change"]
+    judged, measured = verdict.judged_change, verdict.change
     of_machine = (1.0 + measured) / (1.0 + judged) - 1.0
     size, size_of_machine = (format_diff(abs(one)).lstrip("+") for one in (judged, of_machine))
     word, word_of_machine = ("slower" if one > 0 else "faster" for one in (judged, of_machine))
@@ -277,17 +298,18 @@ def sentence_on_throttled(throttled: tuple[str, str]) -> str:
     return f"The clock was held down by {after}, before in {before}: a run that is not throttled decides."
 
 
-def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) -> str:
+def sentence_on_equal_hosts(verdict: SeriesVerdict, hosts: tuple[str, str]) -> str:
     """Return how a step changed on equal hosts, where what they differ by was taken out; "" where it was not.
 
     `verdict`: of the step, with its change as measured, and the judged one; `hosts`: before and after, where no host
     ran both.
 
-    >>> sentence_on_equal_hosts({"reason": "RATIO", "change": 0.139, "judged_change": 0.001}, ("node-a", "node-b"))
+    >>> verdict = SeriesVerdict("UNCHANGED", "RATIO", change=0.139, judged_change=0.001)
+    >>> sentence_on_equal_hosts(verdict, ("node-a", "node-b"))
     'On equal hosts it is +0.1 % (measured +13.9 %): by other runs, node-b is 13.8 % slower than node-a.'
     """
-    judged, measured = verdict["judged_change"], verdict["change"]
-    is_of_hosts = verdict["reason"] not in (HOST_REASON, THROTTLED_REASON, EQUAL_MACHINE_REASON)
+    judged, measured = verdict.judged_change, verdict.change
+    is_of_hosts = verdict.reason not in (HOST_REASON, THROTTLED_REASON, EQUAL_MACHINE_REASON)
     if not is_of_hosts or not abs(measured - judged) >= _OF_HOSTS:
         return ""
     sentence = f"On equal hosts it is {format_diff(judged)} (measured {format_diff(measured)})"
@@ -299,13 +321,13 @@ def sentence_on_equal_hosts(verdict: Mapping[str, Any], hosts: tuple[str, str]) 
     return f"{sentence}: by other runs, {after} is {size} {word} than {before}."
 
 
-def sentence_on_one_run(verdict: Mapping[str, Any] | None) -> str:
+def sentence_on_one_run(verdict: SeriesVerdict | None) -> str:
     """Return why one run decides a step, "" where it does not. `verdict`: of the step, with its reason.
 
-    >>> sentence_on_one_run({"reason": "OPERATORS"})
+    >>> sentence_on_one_run(SeriesVerdict("REGRESSED", "OPERATORS"))
     'One run decides: operators that are certainly new or gone make up at least half of it.'
     """
-    if verdict is None or verdict["reason"] != "OPERATORS":
+    if verdict is None or verdict.reason != "OPERATORS":
         return ""
     return "One run decides: operators that are certainly new or gone make up at least half of it."
 
