@@ -17,6 +17,7 @@ from tracker.results import SLOW
 from tracker.results.findings import ListedFinding
 from tracker.results.machine_state import Facts, throttled_by
 from tracker.results.verdicts import GateResult
+from tracker.store.findings import StoredFinding
 from tracker.store.sql import statement
 from tracker.store.tracks import read_hosts, read_machines
 from tracker.units import counted, some_of
@@ -82,7 +83,9 @@ def words_of_throttled(baseline: Sequence[Facts], candidate: Sequence[Facts]) ->
     return f"{reasons} in {len(after)} of {counted(len(candidate), 'run')}", f"{len(before)} of {len(baseline)}"
 
 
-def share_hosts(connection: Connection, run_ids: Sequence[int], findings: Sequence[ListedFinding]) -> list[bool]:
+def share_hosts(
+    connection: Connection, run_ids: Sequence[int], findings: Sequence[ListedFinding | StoredFinding]
+) -> list[bool]:
     """Return of each finding whether its runs share a host with these, or no host is known of one side: of what was
     found on another host their numbers say nothing.
     """

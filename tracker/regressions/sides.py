@@ -76,7 +76,7 @@ from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
-from tracker.store.findings import JudgedRow
+from tracker.store.findings import JudgedRow, StoredFinding
 from tracker.store.samples.statistics import over_runs
 from tracker.store.sql import statement
 from tracker.store.tracks import ChosenRun, read_chosen_runs, tabulate_runs
@@ -538,7 +538,11 @@ def _read_verdicts(
 
 
 def _stored_gates(
-    connection: Connection, track: TrackRuns, row: JudgedRow, verdicts: VerdictsBySeries, findings: Sequence[Any]
+    connection: Connection,
+    track: TrackRuns,
+    row: JudgedRow,
+    verdicts: VerdictsBySeries,
+    findings: Sequence[StoredFinding],
 ) -> tuple[dict[str, GateResult], str]:
     """Return how each word of `--fail-on` ends, without findings that users called expected or invalid; the slow host.
 
@@ -567,7 +571,7 @@ def _stored_gates(
     return gates_with_host(gates, track.thresholds, (connection, runs), (connection, base))
 
 
-def _net_of(findings: Sequence[Any]) -> float:
+def _net_of(findings: Sequence[StoredFinding]) -> float:
     """Return the change by operators as a share of the step: of several kinds of steps that of the kind that lost most,
     for shares of different steps have no sum.
     """
@@ -987,7 +991,7 @@ def _step_of(verdicts: Mapping[SeriesKey, VerdictKind]) -> VerdictKind | None:
     return None if key is None else verdicts[key]
 
 
-def _findings_open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[Any]:
+def _findings_open_in(connection: Connection, track: TrackRuns, version_id: int) -> list[StoredFinding]:
     """Return the findings that were open in a version, with those that began in it."""
     # a version that is not in the order of the track comes after all that are
     place, last = track.place, len(track.order) + 1
@@ -1001,24 +1005,24 @@ def _findings_open_in(connection: Connection, track: TrackRuns, version_id: int)
     return found
 
 
-def _doubt_of(finding: Any) -> str:
+def _doubt_of(finding: StoredFinding) -> str:
     """Return the verdict of a finding where its hosts may be all of it, to stand behind its number; else ""."""
     verdict = VERDICT_OF_DIRECTION[finding.direction]
     return f", {word_of_step(verdict, finding.change)}" if finding.change in OF_HOSTS else ""
 
 
-def _is_new_in(track: TrackRuns, row: JudgedRow, finding: Any) -> bool:
+def _is_new_in(track: TrackRuns, row: JudgedRow, finding: StoredFinding) -> bool:
     """Return whether a finding that is open in a version is one of it: it began there, or its runs helped to decide."""
     decided = track.place.get(finding.decided_version_id, 0)
     return finding.version_id == row.version_id or decided >= track.place[row.version_id]
 
 
-def _key_of(finding: Any) -> SeriesKey:
-    return SeriesKey(*(getattr(finding, name) for name in SeriesKey._fields))
+def _key_of(finding: StoredFinding) -> SeriesKey:
+    return SeriesKey(finding.kind, finding.metric, finding.name, finding.input_shapes, finding.part, finding.step_kind)
 
 
 def _words_of_older(
-    connection: Connection, track: TrackRuns, findings: Sequence[Any], run_ids: Sequence[int]
+    connection: Connection, track: TrackRuns, findings: Sequence[StoredFinding], run_ids: Sequence[int]
 ) -> dict[SeriesKey, str]:
     """Say how far the series of older findings are from what they were before, in the runs of a version."""
     if not findings:
@@ -1028,7 +1032,7 @@ def _words_of_older(
     values = stored_tracks.read_values_of_series(connection, run_ids, series)
     value_now = dict(zip(series, over_runs(values).tolist(), strict=True))
     unknown = _list_other_work(connection, track, findings, run_ids)
-    is_comparable = share_hosts(connection, run_ids, [finding._mapping for finding in findings])
+    is_comparable = share_hosts(connection, run_ids, findings)
     unknown |= {_key_of(finding) for finding, has_host in zip(findings, is_comparable, strict=True) if not has_host}
     words: dict[SeriesKey, str] = {}
     for finding in findings:
@@ -1052,7 +1056,7 @@ def _words_of_older(
 
 
 def _list_other_work(
-    connection: Connection, track: TrackRuns, findings: Sequence[Any], run_ids: Sequence[int]
+    connection: Connection, track: TrackRuns, findings: Sequence[StoredFinding], run_ids: Sequence[int]
 ) -> set[SeriesKey]:
     """Return the series of findings of which a version says nothing, since its inputs have another size."""
     version = next((run.version_id for run in track.runs if run.run_id in {*run_ids}), None)
