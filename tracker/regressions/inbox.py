@@ -408,8 +408,10 @@ def suspects(store: Store, track: TrackRuns, awaited: AwaitedRuns | None = None)
     found = []
     for row, values in zip(verdicts, numbers, strict=True):
         after = float(over_runs(values[None])[0]) if (values > 0).all() else None
-        before = None if after is None else after / (1.0 + row.change)
-        is_worse = (row.change > 0) != row.metric.endswith("_per_second")
+        # a suspect has a change
+        change = row.change or 0.0
+        before = None if after is None else after / (1.0 + change)
+        is_worse = (change > 0) != row.metric.endswith("_per_second")
         calls = calls_of.get(row.series_id, _Calls())
         suspect = FoundFinding(
             finding_id=None,

@@ -527,7 +527,7 @@ def _read_verdicts(
     verdicts: dict[SeriesKey, StoredVerdict] = {}
     for stored in stored_findings.read_verdicts(connection, track.key, row.version_id, kind=kind):
         numbers = (stored.change, stored.judged_change, stored.q, stored.contribution, stored.detectable)
-        verdicts[SeriesKey._make(stored[: len(SeriesKey._fields)])] = StoredVerdict(
+        verdicts[stored.key] = StoredVerdict(
             stored.verdict,
             stored.reason,
             *(np.nan if number is None else number for number in numbers),

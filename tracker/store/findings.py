@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, text
 
+from tracker.schema.series import SeriesKey
 from tracker.store import bulk, labels
 from tracker.store.bulk import Column
 from tracker.store.sql import statement
@@ -136,6 +137,31 @@ class StoredFinding(Struct, frozen=True, kw_only=True, gc=False):
     def track_key(self) -> TrackKey:
         """The track that it is of."""
         return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
+class VersionVerdict(Struct, frozen=True, gc=False):
+    """How a series was judged in a version, with the columns of sql/stored_verdicts.sql."""
+
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str
+    part: str
+    step_kind: str
+    verdict: str | None
+    reason: str
+    change: float | None
+    judged_change: float | None
+    q: float | None
+    contribution: float | None
+    detectable: float | None
+    level_version_id: int | None
+    series_id: int
+
+    @property
+    def key(self) -> SeriesKey:
+        """What names its series in its track."""
+        return SeriesKey(self.kind, self.metric, self.name, self.input_shapes, self.part, self.step_kind)
 
 
 class FindingRow(Struct, frozen=True):
@@ -273,10 +299,10 @@ def read_judged_versions(connection: Connection, track_key: TrackKey) -> dict[in
 
 def read_verdicts(
     connection: Connection, track_key: TrackKey, version_id: int, *, kind: str | None = None, verdict: str | None = None
-) -> list[Any]:
-    """Return the verdicts of the series of a version, with the columns of sql/stored_verdicts.sql."""
+) -> list[VersionVerdict]:
+    """Return the verdicts of the series of a version."""
     asked = {**track_key.parameters, "version_id": version_id, "kind": kind, "verdict": verdict}
-    return list(connection.execute(statement("stored_verdicts"), asked))
+    return [VersionVerdict(*row) for row in connection.execute(statement("stored_verdicts"), asked)]
 
 
 def list_findings(connection: Connection, track_key: TrackKey) -> list[StoredFinding]:
