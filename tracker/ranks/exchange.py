@@ -152,7 +152,7 @@ def role_rows(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> list[
 
 
 def waits_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> dict[int, RankWaits]:
-    """Return what each rank with steps waits. A rank without calls waits for nobody, and has no bubble."""
+    """Return what each rank waits that has communication in its steps; another rank has no entry."""
     sums: dict[int, _WaitSums] = {}
     columns = ("rank", "step", "group_role", "kind", "wait_ns", "exposed_wait_ns")
     for rank, step, role, kind, wait, bare in side.query(queries.communication, by=GRAIN).rows(*columns):

@@ -74,12 +74,13 @@ def rank_rows(
         step = usual_steps.get(rank, _UsualStep())
         of_rank = waits.get(rank, NO_WAITS)
         if rank in partial:
-            # what is lost makes every part of a step too small, but not the step
+            # what is lost makes the parts of a step too small, but not the step
             step = _UsualStep(steps=step.steps, step_ns=step.step_ns)
             of_rank = RankWaits(of_rank.wait_ns, None, of_rank.exposed_wait_ns)
         row = JudgedRank(
             rank=rank,
             host=host or None,
+            # -1 stands for no stage
             stage=None if (number or 0) < 0 else number,
             steps=step.steps,
             step_ns=step.step_ns,
@@ -250,7 +251,10 @@ def stage_rows(
 
 def _make_stage_row(stage: Stage, ranks: Sequence[JudgedRank], microbatches: int | None, is_uneven: bool) -> StageRow:
     members = [row for row in ranks if row.rank in stage.ranks]
-    longest = max(members, key=lambda row: row.own_ns or 0.0)
+    # without a step that all ranks have, no own time is known
+    timed = [row for row in members if row.own_ns is not None]
+    longest = max(timed, key=lambda row: row.own_ns or 0.0, default=None)
+    own_max_ns = longest.own_ns if longest is not None else None
     step_ns = _find_median(row.step_ns for row in members)
     bubble_ns = _find_median(row.bubble_ns for row in members)
     return StageRow(
@@ -258,8 +262,8 @@ def _make_stage_row(stage: Stage, ranks: Sequence[JudgedRank], microbatches: int
         ranks=len(stage.ranks),
         step_ns=step_ns,
         own_ns=_find_median(row.own_ns for row in members),
-        own_max_ns=longest.own_ns,
-        own_max_rank=longest.rank,
+        own_max_ns=own_max_ns,
+        own_max_rank=longest.rank if longest is not None else None,
         spread=stage.spread,
         verdict=UNEVEN if is_uneven else None,
         compute_ns=_find_median(row.compute_ns for row in members),
@@ -269,7 +273,7 @@ def _make_stage_row(stage: Stage, ranks: Sequence[JudgedRank], microbatches: int
         bubble_share=bubble_ns / step_ns if bubble_ns is not None and step_ns else None,
         profiler_bubble_ns=_find_median(row.profiler_bubble_ns for row in members),
         preparing_ns=_find_median(row.preparing_ns for row in members),
-        tau_ns=longest.own_ns / microbatches if microbatches and longest.own_ns else None,
+        tau_ns=own_max_ns / microbatches if microbatches and own_max_ns else None,
     )
 
 
@@ -291,11 +295,11 @@ def pipeline_rows(stages: Sequence[Stage], microbatches: int | None, source: str
     own = [stage.own[:, [stage.steps.index(step) for step in steps]] / microbatches for stage in stages]
     count = len(stages) + microbatches - 1
     taus, even = np.array([one.max(axis=0) for one in own]), np.array([np.median(one, axis=0) for one in own])
-    model, mean = _whole(taus, microbatches), np.concatenate(own).mean(axis=0)
+    model, mean = _pipeline_ns(taus, microbatches), np.concatenate(own).mean(axis=0)
     row = replace(
         without_model,
         model_ns=float(np.median(model)),
-        even_ns=float(np.median(_whole(even, microbatches))),
+        even_ns=float(np.median(_pipeline_ns(even, microbatches))),
         flat_ns=float(np.median(count * even.mean(axis=0))),
         slowdown=float(np.median(model / (count * mean))),
         ideal_bubble_share=(len(stages) - 1) / count,
@@ -303,7 +307,7 @@ def pipeline_rows(stages: Sequence[Stage], microbatches: int | None, source: str
     return [row]
 
 
-def _whole(taus: F64, microbatches: int) -> F64:
-    """How long the pipeline takes in each step; `taus`: ns of a microbatch, a row per stage."""
+def _pipeline_ns(taus: F64, microbatches: int) -> F64:
+    """Return how long the pipeline takes in each step; `taus`: ns of a microbatch, a row per stage."""
     found: F64 = taus.sum(axis=0) + (microbatches - 1) * taus.max(axis=0)
     return found

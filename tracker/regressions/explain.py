@@ -21,7 +21,7 @@ from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, li
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
 from tracker.regressions.causes import changed_between
-from tracker.regressions.found import FoundFinding, as_one, rank_of, without_more
+from tracker.regressions.found import FoundFinding, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.incidents import make_incident, share_of
@@ -42,6 +42,7 @@ from tracker.results.findings import (
     FindingFact,
     FindingRun,
     FindingTest,
+    ListedFinding,
 )
 from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled, word_of_step
 from tracker.schema.series import NO_SERIES
@@ -129,7 +130,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         environment=tuple(changed_between(store, incident)),
     )
     return ExplainedFinding(
-        without_more(shown),
+        keep_columns(ListedFinding, shown),
         explained,
         notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if finding.is_worse and not host else (),
@@ -260,7 +261,8 @@ def findings_of(store: Store, incident_id: int) -> list[int]:
     own = [row for row in rows if row.incident_id == incident_id]
     if not own:
         raise UsageError(f"there is no incident I-{incident_id}", remedy=_LIST)
-    return [row.finding_id for row in sorted(own, key=rank_of) if row.under is None and row.finding_id is not None]
+    ordered = sorted(own, key=order_in_incident)
+    return [row.finding_id for row in ordered if row.under is None and row.finding_id is not None]
 
 
 def _drift_between(window: Window, own: JudgedSeries, row: int, new: Flags) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from tracker.results.waiting import AwaitedRuns
 from tracker.schema.series import KIND, SeriesKey
 from tracker.store.tracks import TrackKey
 
+RowKind = TypeVar("RowKind", bound=Struct)
 _PLACE_OF_KIND: Final = {kind: place for place, kind in enumerate(KIND)}
 """Kind -> its place among the findings of an incident."""
 
@@ -19,7 +20,7 @@ _PLACE_OF_KIND: Final = {kind: place for place, kind in enumerate(KIND)}
 class IncidentStep(Struct, frozen=True, kw_only=True):
     """How the step changed with an incident, as `ListedIncident` means its parts; None where that is not known.
 
-    `kind`: of which steps; `shared_factor`: of all operators, a log.
+    `kind`: of which steps; `shift_log`: what all operators share, a log.
     """
 
     kind: str = ""
@@ -32,7 +33,7 @@ class IncidentStep(Struct, frozen=True, kw_only=True):
     other_operators_ns: float | None = None
     earlier_ns: float | None = None
     beside_ns: float | None = None
-    shared_factor: float | None = None
+    shift_log: float | None = None
 
 
 class Replaced(Struct, frozen=True, kw_only=True):
@@ -55,8 +56,8 @@ class Replaced(Struct, frozen=True, kw_only=True):
 class FoundFinding(ListedFinding, frozen=True, kw_only=True):
     """A finding, or a suspect, with what is known of it beside its columns.
 
-    - track_key: of its workload, configuration and device; vendor: of the device
-    - version_id: of the version that it is dated to, the `ordinal`-th of its track
+    - track_key: of its workload, configuration and device; vendor: of the device, "" for a suspect
+    - version_id: of the version that it is dated to, the `ordinal`-th of its track, 0 for a suspect
     - base_state: as the judgement says, without the words of users
     - decided_version_id: whose runs decided it; ended_by_version_id: whose runs decided that it was over
     - is_newest: its version is the newest one of its track
@@ -65,7 +66,7 @@ class FoundFinding(ListedFinding, frozen=True, kw_only=True):
     - found_again: the last version of a branch that has it, None on a main line
     - level_runs, level_versions: what its version was compared with
     - awaited, end_awaited: the runs that the version may still get that decided it, or that it was over
-    - coverage: how many series of its version were judged, in words
+    - coverage: how many series of the version that decided it were judged, in words
     - step_verdict: of the step in the version that decided it, "" where it has none
     - replaced: what replaced what, None for a change of its own
     - is_of_no_operator: it is of a kernel that no operator launched
@@ -138,7 +139,7 @@ def net_contribution(found: FoundFinding) -> float:
     return found.replaced.contribution if found.stands_for_replacement else 0.0
 
 
-def rank_of(found: ListedFinding) -> tuple[Any, ...]:
+def order_in_incident(found: ListedFinding) -> tuple[Any, ...]:
     """Return a sort key: whole runs first, the step before all, then what is in them, the largest part of the step
     first.
     """
@@ -149,6 +150,6 @@ def rank_of(found: ListedFinding) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def without_more(found: ListedFinding) -> ListedFinding:
-    """Return the columns of a finding alone."""
-    return ListedFinding(**{name: getattr(found, name) for name in ListedFinding.__struct_fields__})
+def keep_columns(kind: type[RowKind], row: RowKind) -> RowKind:
+    """Return the fields of `kind` of a row, which is of a class below it."""
+    return kind(**{name: getattr(row, name) for name in kind.__struct_fields__})

@@ -18,7 +18,7 @@ from tracker.errors import FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.budgets import judge_newest
 from tracker.regressions.coverage import sentences_on_missing
-from tracker.regressions.found import FoundFinding, IncidentStep, as_one, rank_of, without_more
+from tracker.regressions.found import FoundFinding, IncidentStep, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, share_hosts
 from tracker.regressions.incidents import explain_incident, share_of, urgency_of
 from tracker.regressions.judgement import SIGNS, verdict_word
@@ -35,7 +35,7 @@ from tracker.regressions.track import (
 )
 from tracker.results import CONFIRMED_STATES, ENDED_STATES, OPEN_STATES, Findings, FindingsOptions
 from tracker.results.coverage import Coverage
-from tracker.results.findings import FindingsRows, ListedIncident
+from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident
 from tracker.results.partial import find_partial
 from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, queries, read_one_state
@@ -91,7 +91,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     chosen = roll_up(chosen)
     shown = chosen if options.every else [as_one(row) for row in chosen if row.under is None]
     shown = [_with_share(row, incidents, places) for row in shown]
-    shown.sort(key=lambda row: (places.get(row.incident_id, len(places)), *rank_of(row)))
+    shown.sort(key=lambda row: (places.get(row.incident_id, len(places)), *order_in_incident(row)))
     lines, partial = [], list[str]()
     notes = [run.sentence for run in waiting_runs(store, options.workload, options.device)]
     for track in tracks:
@@ -109,8 +109,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     for _, changed in explained:
         environment += changed
     found = FindingsRows(
-        incidents=tuple(_as_listed(incident) for incident in incidents),
-        findings=tuple(without_more(row) for row in shown),
+        incidents=tuple(keep_columns(ListedIncident, incident) for incident in incidents),
+        findings=tuple(keep_columns(ListedFinding, row) for row in shown),
         environment=tuple(environment),
         lines=tuple(lines),
     )
@@ -168,7 +168,7 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
     wanted: which are shown, so that it is looked up what replaced what in their incidents; None: those that the options
     leave, and of `finding_ids` all.
     branches: of branches, too, where no workload is named.
-    with_invalid: false positives can be a part of what replaced what.
+    with_invalid: also look for replacements among false positives.
     settle_ns: how long runs are awaited, None: as the store says.
     """
     options = options or FindingsOptions()
@@ -300,7 +300,7 @@ def _step_of(stored: StoredFinding) -> IncidentStep:
         other_operators_ns=stored.other_operators_ns,
         earlier_ns=stored.earlier_ns,
         beside_ns=stored.beside_ns,
-        shared_factor=stored.shared_factor,
+        shift_log=stored.shared_factor,
     )
 
 
@@ -489,8 +489,8 @@ def is_wanted(row: FoundFinding, options: FindingsOptions) -> bool:
 
 
 def roll_up(rows: Sequence[FoundFinding]) -> list[FoundFinding]:
-    """Return the rows with which finding says the same one level up (`under`), one of `rows`, and how many each
-    `covers` so.
+    """Return the rows, each with the finding that says the same one level up (`under`), one of `rows`, and the number
+    of those that it `covers`.
 
     Shapes are under their operator, the whole capture under the step, and what was replaced under the one that stands
     for it.
@@ -517,7 +517,7 @@ def _find_above(
     kernels: Mapping[tuple[int | None, str], FoundFinding],
     heads: Collection[int | None],
 ) -> int | None:
-    """Return the number of the finding that covers a row, -1 for a suspect that has none, None where nothing does.
+    """Return the number of the finding that covers a row, -1 where a suspect does, None where nothing does.
 
     above: the first row of each place.
     kernels: the largest kernel without an operator, by incident and direction.
@@ -531,6 +531,7 @@ def _find_above(
         # what stands for all work without an operator is under the largest of its kernels that moved the same way
         whole = kernel
     if whole is not None:
+        # a suspect has no number
         return whole.finding_id or -1
     head = None if row.replaced is None else row.replaced.head
     return head if head != row.finding_id and head in heads else None
@@ -546,8 +547,10 @@ def _find_largest_kernels(rows: Sequence[FoundFinding]) -> dict[tuple[int | None
     """Return the largest kernel that no operator launched, by incident and direction."""
     largest: dict[tuple[int | None, str], FoundFinding] = {}
     for row in rows:
+        if not row.is_of_no_operator:
+            continue
         place = row.incident_id, row.direction
-        if row.is_of_no_operator and (place not in largest or rank_of(row) < rank_of(largest[place])):
+        if place not in largest or order_in_incident(row) < order_in_incident(largest[place]):
             largest[place] = row
     return largest
 
@@ -556,8 +559,3 @@ def uncovered(rows: Sequence[FoundFinding]) -> list[FoundFinding]:
     """Return the findings that no other one of `rows` covers: those that are listed and counted."""
     numbers = {row.finding_id for row in rows}
     return [row for row in rows if row.under is None or row.under not in numbers]
-
-
-def _as_listed(incident: ListedIncident) -> ListedIncident:
-    """Return the columns of an incident alone."""
-    return ListedIncident(**{name: getattr(incident, name) for name in ListedIncident.__struct_fields__})

@@ -89,7 +89,7 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
         other_operators_ns=parts.other_operators_ns,
         earlier_ns=step.earlier_ns,
         beside_ns=step.beside_ns,
-        shared_factor=None if step.shared_factor is None else math.expm1(step.shared_factor),
+        shared_factor=None if step.shift_log is None else math.expm1(step.shift_log),
         causes="",
         step_kind=step.kind,
         so_far=next((row.so_far for row in tops if row.so_far), ""),
@@ -148,9 +148,9 @@ def direction_of(own: Sequence[FoundFinding]) -> str:
 
 
 def severity_of(own: Sequence[FoundFinding], direction: str, before: float | None, after: float | None) -> str:
-    """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, and that may not be
-    the machine or another host; a warning where it did at all, or one finding makes it 1 % slower; what got worse in a
-    version that is faster on the whole is for information.
+    """Return how loud an incident is: critical where the step itself regressed by 5 % in two runs, and neither the
+    machine nor another host can explain it; a warning where it did at all, or one finding makes it 1 % slower; what got
+    worse in a version that is faster on the whole, and names alone, are for information.
     """
     if direction == "improvement" or all(row.state == "renamed" for row in own):
         return "info"

@@ -22,20 +22,23 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     """A track (workload, configuration and device).
 
     - version: its newest one; version_runs: the runs of it; runs: all active ones
-    - last_run_ns: when the last run started, UTC
+    - last_run_id, last_run_ns: of the runs of the newest version the largest number, and when the last one started,
+      UTC; None without a date
     - step_ns: geometric mean of the runs, the span of device activity where no step is known
-    - step_verdict: of the newest version; step_change: the change that it rests on
+    - step_verdict: of the newest version
+    - step_change: from the step of the runs before to that of the newest version, a ratio, nothing removed
     - may_be_host, may_be_throttled: whether another host, or a clock that was held down, may be all of an open
       regression
-    - accepted: whether a user expects that change
+    - accepted: whether a user accepted the change of the step that began with the newest version
     - lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide it
     - previous_change: to the version before, as a ratio
     - good_change: to the level before the oldest open regression of the step, whose newest version is good_version;
-      None without one
+      None without one, and where the newest number is of another host or of other work
     - pinned_change: to the pinned version
     - peak_allocated_bytes: of the newest version
-    - new, open, suspects, muted: regressions by their state, as findings counts them
-    - incident_id: of the first of them there
+    - new: regressions that the newest version decided; open: the other confirmed ones; suspects; muted: how many of new
+      and open are muted
+    - incident_id: of the first of these regressions, in the order of findings
     - judged_series, expected_series, coverage: as `TrackStanding` has them
     - so_far: how many of the usual runs came, in words, as long as more may come
     """
@@ -46,7 +49,7 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     version: str
     version_runs: int
     runs: int
-    last_run_id: int | None
+    last_run_id: int
     last_run_ns: int | None
     step_ns: float | None
     step_verdict: str | None

@@ -23,18 +23,24 @@ class RankRow(Struct, frozen=True, kw_only=True):
     """A captured rank. Its peers are the captured ranks of its stage; times are medians over its steps.
 
     - host, stage: None where the captures name none
-    - steps: how many of its steps were captured; step_ns: the longer of the marker and of the span of the device
-    - own_ns: a step without exposed communication, which is what the rank would take alone
-    - own_ratio: own time to the median of its peers; excess_ns: own time less that median
-    - cost_ns: what a step would save if the rank were as fast as the next slowest
-    - slowest_steps: in how many steps it took longest
-    - q: how often chance makes any rank of the job that much longer, where steps follow each other
-    - verdict: of an own_ratio of 1.05 or more SLOW (q <= 0.01) or SUSPECT (q <= 0.05), else None
-    - cause: data loading, host, copies, slow device, more work or compute; None where half of it is of no one kind
+    - steps: how many of its steps were captured
+    - step_ns: the duration of a step, the span of the device where none is stated
+    - own_ns: a step without exposed communication, which is what the rank would take alone; the step is here the longer
+      of its duration and of the span of the device; over the steps that all ranks of the stage have
+    - own_ratio: own time by the median of its peers that are not slow; excess_ns: own time less that median
+    - cost_ns: what a step would save if the rank were as fast as the next slowest one that is not slow; below 0: by how
+      much it is quicker than the longest
+    - slowest_steps: in how many steps it took longest, of a SLOW rank longer than all that are not slow
+    - q: how often chance makes any rank of the job that much longer, where steps follow each other; None below 3 steps
+    - verdict: of an own_ratio of 1.05 or more SLOW (q <= 0.01) or SUSPECT (q <= 0.05); None, too, where more than half
+      of the ranks would have one
+    - cause: data loading, host, copies, slow device, more work or compute; None where half of it is of no one kind, and
+      without a verdict
     - place: the operator or range in which a slow host spends its time
-    - partial: 1 where records of the rank are lost or cannot be: it is judged by nothing, and nobody by it
-    - device_score: how fast its kernels are, 1 for as fast as the fastest peer's
-    - late_calls: collectives that it joined last
+    - partial: 1 where records are lost or cannot be: it is not judged, and no rank is compared with it; else None
+    - device_score: how fast its kernels are, 1 for as fast as the fastest peer's; None on a host, or without work that
+      all ranks have
+    - late_calls: collectives that it joined last; None without a common clock
     - wait_ns: waiting for other ranks; bubble_ns: exposed waiting for other stages
     """
 
@@ -71,7 +77,7 @@ class RankStepRow(Struct, frozen=True, kw_only=True):
     """The own time of one rank in one step.
 
     - own_ns: the step without exposed communication
-    - own_ratio: to the median of its peers in this step; None for a rank without peers
+    - own_ratio: by the median of all its peers in this step; None for a rank without peers
     """
 
     rank: int
@@ -102,13 +108,14 @@ class StageRow(Struct, frozen=True, kw_only=True):
     """A stage of a pipeline, or all ranks of a job without stages. Times are medians over its ranks.
 
     - stage: its number, None for no stage; ranks: how many are compared
-    - own_max_ns, own_max_rank: the longest own time, and whose it is
+    - own_max_ns, own_max_rank: the longest own time, and whose it is; None without a step that all ranks have
     - spread: median over the steps of the largest own time by the median one
-    - verdict: UNEVEN where the spread is 1.10 or more, no rank is SLOW and the ranks make different calls in a step
+    - verdict: UNEVEN where the spread is 1.10 or more in 3 steps or more, no rank has a verdict or is slowest in 80 %
+      of them, and 1 % of the calls differ between ranks, not by one rank alone
     - bubble_ns: exposed waiting for other stages; bubble_share: of the step
     - profiler_bubble_ns: what the profiler calls so
     - preparing_ns: in which the profiler says that a step is prepared
-    - tau_ns: the largest own time by the microbatches
+    - tau_ns: the largest own time by the microbatches (model_ns takes the largest of each step)
     """
 
     stage: int | None
@@ -116,7 +123,7 @@ class StageRow(Struct, frozen=True, kw_only=True):
     step_ns: float | None
     own_ns: float | None
     own_max_ns: float | None
-    own_max_rank: int
+    own_max_rank: int | None
     spread: float | None
     verdict: str | None
     compute_ns: float | None
@@ -192,10 +199,12 @@ class GroupRow(Struct, frozen=True, kw_only=True):
 
     - ranks: its members, or those that were captured
     - calls: of the rank with most of them
-    - transit_ns: of one rank; wait_ns: of all; None where not all members are captured
+    - bytes, exposed_ns: of all its ranks, None where one is not known
+    - transit_ns: of the rank with most; wait_ns: of all; both None for a group of one rank, one that is not captured
+      whole, and where a transit is not known
     - most_wait_rank: who waits longest
-    - bus_gb_per_s: as in nccl-tests, of all_reduce, broadcast and reduce: of the others it is not known whose bytes a
-      profile counts
+    - bus_gb_per_s: median of the calls of 1 MB or more, as in nccl-tests, of all_reduce, broadcast and reduce: of the
+      others it is not known whose bytes a profile counts
     - complete: 1 where all members are captured; captured: how many are
     """
 
@@ -238,7 +247,8 @@ class RankLinkRow(Struct, frozen=True, kw_only=True):
     """A link between two ranks, over all collectives and the whole capture.
 
     - bandwidth_gb_per_s: bytes by transit time
-    - z: robust, below the links of the same transport; None where too few can be compared
+    - z: by how many robust deviations it is slower than the median link of its transport, below 0 for faster; None for
+      less than 1 MB, for fewer than 4 such links, and for a slower one where all others are equal, which may be SLOW
     - verdict: SLOW or None; place: link, sender or receiver, of a slow one
     """
 
@@ -258,7 +268,8 @@ class RankOperatorRow(Struct, frozen=True, kw_only=True):
 
     - ranks: how many have it; calls: of all of them; fewest_calls, most_calls: of one
     - average_ns: of a call
-    - median_ns, min_ns, max_ns: of the ranks; spread_ns: max_ns - min_ns; variation: standard deviation by mean
+    - median_ns, min_ns, max_ns: of the ranks; spread_ns: max_ns - min_ns; variation: standard deviation by mean,
+      None for one rank
     - saving_ns: max_ns - median_ns
     """
 
@@ -284,8 +295,8 @@ class RankOperatorRow(Struct, frozen=True, kw_only=True):
 class BalanceRow(Struct, frozen=True, kw_only=True):
     """The rank of a stage with most of a quantity.
 
-    - quantity: compute, all_to_all or peak memory; unit: ns or bytes
-    - ranks: how many state it; imbalance: the largest by the mean
+    - quantity: compute (ns per step), all_to_all (bytes over the whole capture) or peak memory; unit: ns or bytes
+    - ranks: how many state it; imbalance: the largest by the mean, a factor
     """
 
     stage: int | None
@@ -302,8 +313,8 @@ class ChangeRow(Struct, frozen=True, kw_only=True):
     """A number of two runs; the second run is the candidate.
 
     - section: the table that it is of; name: which row of it
-    - unit: ns, ratio or number
-    - delta, diff: None where one run lacks it
+    - unit: ns, ratio, or number (GB/s, slowdown, imbalance)
+    - delta, diff: None where one run lacks it; diff, too, for a baseline of 0
     """
 
     section: str
@@ -335,6 +346,7 @@ class ClusterRows(Struct, frozen=True, kw_only=True):
 
 
 CLUSTER_SECTIONS: Final = ClusterRows.__struct_fields__[:-1]
+"""Tables that --only may name: changes needs two runs."""
 
 
 class ClusterOptions(Reading, frozen=True, kw_only=True):

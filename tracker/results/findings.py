@@ -45,10 +45,11 @@ class ListedIncident(Struct, frozen=True, kw_only=True):
     """What began with one version of a track, for the worse or for the better.
 
     - good_version: the newest version of the level before
-    - direction, severity: of the net effect on the step
-    - is_new: the newest version of the track began it, or decided a part of it
+    - direction: regression or improvement, of the net effect on the step
+    - severity: critical, warning or info, by what its findings cost
+    - is_new: one of its findings is new
     - findings: how many no other one covers; open: how many of them are
-    - baseline_runs, candidate_runs: the runs of both sides of the step, by number
+    - baseline_runs: of the level; candidate_runs: those that most of its findings have; numbers, separated by blanks
     - step_delta_ns: the change of the step, which adds up exactly from the seven parts below
     - operators_ns: operators found slower or faster; new_ns, gone_ns: those found on one side only
     - machine_ns: the common-mode shift of all other operators; other_operators_ns: what else these changed by
@@ -58,9 +59,8 @@ class ListedIncident(Struct, frozen=True, kw_only=True):
     - shared_factor: how much slower all operators are together, as a ratio: the machine, not the code
     - causes: words, the largest first, joined by commas
     - step_kind: of which steps the step is, "" for all
-    - so_far: how many runs came of those that the version usually has which decided, as long as more may come, in
-      words; "" where nothing is awaited
-    - coverage: how many series of its version were judged, of how many, in words
+    - so_far: such as "so far: 2 of the usual 3 runs", while the version that decided may get more; else ""
+    - coverage: how many series of the version whose runs decided it were judged, of how many, in words
     - step_verdict: of the step in the version that decided it, "" where it has none
     """
 
@@ -101,16 +101,20 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     - finding_id, incident_id: None for a suspect
     - good_version: the newest version of its own level before
     - change: how it was found: level, presence, gradual, late, machine, alike, host or throttled
-    - state: one of STATES; is_new: the newest version began or decided it
-    - ratio: candidate / baseline - 1; q: the false discovery rate
+    - state: one of STATES; is_new: decided by the newest version, and neither acknowledged, accepted nor renamed since
+    - ratio: candidate / baseline - 1
+    - q: the false discovery rate; of late findings the chance, times the places of the split
     - contribution: its change as a part of the step
-    - baseline_value, candidate_value, delta: in `unit`
+    - baseline_value, candidate_value: in `unit`; delta: their difference, a missing one counts as 0
+    - baseline_calls, candidate_calls: per step
+    - baseline_runs, candidate_runs: numbers, separated by blanks
     - share_of_change: its part of the change of the step
     - by_calls + by_time_per_call = delta: more calls or slower calls; None for what is not counted
     - cause: a word or two for what changed
-    - under: the finding that says the same one level up; covers: how many it covers itself
+    - under: the finding that says the same one level up, -1 where that is a suspect, None for none
+    - covers: how many it covers itself
     - current_value, current_ratio: of the newest version, the ratio against the baseline value, of what is open
-    - until_ns, until_version: the end of a mute
+    - until_ns, until_version: the end of a mute, a moment (UTC) or a version
     - ended_version: in which it was over
     - so_far: as of its incident
     """
@@ -176,14 +180,15 @@ class TrackStanding(Struct, frozen=True, kw_only=True):
     """Where a workload, configuration and device stands, whatever was found.
 
     - version: its newest one; version_runs: the runs of it; runs: all active ones
-    - last_run_ns: when the last run started, UTC
+    - last_run_id, last_run_ns: of the runs of the newest version the largest number, and when the last one started,
+      UTC; None without a date
     - step_ns ... samples_per_second: numbers of its runs as a whole
     - step_verdict, step_change: of its step
     - net, peak: change by the operators found in it, and of peak memory, as shares
     - gate_new, gate_any: the exit codes of `--fail-on`; gate_new_cause, gate_any_cause: what gave them
     - slow_host: the host that took part in all runs of the version and in none before, in words, "" for none
-    - lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide its step, 0 where it
-      is decided
+    - lacks_runs, lacks_base_runs: how many more runs, of the version and before it, would decide a step that is a
+      SUSPECT or has TOO_FEW_RUNS; 0 for other verdicts
     - step_kind, so_far: as of an incident
     - judged_series of expected_series: how many have a verdict, of those that its runs have or the runs before it, None
       where it is not known; coverage: that, and why others have none, in words
@@ -265,10 +270,10 @@ class FindingTest(Struct, frozen=True, kw_only=True):
 class FindingRun(Struct, frozen=True, kw_only=True):
     """A run of the track of a finding that has its series.
 
-    - side: its part in the verdict: baseline, candidate, later, or "" for none
-    - value, calls: per step
-    - shared_factor: the factor that all operators of the run share, as a ratio
-    - change: against the baseline without that factor, as a ratio
+    - side: its part in the verdict: baseline, candidate, later, or "" for none and for an odd run that is left out
+    - value, calls: per step, nan where the run lacks the series
+    - shared_factor: by how much all operators of the run are slower, 0.02 for 2 %
+    - change: against the baseline without that, as a ratio
     """
 
     run_id: int
@@ -284,7 +289,8 @@ class FindingRun(Struct, frozen=True, kw_only=True):
 class FindingEvent(Struct, frozen=True, kw_only=True):
     """What happened to a finding, in order: when it began and ended, and what users said.
 
-    - when_ns, who, reason: of a word of a user; version: of what the runs decided
+    - when_ns: of a word of a user, UTC; version: of what the runs decided
+    - who: the user, or tracker for the runs
     """
 
     when_ns: int | None = None

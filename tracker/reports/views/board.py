@@ -28,7 +28,6 @@ from tracker.results.board import BoardLine, BoardPoint, LateRun
 from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE, word_of_step
 from tracker.results.waiting import WaitingRun
 from tracker.units import (
-    MISSING_TEXT,
     counted,
     format_age,
     format_bytes,
@@ -145,7 +144,7 @@ def _lines(lines: Sequence[_Line], look: Look) -> Table:
                 "vs last good",
                 lambda line: _change(line.row.good_change),
                 drop=drop_narrow or 1,
-                link=_diff_with_level,
+                link=_diff_with_good,
             )
         )
     columns += [
@@ -220,7 +219,7 @@ def _last_run_words(line: _Line) -> str:
     """Return when the newest run began, else its number: profiles without a clock have no date."""
     if line.row.last_run_ns:
         return format_moment(line.row.last_run_ns)
-    return MISSING_TEXT if line.row.last_run_id is None else f"run:{line.row.last_run_id}"
+    return f"run:{line.row.last_run_id}"
 
 
 def _point(point: BoardPoint) -> tuple[str, float | None, tuple[float, ...], str, str]:
@@ -244,6 +243,11 @@ def _of_track(line: _Line) -> list[tuple[str, str]]:
 def _diff_with_previous(line: _Line) -> Target | None:
     """Return the diff of the newest version with the one before it; None where there is none."""
     return _diff_with(line, line.course[-2].version if len(line.course) > 1 else None)
+
+
+def _diff_with_good(line: _Line) -> Target | None:
+    """Return the diff of the newest version with the newest one of the level before the oldest regression."""
+    return _diff_with(line, line.row.good_version)
 
 
 def _diff_with_pinned(line: _Line) -> Target | None:
@@ -280,8 +284,8 @@ def _findings(line: _Line) -> Target:
     return Target("findings", (*_of_track(line),))
 
 
-def _last_run(line: _Line) -> Target | None:
-    return Target("run", (("RUN", str(line.row.last_run_id)),)) if line.row.last_run_id is not None else None
+def _last_run(line: _Line) -> Target:
+    return Target("run", (("RUN", str(line.row.last_run_id)),))
 
 
 def _link(line: _Line) -> Target:
@@ -306,8 +310,11 @@ def _course(points: Sequence[BoardPoint]) -> str:
 
 def _counts(line: _Line) -> str:
     row = line.row
-    words = ((row.new, "NEW"), (row.open, "open"), (row.suspects, "suspect"), (row.muted, "muted"))
+    words = ((row.new, "NEW"), (row.open, "open"), (row.suspects, "suspect"))
     counts = [f"{count} {word}" for count, word in words if count]
+    if row.muted:
+        # they are new or open, too
+        counts.append(f"of these {row.muted} muted")
     return ", ".join([*counts, *_doubt(line)])
 
 

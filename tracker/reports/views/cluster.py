@@ -56,7 +56,7 @@ _TITLES: Final = {
     "roles": "Communication by parallel type, median of the steps",
     "peers": "Waiting for other ranks, median of the steps",
     "groups": "Process groups, over the whole capture", "calls": "Longest collectives", "links": "Links",
-    "operators": "Operators over the ranks: what equal ranks would save, over the whole capture",
+    "operators": "Operators over the ranks: what equal ranks would save, over all steps",
     "balance": "Load balance", "changes": "Changes from the first run to the second",
 }  # fmt: skip
 _FIRST: Final = ("ranks", "hosts", "stages", "pipeline", "links")
@@ -67,9 +67,9 @@ _BOUNDS: Final = (0.95, 1.05, 1.25, 1.5)
 _MAP_WIDTH: Final = 64
 _MAP_LINES: Final = 16
 _MAP_STEPS: Final = 32
+"""Columns of the map of more than _FEW_RANKS ranks; more steps are grouped by their median."""
 _FEW_RANKS: Final = 16
-"""Steps that a map of more than so many ranks shows; of more it shows medians."""
-_OF: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
+_TONE_OF_VERDICT: Final = {"SLOW": "worse", "SUSPECT": "strong", "UNEVEN": "strong"}
 _CAUSES: Final = {"host": "CPU side"}
 """Causes that are called otherwise where a machine is a host, too."""
 _METRICS: Final = {"own_ns": "own time", "own_max_ns": "own time, slowest", "step_ns": "step", "wait_ns": "waits"}
@@ -106,7 +106,7 @@ def _steps_of(count: int | None) -> str:
     return "" if count is None else number(count)
 
 
-def _judge_rank(row: RankRow) -> str:
+def _rank_verdict_words(row: RankRow) -> str:
     if row.partial:
         return "partial: not judged"
     cause = _CAUSES.get(row.cause or "", row.cause)
@@ -114,6 +114,8 @@ def _judge_rank(row: RankRow) -> str:
 
 
 def _longest_rank(row: StageRow) -> str:
+    if row.own_max_rank is None:
+        return MISSING_TEXT
     return f"{format_ns(row.own_max_ns)} ({number(row.own_max_rank)})"
 
 
@@ -131,7 +133,7 @@ def _is_complete(row: GroupRow) -> str:
     return "yes" if row.complete else "no"
 
 
-def _judge_link(row: RankLinkRow) -> str:
+def _link_verdict_words(row: RankLinkRow) -> str:
     return ", ".join(filter(None, (row.verdict, row.place)))
 
 
@@ -163,7 +165,7 @@ _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
         _rank.number("exposed comm.", lambda row: format_ns(row.exposed_communication_ns), drop=1),
         _rank.number("waits", lambda row: format_ns(row.wait_ns), drop=1),
         _rank.number("idle", lambda row: format_ns(row.idle_ns), drop=5),
-        _rank.text("verdict", _judge_rank),
+        _rank.text("verdict", _rank_verdict_words),
     ),
     "steps": (
         _step.number("rank", lambda row: number(row.rank)),
@@ -253,7 +255,7 @@ _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
         _rank_link.number("bytes", lambda row: format_bytes(row.bytes)),
         _rank_link.number("GB/s", lambda row: rate(row.bandwidth_gb_per_s)),
         _rank_link.number("z", lambda row: rate(row.z), drop=1),
-        _rank_link.text("verdict", _judge_link),
+        _rank_link.text("verdict", _link_verdict_words),
     ),
     "operators": (
         _operator.text("operator", lambda row: readable(row.name), **NAME),
@@ -291,7 +293,7 @@ _SHAPES: Final[Mapping[str, tuple[Column, ...]]] = {
 def _find_tone(row: Struct) -> str:
     """Return the tone of a row by its verdict, "" for none."""
     if isinstance(row, RankRow | HostRow | StageRow | RankLinkRow):
-        return _OF.get(row.verdict or "", "")
+        return _TONE_OF_VERDICT.get(row.verdict or "", "")
     return ""
 
 
@@ -346,7 +348,7 @@ def document(found: Cluster, look: Look) -> Document:
         title=f"{against}{', '.join(filter(None, named))}",
         headline=found.answer,
         verdict=found.verdict,
-        tone=_OF.get(found.verdict, ""),
+        tone=_TONE_OF_VERDICT.get(found.verdict, ""),
         remarks=found.remarks,
         blocks=tuple(_blocks(found, look)),
         notes=tuple(f"Note: {note}" for note in found.notes),
@@ -388,7 +390,9 @@ def _find_peer(ranks: Sequence[RankRow], rank: int | None) -> int | None:
 
 
 def _matters(section: str, rows: ClusterRows) -> bool:
-    """Return whether a section says something that the headline does not: several stages, links with a verdict."""
+    """Return whether a section says something that the headline does not: several stages or hosts, a pipeline with its
+    model, links with a verdict.
+    """
     if section == "links":
         return any(row.verdict for row in rows.links)
     if section == "pipeline":

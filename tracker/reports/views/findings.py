@@ -122,12 +122,10 @@ def _terms(incidents: Sequence[ListedIncident]) -> tuple[str, ...]:
 
 
 def _more(count: int) -> tuple[str, ...]:
-    """Say how many tracks wait for runs beside those that are named."""
-    return (
-        (f"{counted(count, 'more track')} wait{'s' if count == 1 else ''} for runs: tracker board.",)
-        if count > 0
-        else ()
-    )
+    """Say how many remarks on tracks are not shown."""
+    if count <= 0:
+        return ()
+    return (f"{counted(count, 'more remark')} on what waits for runs or was not judged: tracker board.",)
 
 
 def to_settle(name: str, rows: Sequence[ListedFinding]) -> list[str]:
