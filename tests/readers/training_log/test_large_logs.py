@@ -162,14 +162,28 @@ def maxtext(step: int) -> str:
     return f"completed step: {step}, seconds: {s:.3f}, TFLOP/s/device: {500 / s:.3f}, Tokens/s/device: {8192 / s:.3f}"
 
 
+def trainer(step: int) -> str:
+    return f"{{'loss': {3 + step % 1000 / 1000:.4f}, 'learning_rate': {1 / (step + 1000)}, 'epoch': {step / 5e5:.2f}}}"
+
+
+TRAINER_HEAD = """***** Running training *****
+  Num examples = 4,000,000
+  Total train batch size (w. parallel, distributed & accumulation) = 8
+  Total optimization steps = 1,000,000
+"""
+TRAINER_TAIL = "{'train_runtime': 4000.0, 'train_steps_per_second': 250.0, 'train_loss': 3.5, 'epoch': 1.4}\n"
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("line", "bytes_of_line"), [(megatron, 15), (maxtext, 10)])
+@pytest.mark.parametrize(("line", "bytes_of_line"), [(megatron, 15), (maxtext, 10), (trainer, 10)])
 def test_memory_of_a_log_grows_by_few_bytes_a_line(tmp_path: Path, line: Callable[[int], str], bytes_of_line: int):
     """500 MB of MaxText are 3.9 million lines: with 10 bytes of each they need 40 MiB, behind 55 for all else."""
     sizes = {}
     for count in (200_000, 700_000):
         with (tmp_path / "train.log").open("w") as file:
+            file.write(TRAINER_HEAD if line is trainer else "")
             file.writelines(f"{line(step)}\n" for step in range(1, count + 1))
+            file.write(TRAINER_TAIL if line is trainer else "")
         sizes[count] = memory_mib(tmp_path / "train.log")
     assert sizes[200_000] < 65
     assert (sizes[700_000] - sizes[200_000]) * 2**20 / 500_000 < bytes_of_line
