@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
 from tracker.readers.training_log.columns import PackedColumn
+from tracker.readers.training_log.distribution import mean_of
 from tracker.readers.training_log.grammar import NUMBER
 
 F64 = NDArray[np.float64]
@@ -524,18 +525,30 @@ def _with_whole_batches(candidates: F64, summary: Summary | None) -> float | Non
 
 def _spacing_of(session: SessionCollector) -> Between | None:
     """Return how many epochs lie between two lines with losses; None of fewer than three, or where it changes."""
-    epochs, rounding = session.epochs.values()[_has_first_line(session) :], session.epoch_rounding
-    if len(epochs) < FEWEST_LINES:
+    skipped, rounding = int(_has_first_line(session)), session.epoch_rounding
+    count = len(session.epochs) - skipped
+    if count < FEWEST_LINES:
         return None
-    last, gaps = float(epochs[-1]), len(epochs) - 1
-    apart = (last - float(epochs[0])) / gaps
-    expected = epochs[0] + apart * np.arange(len(epochs))
-    if apart <= 0 or np.abs(epochs - expected).max() > 2 * rounding + 0.1 * apart:
+    first, last, gaps = float(session.epochs.first(2)[skipped]), session.last_epoch, count - 1
+    apart = (last - first) / gaps
+    if apart <= 0 or not _are_apart(session.epochs, skipped, apart, 2 * rounding + 0.1 * apart):
         return None
-    if abs(float(epochs[0]) - apart) <= 2 * rounding + 0.1 * apart:
+    if abs(first - apart) <= 2 * rounding + 0.1 * apart:
         # from the start of the run on: the first gap is that in front of the first line
-        return Between((last - rounding) / len(epochs), min(last + rounding, session.end_epoch) / len(epochs))
+        return Between((last - rounding) / count, min(last + rounding, session.end_epoch) / count)
     return Between(apart - 2 * rounding / gaps, apart + 2 * rounding / gaps)
+
+
+def _are_apart(epochs: PackedColumn, skipped: int, apart: float, error: float) -> bool:
+    """Whether all epochs behind those that are skipped lie as far apart, but for an error."""
+    first = epochs.first(skipped + 1)[skipped]
+    begin = -skipped
+    for some in epochs.pieces():
+        expected = first + apart * np.arange(begin, begin + len(some))
+        if (np.abs(some - expected)[max(-begin, 0) :] > error).any():
+            return False
+        begin += len(some)
+    return True
 
 
 def _has_first_line(session: SessionCollector) -> bool:
@@ -552,10 +565,10 @@ def _begins_at_start(session: SessionCollector, spacing: Between) -> bool:
 def _part_of_run(session: SessionCollector) -> Between | None:
     """Return which part of the steps of a run that has no header this session did; None where nothing says it."""
     end = session.end_epoch
-    losses = session.losses.values()
+    losses = session.losses
     train_loss = np.nan if session.summary is None else session.summary.loss
-    has_losses = len(losses) > 0 and bool((losses > 0).all()) and train_loss > 0
-    by_mean = train_loss / float(losses.mean()) if has_losses else np.nan
+    has_losses = len(losses) > 0 and all((some > 0).all() for some in losses.pieces()) and train_loss > 0
+    by_mean = train_loss / mean_of(losses.pieces, len(losses)) if has_losses else np.nan
     spacing = None if np.isnan(end) else _spacing_of(session)
     if spacing is None:
         return _WHOLE if by_mean >= _LIKE_SUMMARY else None
@@ -567,7 +580,7 @@ def _part_of_run(session: SessionCollector) -> Between | None:
         return _WHOLE if begins_at_start else _part_of(lines_of_log, 0.5, lines_of_run)
     if by_mean >= (_LIKE_SUMMARY if begins_at_start else _AS_LOGGED):
         return _WHOLE
-    lines = _lines_with_sum(losses, (end - session.last_epoch) / apart, train_loss * lines_of_run)
+    lines = _lines_with_sum(losses.values(), (end - session.last_epoch) / apart, train_loss * lines_of_run)
     if lines is None:
         # more than the lines say, and less than all: the log lacks lines of the session
         return None
