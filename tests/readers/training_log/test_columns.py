@@ -24,6 +24,8 @@ COLUMNS = {
     "many digits": np.sqrt(STEPS),
     "times of the day": 1.7e18 + 2.6e9 * STEPS,
     "bytes": 2.0**30 * np.sqrt(STEPS),
+    "few numbers of many digits": np.sqrt(STEPS % 300),
+    "few numbers and none": np.where(STEPS % 5 == 0, np.nan, 1000 * np.sqrt(STEPS % 300)),
     "below zero": -STEPS % 1000 - 0.5,
 }
 
@@ -37,6 +39,9 @@ def test_column_gives_back_the_numbers_it_got(name: str):
     np.testing.assert_array_equal(np.concatenate([*column.pieces()]), numbers)
     np.testing.assert_array_equal(column.where(STEPS % 3 == 1), numbers[STEPS % 3 == 1])
     assert column.has_number() == (name != "nothing")
+    places = np.flatnonzero(STEPS % 1000 == 7)
+    np.testing.assert_array_equal(column.at(places).values(), numbers[places])
+    np.testing.assert_array_equal(column.is_missing(), np.isnan(numbers))
 
 
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.float32])
@@ -60,6 +65,10 @@ def test_column_that_grows_line_by_line_is_that_of_all_lines():
 def test_column_of_one_number_takes_no_memory():
     assert PackedColumn.of(COLUMNS["one number"]).values().strides == (0,)
     assert PackedColumn.of(COLUMNS["steps"]).values().strides == (8,)
+
+
+def test_places_count_from_zero():
+    np.testing.assert_array_equal(PackedColumn.of_places(COUNT).values(), STEPS)
 
 
 def test_missing_numbers_are_named():

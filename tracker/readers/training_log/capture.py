@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from tracker.readers import _rows
 from tracker.readers.training_log.columns import PackedColumn, are_alike, pick
 from tracker.readers.training_log.context import RunContext, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.training_log.course import STALL, RunCourse, course_of
+from tracker.readers.training_log.distribution import mean_of
 from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, Grammar
 from tracker.readers.training_log.intervals import Intervals
 from tracker.readers.training_log.left_out import LEFT_OUT, SKIPPED
@@ -44,6 +46,8 @@ _LEAST_ROUNDING: Final = 0.0005
 _GAP: Final = 3.0
 """Times the usual number of steps of an interval, from which lines are missing in it."""
 _FEWEST_STRIDES: Final = 3
+_LOOKED_AT: Final = 1 << 16
+"""So many rows at once: their places take no memory to speak of."""
 _LARGEST_BYTES: Final = 2.0**56
 """No device has 64 PiB; a larger number is damage."""
 
@@ -134,7 +138,7 @@ def _batch_of_intervals(scan: Scan, intervals: Intervals) -> tuple[int | None, s
     """Return the global batch that most intervals that count state, None for none; a sentence where it changes."""
     if not scan.states("batch"):
         return None, ""
-    batch = pick(scan.column("batch"), intervals.lines.values())
+    batch = scan.packed_column("batch").at(intervals.lines).values()
     counted_batch = batch
     if are_alike(batch):
         counted_batch = batch[:1]
@@ -174,7 +178,7 @@ def _main_unit(intervals: Intervals) -> str:
     """Return the unit of the throughput that most intervals state; "" where none does."""
     counts = {}
     for unit, values in intervals.throughputs.items():
-        if count := int((~np.isnan(values.where(intervals.counts))).sum()):
+        if count := int((~values.is_missing() & intervals.counts).sum()):
             counts[unit] = count
     if not counts:
         return ""
@@ -220,21 +224,32 @@ def _steps_of_rows(intervals: Intervals, size: int) -> tuple[I64, F64, I64]:
     """Return the last step of each row, when it begins in s, and how many steps it stands for: those that its intervals
     average over.
     """
-    at = np.flatnonzero(intervals.counts)
-    firsts, lasts = at[::size], at
-    if len(at):
-        lasts = at[np.minimum(np.arange(size - 1, len(at) + size - 1, size), len(at) - 1)]
-    is_last = np.zeros(len(intervals.last_step), dtype=bool)
-    is_last[lasts] = True
-    return intervals.last_step.where(is_last), _times_before(intervals, firsts), _counts_of_rows(intervals, at, size)
+    is_counted = intervals.counts
+    count = int(is_counted.sum())
+    firsts = np.arange(0, count, size)
+    lasts = np.minimum(firsts + size, count) - 1
+    last_steps = intervals.last_step.at(_places_of(is_counted, lasts)).values()
+    begins_s = _times_before(intervals, _places_of(is_counted, firsts))
+    return last_steps, begins_s, _counts_of_rows(intervals, is_counted, firsts, count)
 
 
-def _counts_of_rows(intervals: Intervals, at: I64, size: int) -> I64:
-    starts = np.arange(0, len(at), size)
-    if are_alike(intervals.stride) or not len(at):
-        return np.diff(starts, append=len(at)) * np.maximum(intervals.stride[:1], 1)
-    strides = np.maximum(pick(intervals.stride, at), 1)
-    if intervals.is_numbered and len(at) >= _FEWEST_STRIDES:
+def _places_of(is_one: Flags, ranks: I64) -> I64:
+    """Return the places of some of the rows that are so, by their number among these."""
+    found = [np.zeros(0, dtype=np.int64)]
+    before = 0
+    for begin in range(0, len(is_one), _LOOKED_AT):
+        places = begin + np.flatnonzero(is_one[begin : begin + _LOOKED_AT])
+        first, last = np.searchsorted(ranks, (before, before + len(places)))
+        found.append(places[ranks[first:last] - before])
+        before += len(places)
+    return np.concatenate(found)
+
+
+def _counts_of_rows(intervals: Intervals, is_counted: Flags, starts: I64, count: int) -> I64:
+    if are_alike(intervals.stride) or not count:
+        return np.diff(starts, append=count) * np.maximum(intervals.stride[:1], 1)
+    strides = np.maximum(intervals.stride[is_counted], 1)
+    if intervals.is_numbered and count >= _FEWEST_STRIDES:
         # lines are missing: the interval is no more than another one, and what it held beside its steps is not known
         usual = max(int(np.median(strides)), 1)
         strides[strides > _GAP * usual] = usual
@@ -301,8 +316,7 @@ def _overall(intervals: Intervals, steps: Sequence[StepRow]) -> Breakdown:
     is_summary = not intervals.is_numbered and len(steps) == 1
     is_whole = is_summary
     if intervals.is_numbered and len(steps) and intervals.counts.all() and (intervals.stride == 1).all():
-        last_steps = intervals.last_step.values()
-        is_whole |= bool(last_steps[0] in (0, 1) and (np.diff(last_steps) == 1).all())
+        is_whole |= bool(intervals.last_step.first(1)[0] in (0, 1)) and _counts_on(intervals.last_step)
     times = [row.breakdown.duration_ns for row in steps if row.breakdown.duration_ns is not None]
     loads = [row.breakdown.data_loading_ns for row in steps if row.breakdown.data_loading_ns is not None]
     rates = [
@@ -325,6 +339,16 @@ def _overall(intervals: Intervals, steps: Sequence[StepRow]) -> Breakdown:
         samples_per_second=weighted / sum(weights) if rates else None,
         **memory,
     )
+
+
+def _counts_on(steps: PackedColumn) -> bool:
+    """Whether each step is one more than the step before."""
+    before = steps.first(1)[0] - 1
+    for numbers in steps.pieces():
+        if (np.diff(numbers, prepend=before) != 1).any():
+            return False
+        before = numbers[-1]
+    return True
 
 
 def _tables(reading: LogReading, course: RunCourse | None, unit: str) -> dict[str, Any]:
@@ -350,7 +374,7 @@ def _course_counters(intervals: Intervals, course: RunCourse) -> Iterator[_rows.
     if course.jitter is not None or course.stalls:
         yield _counter("stalls (above 3 medians)", "count", course.count, float(len(course.stalls)))
     if course.stalls:
-        times = intervals.step_s.values()[list(course.stalls)] * 1000
+        times = intervals.step_s.at(course.stalls).values() * 1000
         yield _counter("stalled intervals", "ms", len(times), float(times.mean()), times)
     if course.window is not None:
         yield _counter("slow window, first step", "step", 1, float(course.window.first))
@@ -377,13 +401,15 @@ def _interval_counters(reading: LogReading, unit: str) -> Iterator[_rows.Row]:
     for (name, attribute), packed in columns.items():
         if not packed.has_number():
             continue
-        column = packed.where(intervals.counts)
-        known = column[~np.isnan(column)]
-        if len(known) > MAX_ROWS:
-            yield _counter(name, attribute, len(known), float(known.mean()), known)
+        is_known = intervals.counts & ~packed.is_missing()
+        count = int(is_known.sum())
+        if count > MAX_ROWS:
+            mean = mean_of(partial(packed.pieces_where, is_known), count)
+            extremes = [(some.min(), some.max()) for some in packed.pieces_where(is_known) if len(some)]
+            yield _counter(name, attribute, count, mean, np.array(extremes))
             continue
-        steps = intervals.last_step.where(intervals.counts)[~np.isnan(column)]
-        for value, step in zip(known.tolist(), steps.tolist(), strict=True):
+        numbers, steps = packed.where(is_known), intervals.last_step.where(is_known)
+        for value, step in zip(numbers.tolist(), steps.tolist(), strict=True):
             yield _counter(name, attribute, 1, value, step=step)
 
 
@@ -421,9 +447,9 @@ def _sentences(reading: LogReading, course: RunCourse | None, rows: int) -> Iter
     if intervals.way:
         yield f"the time of a step comes from {intervals.way}"
     if course is not None and course.stalls:
-        times = intervals.step_s.values()[list(course.stalls)]
-        last_steps = intervals.last_step.values()
-        listed = ", ".join(str(last_steps[place]) for place in course.stalls[:_LISTED])
+        times = intervals.step_s.at(course.stalls).values()
+        last_steps = intervals.last_step.at(course.stalls[:_LISTED]).values()
+        listed = ", ".join(str(last_step) for last_step in last_steps.tolist())
         more = f" and {len(course.stalls) - _LISTED} more" if len(course.stalls) > _LISTED else ""
         yield (
             f"{counted(len(course.stalls), 'interval')} took more than {STALL:g} times the median, up to "

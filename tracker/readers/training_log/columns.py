@@ -2,7 +2,8 @@
 
 A log prints decimals: 2512.3 is 25,123 tenths. Where all numbers of a piece of a column are whole numbers of such a
 unit, they are kept as integers of 1, 2 or 4 bytes. Where they are alike or count on evenly, the first one is enough.
-Any other piece is kept as it came. The numbers that come out are those that went in.
+Where they are few different ones, each is kept once. Any other piece is kept as it came. The numbers that come out are
+those that went in.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
-Places = NDArray[np.integer[Any]] | range
+Places = NDArray[np.integer[Any]] | Sequence[int]
 
 _PIECE: Final = 1 << 16
 """Numbers of a piece: so few that what is made of one takes no memory to speak of."""
@@ -24,6 +25,10 @@ _DIGITS: Final = (0, 1, 2, 3, 4, 5, 6, -6)
 _LOOKED_AT: Final = 100
 """So many numbers of a piece show mostly that it has more digits."""
 _SMALL_KINDS: Final = (np.uint8, np.uint16, np.uint32)
+_SMALL: Final = 2
+"""Integers of so many bytes are as small as places of few different numbers."""
+_MOST_DIFFERENT: Final = 0.2
+"""The largest part of the numbers of a piece that may be different ones where each is kept once."""
 _LARGEST: Final = 2.0**52
 """Above it a double does not hold every whole number."""
 
@@ -56,7 +61,7 @@ def blank(values: NDArray[np.float64], is_blank: NDArray[np.bool_]) -> NDArray[n
 class _Piece(Struct, frozen=True):
     """Neighbouring numbers of a column. Each is `first`, `stride` more than the one before, or, where there are
     `integers`, `first` more than its integer, in units of `digits` behind the point; the largest integer of its kind is
-    nan. Where there are `numbers`, it is one of these.
+    nan. Where there are `numbers`, it is one of these: the next one, or that at the place which its integer names.
     """
 
     count: int
@@ -66,10 +71,15 @@ class _Piece(Struct, frozen=True):
     integers: Numbers | None = None
     numbers: Numbers | None = None
 
+    @property
+    def is_as_it_came(self) -> bool:
+        """Whether each number is kept."""
+        return self.numbers is not None and self.integers is None
+
     def values(self, kind: np.dtype[Any]) -> Numbers:
         """Return the numbers."""
         if self.numbers is not None:
-            return self.numbers
+            return self.numbers if self.integers is None else self.numbers[self.integers]
         if self.integers is None:
             if self.stride:
                 return (self.first + self.stride * np.arange(self.count)).astype(kind)
@@ -102,12 +112,21 @@ class PackedColumn:
             return column
         for begin in range(0, len(values), _PIECE):
             column.extend(values[begin : begin + _PIECE])
-            if column._pieces and column._pieces[-1].numbers is not None:
+            if column._pieces and column._pieces[-1].is_as_it_came:
                 # numbers with too many digits: the rest is kept as it is, without a copy
                 column._pieces[-1] = _Piece(len(values) - begin, numbers=values[begin:])
                 column._count = len(values)
                 break
         column._pack_waiting()
+        return column
+
+    @classmethod
+    def of_places(cls, count: int) -> PackedColumn:
+        """Return the places of so many rows: 0, 1, 2 and so on."""
+        column = cls(np.int32)
+        for begin in range(0, count, _PIECE):
+            column._pieces.append(_Piece(min(_PIECE, count - begin), begin, stride=1))
+        column._count = count
         return column
 
     def __len__(self) -> int:
@@ -146,19 +165,32 @@ class PackedColumn:
         return whole
 
     def is_missing(self) -> NDArray[np.bool_]:
-        """Return which numbers are missing."""
-        missing = [np.isnan(numbers) for numbers in self.pieces()]
-        return np.concatenate(missing) if missing else np.zeros(0, dtype=bool)
+        """Return which numbers are missing; where none is, that takes no memory."""
+        is_missing: NDArray[np.bool_] = np.broadcast_to(np.False_, (self._count,))
+        begin = 0
+        for numbers in self.pieces():
+            of_piece = np.isnan(numbers)
+            if of_piece.any():
+                is_missing = is_missing if is_missing.flags.writeable else is_missing.copy()
+                is_missing[begin : begin + len(numbers)] = of_piece
+            begin += len(numbers)
+        return is_missing
 
     def where(self, is_picked: NDArray[np.bool_]) -> Numbers:
         """Return the numbers of some rows."""
         picked = np.empty(int(is_picked.sum()), dtype=self._kind)
-        begin = count = 0
-        for numbers in self.pieces():
-            some = numbers[is_picked[begin : begin + len(numbers)]]
+        count = 0
+        for some in self.pieces_where(is_picked):
             picked[count : count + len(some)] = some
-            begin, count = begin + len(numbers), count + len(some)
+            count += len(some)
         return picked
+
+    def pieces_where(self, is_picked: NDArray[np.bool_]) -> Iterator[Numbers]:
+        """Yield the numbers of some rows piece by piece."""
+        begin = 0
+        for numbers in self.pieces():
+            yield numbers[is_picked[begin : begin + len(numbers)]]
+            begin += len(numbers)
 
     def first(self, count: int) -> Numbers:
         """Return the first numbers."""
@@ -183,17 +215,30 @@ class PackedColumn:
         self._pack_waiting()
         return any(_has_number(piece, self._kind) for piece in self._pieces)
 
-    def at(self, places: Places) -> PackedColumn:
+    def at(self, places: Places | PackedColumn) -> PackedColumn:
         """Return the column at some places, which are in order."""
         if len(places) == len(self):
             return self
-        return PackedColumn.of(pick(self.values(), places))
+        numbers_of_places = places.values() if isinstance(places, PackedColumn) else np.asarray(places)
+        self._pack_waiting()
+        picked = PackedColumn(self._kind.type)
+        begin = 0
+        for piece in self._pieces:
+            first, last = np.searchsorted(numbers_of_places, (begin, begin + piece.count)).tolist()
+            if first < last:
+                numbers = piece.values(self._kind)
+                for cut in range(first, last, _PIECE):
+                    picked.extend(numbers[numbers_of_places[cut : min(cut + _PIECE, last)] - begin])
+            begin += piece.count
+        return picked
 
     def changed_by(self, change: Callable[[Numbers], Numbers]) -> PackedColumn:
         """Return a column of what a function makes of the numbers, each for itself."""
         self._pack_waiting()
         if self._pieces and self._are_alike():
             return PackedColumn.of(self.computed(change))
+        if all(np.array_equal(change(numbers), numbers, equal_nan=True) for numbers in self.pieces()):
+            return self
         changed = PackedColumn(self._kind.type)
         for numbers in self.pieces():
             changed.extend(change(numbers))
@@ -216,6 +261,8 @@ class PackedColumn:
         self._waiting, self._waiting_count = [], 0
         with np.errstate(invalid="ignore", over="ignore"):  # a damaged number may be infinite
             piece = _even_piece(numbers) or self._piece_of_integers(numbers)
+        if piece is None or (piece.integers is not None and piece.integers.itemsize > _SMALL):
+            piece = _piece_of_few(numbers) or piece
         self._pieces.append(piece or _Piece(len(numbers), numbers=numbers))
 
     def _piece_of_integers(self, numbers: Numbers) -> _Piece | None:
@@ -266,6 +313,15 @@ def _whole_piece(numbers: Numbers) -> _Piece | None:
     if kind is None:
         return None
     return _Piece(len(numbers), smallest, integers=(numbers.astype(np.int64) - smallest).astype(kind))
+
+
+def _piece_of_few(numbers: Numbers) -> _Piece | None:
+    """Return a piece of numbers that are few different ones; None for others."""
+    different, places = np.unique(numbers, return_inverse=True)
+    if len(different) > _MOST_DIFFERENT * len(numbers):
+        return None
+    kind = np.uint8 if len(different) <= 1 << 8 else np.uint16
+    return _Piece(len(numbers), numbers=different, integers=places.astype(kind))
 
 
 def _kind_for(largest: float) -> type[np.unsignedinteger[Any]] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from math import lgamma, log, pi
 from typing import Final
@@ -10,6 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.distribution import PieceReader, Pieces, mean_of, median_of, quantiles_of
 from tracker.readers.training_log.intervals import Intervals
 
 F64 = NDArray[np.float64]
@@ -76,36 +78,44 @@ def course_of(intervals: Intervals) -> RunCourse | None:
     is_timed = intervals.counts & ~intervals.step_s.is_missing()
     if not is_timed.any():
         return None
-    quantiles = np.quantile(intervals.step_s.where(is_timed), [0.1, 0.5, 0.9, 0.99], overwrite_input=True)
-    p10, p50, p90, p99 = (float(value) for value in quantiles)
-    times = intervals.step_s.where(is_timed)
+    count = int(is_timed.sum())
+
+    def timed_pieces() -> Iterator[F64]:
+        return intervals.step_s.pieces_where(is_timed)
+
+    p10, p50, p90, p99 = quantiles_of(timed_pieces, [0.1, 0.5, 0.9, 0.99])
     # where neighbours share a mean, their times follow each other: they say nothing of the spread of single intervals
-    says_spread = len(times) >= _FEWEST and not intervals.is_smoothed
-    stalls = np.zeros(0, dtype=np.int64)
-    if len(times) >= _FEWEST_OF_STALLS and not intervals.is_smoothed:
-        stalls = np.flatnonzero(times > STALL * p50)
+    says_spread = count >= _FEWEST and not intervals.is_smoothed
+    stalls: list[int] = []
+    if count >= _FEWEST_OF_STALLS and not intervals.is_smoothed:
+        begin = 0
+        for step_s in intervals.step_s.pieces():
+            end = begin + len(step_s)
+            stalls.extend((begin + np.flatnonzero((step_s > STALL * p50) & is_timed[begin:end])).tolist())
+            begin = end
     return RunCourse(
-        count=len(times),
-        mean=float(times.mean()),
+        count=count,
+        mean=mean_of(timed_pieces, count),
         p10=p10,
         p50=p50,
         p90=p90,
         p99=p99,
         jitter=p99 / p50 if says_spread and p50 > 0 else None,
-        stalls=tuple(np.flatnonzero(is_timed)[stalls].tolist()) if len(stalls) else (),
-        window=_slow_window(intervals, is_timed, times) if says_spread else None,
+        stalls=tuple(stalls),
+        window=_slow_window(intervals, is_timed, timed_pieces, count) if says_spread else None,
     )
 
 
-def _slow_window(intervals: Intervals, is_timed: Flags, times: F64) -> SlowWindow | None:
+def _slow_window(intervals: Intervals, is_timed: Flags, timed_pieces: Pieces, count: int) -> SlowWindow | None:
     """Return the window of neighbouring intervals whose mean stands out most from all others, where that is no chance.
 
     As in the late test of a history: logs of the times, outliers drawn in, the largest t of all places, and its p times
     their number. A window has two ends, so that the places are pairs. Where the noise of a bin
     follows that of the bin before it, as many bins say less.
     """
-    edges = np.unique(np.linspace(0, len(times), min(_BINS, len(times)) + 1).astype(np.int64))
-    bins = np.array([np.median(times[start:end]) for start, end in pairwise(edges.tolist())])
+    edges = np.unique(np.linspace(0, count, min(_BINS, count) + 1).astype(np.int64))
+    reader = PieceReader(timed_pieces())
+    bins = np.array([np.median(reader.take(end - start)) for start, end in pairwise(edges.tolist())])
     if not (bins > 0).all():
         return None
     logs = _without_outliers(np.log(bins))
@@ -121,16 +131,17 @@ def _slow_window(intervals: Intervals, is_timed: Flags, times: F64) -> SlowWindo
     if _log_tail(float(t[best]) * independent**0.5, freedom) + log(len(start)) > log(_LARGEST_P):
         return None
     first, last = int(edges[begin]), int(edges[stop])
-    in_window = np.zeros(len(times), dtype=bool)
-    in_window[first:last] = True
-    inside, outside = (np.median(times[is_side], overwrite_input=True) for is_side in (in_window, ~in_window))
-    ratio = float(inside / outside)
+    places = np.flatnonzero(is_timed)[[first, last - 1]]
+    in_window = np.zeros(len(is_timed), dtype=bool)
+    in_window[places[0] : places[1] + 1] = True
+    inside = median_of(lambda: intervals.step_s.pieces_where(is_timed & in_window))
+    outside = median_of(lambda: intervals.step_s.pieces_where(is_timed & ~in_window))
+    assert inside is not None and outside is not None
+    ratio = inside / outside
     if ratio < 1 + _LEAST_RATIO:
         return None
-    places = np.flatnonzero(is_timed)
-    steps = intervals.last_step.values()
-    first_step = int(steps[places[first]] - intervals.stride[places[first]]) + 1
-    return SlowWindow(first_step, int(steps[places[last - 1]]), last - first, ratio)
+    first_end, last_end = intervals.last_step.at(places).values().tolist()
+    return SlowWindow(int(first_end - intervals.stride[places[0]]) + 1, int(last_end), last - first, ratio)
 
 
 def _windows_of(logs: F64) -> tuple[I64, I64, F64] | None:

@@ -96,6 +96,10 @@ class StepLine(Struct, frozen=True):
     needs: tuple[str, ...] = ()
     not_behind: bytes = b""
 
+    def has(self, quantity: str) -> bool:
+        """Whether such a line may say a quantity."""
+        return quantity in self.head.groupindex or quantity in {one.name for one in self.fields}
+
     def occurs_in(self, text: bytes) -> bool:
         """Whether a step line stands in a text whose lines end with line feeds."""
         if self.literal not in text:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -12,7 +11,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.blocks import blocks_of
-from tracker.readers.training_log.columns import PackedColumn, blank, pick
+from tracker.readers.training_log.columns import PackedColumn, pick
+from tracker.readers.training_log.distribution import Pieces
 from tracker.readers.training_log.grammar import LARGEST_STEP_S, RATE_UNITS, TOTAL, Grammar
 from tracker.readers.training_log.left_out import (
     COUNTS,
@@ -22,7 +22,7 @@ from tracker.readers.training_log.left_out import (
     unlike_intervals,
     with_warm_up,
 )
-from tracker.readers.training_log.rounding import median_rounding, rounding_of
+from tracker.readers.training_log.rounding import median_rounding, roundings_in
 from tracker.readers.training_log.scanning import Scan
 from tracker.readers.training_log.step_lines import ChosenLines, Places, choose_lines, stride_of_lines
 from tracker.readers.training_log.step_times import Sizes, TimeSource
@@ -90,9 +90,8 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
     flags = unlike_intervals(scan, grammar, chosen)
     source = TimeSource(scan, grammar, chosen, stride, sizes, flags[INTERRUPTED])
     step_s, way, is_smoothed, rounding = source.step_times()
-    # no step takes no time, or 833 days
-    step_s = blank(step_s, ~((step_s > 0) & (step_s <= LARGEST_STEP_S)))
-    if sizes.batch and _counts_samples(scan, chosen, step_s * stride):
+    step_s = step_s.changed_by(_possible_times_in)
+    if sizes.batch and scan.states("clock_ms") and _counts_samples(scan, chosen, step_s.values() * stride):
         chosen = replace(chosen, packed_steps=PackedColumn.of(chosen.steps // sizes.batch))
         stride = np.maximum(1, stride // sizes.batch)
     if scan.states("run_steps"):
@@ -100,25 +99,25 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         stride = np.clip(done, 1, _MOST_STEPS).astype(np.int64)
         chosen = chosen if chosen.is_numbered else replace(chosen, packed_steps=PackedColumn.of(np.cumsum(stride)))
     elif not chosen.is_numbered and scan.states("step_ms" if scan.states("interval_ms") else "step_s"):
-        stride = _steps_by_time(source, step_s)
+        stride = _steps_by_time(source, step_s.values())
         chosen = replace(chosen, packed_steps=PackedColumn.of(np.cumsum(stride)))
     throughputs, scopes = _throughputs(scan, grammar, source, step_s)
     reasons = reasons_of(flags, step_s)
     places = _places_of_intervals(step_s, throughputs)
-    usual_rounding = 0.0 if rounding is None else median_rounding(pick(rounding(), places))
+    usual_rounding = 0.0 if rounding is None else median_rounding(_at_places(rounding, places, len(step_s)))
     rate_roundings = _rate_roundings(scan, source, throughputs)
     lines, segments = chosen.packed_at.at(places), pick(chosen.segments, places)
-    step_s = pick(step_s, places)
+    step_s = step_s.at(places)
     first_steady = grammar.first_steady if chosen.is_numbered else None
     return Intervals(
         last_step=chosen.packed_steps.at(places),
         stride=pick(stride, places),
-        step_s=PackedColumn.of(step_s),
-        data_s=_waiting_for_data(scan, lines.values()),
+        step_s=step_s,
+        data_s=_waiting_for_data(scan, lines),
         throughputs={unit: values.at(places) for unit, values in throughputs.items()},
-        mfu=_mfu_of(scan, lines.values()),
-        allocated=_bytes_of(scan, lines.values(), "allocated_mib", "allocated_gib", "allocated_gb"),
-        reserved=_bytes_of(scan, lines.values(), "reserved_gib"),
+        mfu=_mfu_of(scan, lines),
+        allocated=_bytes_of(scan, lines, "allocated_mib", "allocated_gib", "allocated_gb"),
+        reserved=_bytes_of(scan, lines, "reserved_gib"),
         segments=segments,
         reasons=with_warm_up(pick(reasons, places), step_s, chosen.packed_steps.at(places), segments, first_steady),
         lines=lines,
@@ -133,16 +132,28 @@ def intervals_of(scan: Scan, grammar: Grammar, sizes: Sizes) -> Intervals:
         scopes=scopes,
         rounding=usual_rounding,
         rate_roundings=rate_roundings,
-        data_rounding=median_rounding(source.rounding_of("data_s")),
+        data_rounding=median_rounding(source.roundings_of("data_s")),
     )
 
 
-def _places_of_intervals(step_s: F64, throughputs: Mapping[str, PackedColumn]) -> Places | range:
+def _possible_times_in(step_s: F64) -> F64:
+    """Return times of steps; nan for others: no step takes no time, or 833 days."""
+    return np.where((step_s > 0) & (step_s <= LARGEST_STEP_S), step_s, np.nan)
+
+
+def _at_places(roundings: Pieces, places: Places | range, count: int) -> Pieces:
+    """Return what yields the roundings of some of so many lines."""
+    if len(places) == count:
+        return roundings
+    return lambda: [np.concatenate([*roundings()])[places]]
+
+
+def _places_of_intervals(step_s: PackedColumn, throughputs: Mapping[str, PackedColumn]) -> Places | range:
     """Return the places of the lines with a number: the first one of cumulative times has none, and is no interval."""
-    is_interval = ~np.isnan(step_s)
+    is_interval = ~step_s.is_missing()
     for values in throughputs.values():
         if not is_interval.all():
-            is_interval |= ~np.isnan(values.values())
+            is_interval |= ~values.is_missing()
     if is_interval.all():
         return range(len(step_s))
     return np.flatnonzero(is_interval)
@@ -151,13 +162,12 @@ def _places_of_intervals(step_s: F64, throughputs: Mapping[str, PackedColumn]) -
 def _rate_roundings(scan: Scan, source: TimeSource, throughputs: Mapping[str, PackedColumn]) -> dict[str, float]:
     """Return how far throughputs may be from what is printed, as a part of each, by unit."""
     if scan.states("rate_rounding"):
-        return dict.fromkeys(throughputs, median_rounding(source.column("rate_rounding")))
+        return dict.fromkeys(throughputs, median_rounding(source.packed_column("rate_rounding").pieces))
     quantities = {unit: name for name, unit in RATE_UNITS.items() if scan.states(name)}
-    half_units = scan.half_units
     roundings = {}
     for unit, values in throughputs.items():
-        round_each = partial(rounding_of, half_units, quantities.get(unit, "throughput"))
-        roundings[unit] = median_rounding(values.computed(round_each))
+        quantity = quantities.get(unit, "throughput")
+        roundings[unit] = median_rounding(roundings_in(scan.half_units, quantity, values))
     return roundings
 
 
@@ -175,40 +185,38 @@ def _counts_samples(scan: Scan, chosen: ChosenLines, spent_s: F64) -> bool:
     As steps they would take longer than the time between the lines.
     `spent_s`: how long each interval lasts if its number counts steps.
     """
-    if not scan.states("clock_ms"):
-        return False
     between_s = np.diff(chosen.pick(scan.column("clock_ms"))) / 1000
     is_known = (between_s > 0) & ~np.isnan(spent_s[1:])
     return bool(is_known.any()) and float(np.median(spent_s[1:][is_known] / between_s[is_known])) > _TOO_LONG
 
 
-def _waiting_for_data(scan: Scan, lines: Places) -> PackedColumn:
+def _waiting_for_data(scan: Scan, lines: PackedColumn) -> PackedColumn:
     """Return how long a step of each interval waits for data, in s: as its line says it, or a timer behind the line."""
     timers = [timer for timer in scan.timers if timer.waits_for_data]
     if scan.states("data_s") or not timers or not len(lines):
-        return PackedColumn.of(pick(scan.column("data_s"), lines))
+        return scan.packed_column("data_s").at(lines)
     waiting = np.full(len(lines), np.nan)
     for timer in timers:
-        interval = place_timer(timer, scan.positions.values(), scan.column("step"), lines)
+        interval = place_timer(timer, scan.positions.values(), scan.column("step"), lines.values())
         is_placed = interval >= 0
         waiting[interval[is_placed]] = timer.values[is_placed] / 1000
     return PackedColumn.of(waiting)
 
 
-def _mfu_of(scan: Scan, lines: Places) -> PackedColumn:
-    mfu = PackedColumn.of(pick(scan.column("mfu"), lines))
+def _mfu_of(scan: Scan, lines: PackedColumn) -> PackedColumn:
+    mfu = scan.packed_column("mfu").at(lines)
     return mfu.changed_by(lambda parts: np.where(parts < 0, np.nan, parts))  # nanoGPT: -100 until it is known
 
 
-def _bytes_of(scan: Scan, lines: Places, *quantities: str) -> PackedColumn:
+def _bytes_of(scan: Scan, lines: PackedColumn, *quantities: str) -> PackedColumn:
     """Return the memory of the first of some quantities that lines state, in bytes."""
     name = next((name for name in quantities if scan.states(name)), quantities[0])
     unit = 2.0**20 if name.endswith("_mib") else 2.0**30
-    return PackedColumn.of(pick(scan.column(name), lines)).changed_by(lambda sizes: sizes * unit)
+    return scan.packed_column(name).at(lines).changed_by(lambda sizes: sizes * unit)
 
 
 def _throughputs(
-    scan: Scan, grammar: Grammar, source: TimeSource, step_s: F64
+    scan: Scan, grammar: Grammar, source: TimeSource, step_s: PackedColumn
 ) -> tuple[dict[str, PackedColumn], dict[str, str]]:
     """Return the throughputs by unit, and whose each is."""
     rates: dict[str, PackedColumn] = {}
@@ -231,7 +239,8 @@ def _throughputs(
         amount = source.column(quantity)
         if quantity == "tokens":
             amount = np.diff(amount, prepend=np.nan) / source.stride
-        column = PackedColumn.of(_rates_in(amount / np.where(step_s > 0, step_s, np.nan)))
+        times = step_s.values()
+        column = PackedColumn.of(_rates_in(amount / np.where(times > 0, times, np.nan)))
         if column.has_number():
             rates[unit] = column
             scopes[unit] = grammar.scopes.get(name, "")
@@ -272,7 +281,7 @@ def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
     has_samples = bool((~np.isnan(blocks.samples_s)).any())
     places = np.flatnonzero(~np.isnan(blocks.samples_s if has_samples else blocks.step_s))
     nothing = PackedColumn.of(np.full(len(places), np.nan))
-    step_s, last = blocks.step_s[places], PackedColumn.of(blocks.last[places])
+    step_s, last = PackedColumn.of(blocks.step_s[places]), PackedColumn.of(blocks.last[places])
     segments = np.zeros(len(places), dtype=np.int32)
     reasons = np.full(len(places), COUNTS, dtype=np.int8)
     way = "the wall time of the blocks"
@@ -281,7 +290,7 @@ def _intervals_of_blocks(scan: Scan, sizes: Sizes) -> Intervals:
     return Intervals(
         last_step=last,
         stride=np.maximum(1, np.nan_to_num(blocks.steps[places], nan=1.0)).astype(np.int64),
-        step_s=PackedColumn.of(step_s),
+        step_s=step_s,
         data_s=nothing,
         throughputs={"samples/s": PackedColumn.of(blocks.samples_s[places])} if has_samples else {},
         mfu=nothing,

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.readers.training_log.columns import PackedColumn, pick
+from tracker.readers.training_log.columns import PackedColumn, are_alike
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.scanning import Scan
-from tracker.readers.training_log.step_lines import ChosenLines, Places, first_of_segments
+from tracker.readers.training_log.step_lines import ChosenLines, first_of_segments
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -52,28 +52,27 @@ reason that leaves less is how the log always looks.
 
 def unlike_intervals(scan: Scan, grammar: Grammar, chosen: ChosenLines) -> dict[str, Flags]:
     """Return by reason which intervals the grammar knows to be unlike others."""
-    at = chosen.at
-    evaluated = _has_evaluation(scan, at)
+    count = len(chosen.packed_at)
+    evaluated: Flags = np.broadcast_to(np.False_, (count,))
+    skipped = is_epoch_start = evaluated
+    if scan.states("evaluation") and count:
+        evaluated = _has_evaluation(scan, chosen)
     if scan.states("validation_loss"):
-        evaluated |= _has_new_value(pick(scan.column("validation_loss"), at))
-    skipped = np.zeros(len(at), dtype=bool)
+        evaluated = evaluated | _has_new_value(chosen.pick(scan.column("validation_loss")))
     if scan.states("skipped"):
-        skipped |= pick(scan.column("skipped"), at) > 0
+        skipped = np.concatenate([numbers > 0 for numbers in chosen.packed_column(scan, "skipped").pieces()])
     if scan.states("overflow"):
-        skipped |= ~np.isnan(pick(scan.column("overflow"), at))
-    is_epoch_start = np.zeros(len(at), dtype=bool)
+        skipped = skipped | ~chosen.packed_column(scan, "overflow").is_missing()
     if grammar.has_epoch_starts and (~np.isnan(chosen.epochs)).any():
-        is_epoch_start[1:] = np.diff(chosen.epochs) > 0
-    if len(at) and len(scan.positions) and len(scan.interrupts):
-        evaluated |= _has_line_before(scan.interrupts, pick(scan.positions.values(), at))
+        is_epoch_start = np.concatenate([[False], np.diff(chosen.epochs) > 0])
+    if count and len(scan.positions) and len(scan.interrupts):
+        evaluated = evaluated | _has_line_before(scan.interrupts, chosen.pick(scan.positions.values()))
     return {SKIPPED: skipped, INTERRUPTED: evaluated, EPOCH_START: is_epoch_start}
 
 
-def _has_evaluation(scan: Scan, at: Places) -> Flags:
+def _has_evaluation(scan: Scan, chosen: ChosenLines) -> Flags:
     """Which lines name an evaluation, or have a line before them that does and states its step again."""
-    if not scan.states("evaluation") or not len(at):
-        return np.zeros(len(at), dtype=bool)
-    named = np.cumsum(~np.isnan(scan.column("evaluation")))[at]
+    named = chosen.pick(np.cumsum(~scan.packed_column("evaluation").is_missing()))
     return np.asarray(np.diff(named, prepend=0) > 0)
 
 
@@ -94,21 +93,24 @@ def _has_line_before(lines: I64, positions: I64) -> Flags:
     return has_line
 
 
-def reasons_of(flags: dict[str, Flags], step_s: F64) -> Reasons:
+def reasons_of(flags: dict[str, Flags], step_s: PackedColumn) -> Reasons:
     """Return why intervals are left out, index into LEFT_OUT. A reason that would leave hardly anything is none."""
     reasons = np.full(len(step_s), COUNTS, dtype=np.int8)
-    is_known = ~np.isnan(step_s)
+    is_known = ~step_s.is_missing()
     if not is_known.any():
         is_known = np.ones(len(step_s), dtype=bool)  # a log may state a throughput alone
     for reason, is_flagged in flags.items():
-        stays = ~is_flagged & is_known
-        if is_flagged.any() and stays.sum() >= max(1, _LEAST_LEFT * len(step_s)):
+        if is_flagged.any() and (~is_flagged & is_known).sum() >= max(1, _LEAST_LEFT * len(step_s)):
             reasons[is_flagged] = LEFT_OUT.index(reason)
     return reasons
 
 
 def with_warm_up(
-    reasons: Reasons, step_s: F64, last_steps: PackedColumn, segments: NDArray[np.int32], first_steady: int | None
+    reasons: Reasons,
+    step_s: PackedColumn,
+    last_steps: PackedColumn,
+    segments: NDArray[np.int32],
+    first_steady: int | None,
 ) -> Reasons:
     """Mark the warm-up behind each start. `first_steady`: the first step that may count; None where none is numbered.
 
@@ -118,15 +120,20 @@ def with_warm_up(
     """
     marked = reasons.copy()
     warm_up = LEFT_OUT.index(WARM_UP)
-    bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), len(segments)]
-    has_few = int((~np.isnan(step_s)).sum()) < FEWEST
+    bounds = [0, len(segments)]
+    if not are_alike(segments):
+        bounds = [*np.flatnonzero(first_of_segments(segments)).tolist(), len(segments)]
+    is_missing = step_s.is_missing()
+    has_few = len(step_s) - int(is_missing.sum()) < FEWEST
     for begin, end in pairwise(bounds):
         # an evaluation in front of the first step is no reason to call compilation one
-        is_evaluated = begin < end and marked[begin] == LEFT_OUT.index(INTERRUPTED) and not np.isnan(step_s[begin])
+        is_evaluated = begin < end and marked[begin] == LEFT_OUT.index(INTERRUPTED) and not is_missing[begin]
         if is_evaluated:
             marked[begin] = COUNTS
         is_counted = marked[begin:end] == COUNTS
-        is_timed = is_counted & ~np.isnan(step_s[begin:end])
+        is_timed = is_counted
+        if is_missing[begin:end].any():
+            is_timed = is_counted & ~is_missing[begin:end]
         many = int(is_timed.sum())
         if not many:
             # a throughput alone: only the first interval is known to be unlike the others
@@ -145,9 +152,7 @@ def with_warm_up(
         marked[begin + _first_places(is_counted, earliest)] = warm_up
         # the first interval may state a throughput alone, as a difference of times needs a line before it
         timed_earliest = int((is_timed & (marked[begin:end] == warm_up)).sum())
-        times = step_s[begin:end]
-        if many < len(times):
-            times = times[is_timed]
+        times = step_s.at(begin + np.flatnonzero(is_timed)) if many < len(step_s) else step_s
         marked[begin + _first_places(is_timed, _end_of_warm_up(times, timed_earliest))] = warm_up
     return marked
 
@@ -171,14 +176,28 @@ def _earliest_end(last_steps: PackedColumn, is_counted: Flags, first_steady: int
     return min(max(1, before), max(1, int(is_counted.sum()) - 1))
 
 
-def _end_of_warm_up(times: F64, earliest: int) -> int:
+def _end_of_warm_up(times: PackedColumn, earliest: int) -> int:
     """Return how many of the first times are warm-up, at least `earliest`."""
     most = int(len(times) * _LONGEST_WARM_UP)
-    of_all = float(np.median(times[:: len(times) // _LONG])) if len(times) > _LONG else None
-    end = earliest
-    while end < most:
-        usual = of_all if of_all is not None else float(np.median(times[end:]))
-        if times[end] <= (1 + _ALIKE) * usual:
+    if len(times) > _LONG:
+        of_all = float(np.median(times.at(range(0, len(times), len(times) // _LONG)).values()))
+        return _first_at_most(times, (1 + _ALIKE) * of_all, earliest, most)
+    all_times = times.values()
+    for end in range(earliest, most):
+        if all_times[end] <= (1 + _ALIKE) * float(np.median(all_times[end:])):
             return end
-        end += 1
+    return earliest
+
+
+def _first_at_most(times: PackedColumn, limit: float, earliest: int, most: int) -> int:
+    """Return the first place from `earliest` on, and before `most`, of a time within a limit; else `earliest`."""
+    begin = 0
+    for some in times.pieces():
+        places = begin + np.flatnonzero(some <= limit)
+        places = places[(places >= earliest) & (places < most)]
+        if len(places):
+            return int(places[0])
+        begin += len(some)
+        if begin >= most:
+            break
     return earliest

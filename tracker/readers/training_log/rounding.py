@@ -9,6 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.readers.training_log.columns import PackedColumn
+from tracker.readers.training_log.distribution import Pieces, median_of
+
 F64 = NDArray[np.float64]
 
 TIMES: Final = (
@@ -77,8 +80,11 @@ def rounding_of(half_units: Mapping[str, float], quantity: str, values: F64) -> 
     return np.divide(half_unit, sizes, out=sizes)
 
 
-def median_rounding(roundings: F64) -> float:
-    """Return the rounding of the median of some numbers, which are put into another order; 0 where none is known."""
-    is_known = ~np.isnan(roundings)
-    known = roundings if is_known.all() and roundings.flags.writeable else roundings[is_known]
-    return float(np.median(known, overwrite_input=True)) if len(known) else 0.0
+def roundings_in(half_units: Mapping[str, float], quantity: str, column: PackedColumn) -> Pieces:
+    """Return what yields how far the numbers of a column may be from what is printed, piece by piece."""
+    return lambda: (rounding_of(half_units, quantity, numbers) for numbers in column.pieces())
+
+
+def median_rounding(roundings: Pieces) -> float:
+    """Return the rounding of the median of some numbers; 0 where none is known."""
+    return median_of(lambda: (piece[~np.isnan(piece)] for piece in roundings())) or 0.0

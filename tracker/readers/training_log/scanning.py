@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -114,9 +115,10 @@ class _ScanCollector(LineCounts):
         self.count = 0
         self.columns: dict[str, PackedColumn] = {}
         self.positions = PackedColumn(np.int64)
-        self.marked_lines: dict[tuple[bytes, ...], list[int]] = {
-            grammar.evaluations: [], grammar.starts: [], grammar.beside_bar: [],
-        }  # fmt: skip
+        # only bars are told from each other by what stands beside them, and a log has many lines with a loss
+        self.beside_bar = grammar.beside_bar if grammar.parse is not None or line.has("total") else ()
+        marked = (grammar.evaluations, grammar.starts, self.beside_bar)
+        self.marked_lines = {words: PackedColumn(np.int64) for words in marked}
         self.ranks: PackedColumn | None = None
         self.clock_finder = ClockFinder()
         self.clocks = PackedColumn(np.float64)
@@ -141,8 +143,8 @@ class _ScanCollector(LineCounts):
         if lines.starts:
             self._keep(content, lines)
         for words, positions in self.marked_lines.items():
-            for word in words:
-                positions.extend(self.offset + at for at in _places_of(word, content))
+            places = [_places_of(word, content) for word in words]
+            positions.extend(self.offset + np.array(sorted(chain.from_iterable(places)), dtype=np.int64))
         if self.timers is not None:
             self.timers.take(content, self.offset)
         self.offset += len(content)
@@ -232,7 +234,7 @@ class _ScanCollector(LineCounts):
             # the lines in front of the first step line have one
             before = last_clock_in(b"".join(self.head)[-_CONTEXT_BYTES:])
             self.first_clock = np.nan if before is None else float(before.ns)
-        marked = {words: np.array(sorted(places), dtype=np.int64) for words, places in self.marked_lines.items()}
+        marked = {words: positions.values() for words, positions in self.marked_lines.items()}
         timers = self.timers.finish() if self.timers is not None else ()
         has_other_lines = bool(timers) or any(len(places) for places in marked.values())
         return Scan(
@@ -241,7 +243,7 @@ class _ScanCollector(LineCounts):
             positions=self.positions if has_other_lines else PackedColumn(),
             interrupts=marked[self.grammar.evaluations],
             starts=marked[self.grammar.starts],
-            beside_bar=marked[self.grammar.beside_bar],
+            beside_bar=marked[self.beside_bar],
             ranks=PackedColumn() if self.ranks is None else self.ranks,
             clocks=self.clocks,
             first_clock=self.first_clock,

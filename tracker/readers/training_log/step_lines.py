@@ -75,6 +75,10 @@ class ChosenLines(Struct, frozen=True):
         """Return what a column of the scan has of these lines."""
         return column if len(column) == len(self.packed_at) else pick(column, self.at)
 
+    def packed_column(self, scan: Scan, quantity: str) -> PackedColumn:
+        """Return a quantity of these lines."""
+        return scan.packed_column(quantity).at(self.packed_at)
+
     @property
     def begins_segment(self) -> Flags:
         """Which lines are the first ones of their segment."""
@@ -90,6 +94,9 @@ def first_of_segments(segments: NDArray[np.int32]) -> Flags:
 
 def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
     """Return the lines that count: of one rank, each step once, of a later start rather than of an earlier one."""
+    of_one_run = _lines_of_one_run(scan, grammar)
+    if of_one_run is not None:
+        return of_one_run
     ranks_of_lines = scan.ranks.values()
     ranks = tuple(int(rank) for rank in np.unique(ranks_of_lines) if rank >= 0)
     at: Places = np.arange(scan.count, dtype=np.int32)
@@ -138,6 +145,36 @@ def choose_lines(scan: Scan, grammar: Grammar) -> ChosenLines:
         trainings=trainings,
         ranks=ranks,
         is_numbered=is_numbered,
+    )
+
+
+def _lines_of_one_run(scan: Scan, grammar: Grammar) -> ChosenLines | None:
+    """Return all lines where each has a step above the one before, as in most logs; None where one has not."""
+    if not scan.count or not scan.states("step") or len(scan.ranks) or len(scan.starts):
+        return None
+    if grammar.has_bars or grammar.epoch_lines is not None:
+        return None
+    packed_steps = PackedColumn(np.int64)
+    before = -int(_LARGEST_STEP)
+    for numbers in scan.packed_column("step").pieces():
+        if not (np.abs(numbers) < _LARGEST_STEP).all():
+            return None
+        steps = numbers.astype(np.int64)
+        if (np.diff(steps, prepend=before) <= 0).any():
+            return None
+        packed_steps.extend(steps)
+        before = int(steps[-1])
+    return ChosenLines(
+        packed_at=PackedColumn.of_places(scan.count),
+        packed_steps=packed_steps,
+        epochs=scan.column("epoch"),
+        segments=np.broadcast_to(np.int32(0), (scan.count,)),
+        repeated=0,
+        replaced=0,
+        restarts=0,
+        trainings=1,
+        ranks=(),
+        is_numbered=True,
     )
 
 

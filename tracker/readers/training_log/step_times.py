@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -10,16 +11,17 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.readers.training_log.columns import PackedColumn, are_alike, blank
+from tracker.readers.training_log.distribution import Pieces
 from tracker.readers.training_log.grammar import PER_DEVICE, Grammar
-from tracker.readers.training_log.rounding import median_rounding, rounding_of
+from tracker.readers.training_log.rounding import median_rounding, rounding_of, roundings_in
 from tracker.readers.training_log.scanning import Scan
 from tracker.readers.training_log.step_lines import ChosenLines
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-Roundings = Callable[[], F64]
-"""Returns how far numbers may be from what is printed, as a part of each: a column that a large log must not keep."""
+Roundings = Pieces
+"""Yields how far numbers may be from what is printed, as a part of each: a column that a large log must not keep."""
 
 _GAP: Final = 3.0
 """Intervals that are so many times as long as usual have lines missing in them: one line may be lost by a writer, two
@@ -59,11 +61,10 @@ class Sizes(Struct, frozen=True):
 class StepTimes(NamedTuple):
     """Times of a step in s, how they were found where that needs a word, and whether neighbours share a mean.
 
-    `rounding`: returns how far each may be from what the log printed, as a part of it, in a column of its own; None
-    where nothing was rounded.
+    `rounding`: yields how far each may be from what the log printed, as a part of it; None where nothing was rounded.
     """
 
-    step_s: F64
+    step_s: PackedColumn
     way: str = ""
     is_smoothed: bool = False
     rounding: Roundings | None = None
@@ -77,7 +78,11 @@ class TimeSource:
     ) -> None:
         self.scan, self.grammar, self.chosen = scan, grammar, chosen
         self.stride, self.sizes, self.is_interrupted = stride, sizes, is_interrupted
-        self.is_start = chosen.begins_segment
+
+    @cached_property
+    def is_start(self) -> Flags:
+        """Which lines are the first ones of their segment."""
+        return self.chosen.begins_segment
 
     def column(self, quantity: str) -> F64:
         """Return a quantity of the chosen lines."""
@@ -85,32 +90,31 @@ class TimeSource:
 
     def packed_column(self, quantity: str) -> PackedColumn:
         """Return a quantity of the chosen lines."""
-        column = self.scan.packed_column(quantity)
-        return column if len(column) == len(self.stride) else column.at(self.chosen.at)
+        return self.chosen.packed_column(self.scan, quantity)
+
+    def roundings_of(self, quantity: str) -> Roundings:
+        """Return what yields how far a quantity of the chosen lines may be from what is printed, as a part of each."""
+        return roundings_in(self.scan.half_units, quantity, self.packed_column(quantity))
 
     def rounding_of(self, quantity: str) -> F64:
-        """Return how far a quantity of the chosen lines may be from what is printed, as a part of each."""
-        half_units = self.scan.half_units
-        return self.packed_column(quantity).computed(lambda numbers: rounding_of(half_units, quantity, numbers))
-
-    def _roundings_of(self, quantity: str) -> Roundings:
-        return lambda: self.rounding_of(quantity)
+        """Return the same of all lines at once."""
+        return rounding_of(self.scan.half_units, quantity, self.column(quantity))
 
     def step_times(self) -> StepTimes:
         """Return the time of a step of each interval, from the quantity that states it best, and knows it best where
         several do.
         """
         stated = self._stated_times()
-        if stated.rounding is None or median_rounding(stated.rounding()) < _COARSE:
+        if stated.rounding is None or median_rounding(stated.rounding) < _COARSE:
             return stated
-        step_s, rounding_of_each = stated.step_s, stated.rounding()
+        step_s, rounding_of_each = stated.step_s.values(), np.concatenate([*stated.rounding()])
         for other, rounding in self._times_of_rates():
             with np.errstate(invalid="ignore"):
-                away = np.abs(other.step_s / step_s - 1)
+                away = np.abs(other.step_s.values() / step_s - 1)
                 # a rate of something else, or over other steps, is none of this time
                 is_same = bool((away <= _FEW_ROUNDINGS * rounding_of_each)[~np.isnan(away)].all())
-            is_finer = median_rounding(rounding()) <= _FINER * median_rounding(stated.rounding())
-            if is_same and is_finer and np.isnan(other.step_s).sum() <= np.isnan(step_s).sum():
+            is_finer = median_rounding(rounding) <= _FINER * median_rounding(stated.rounding)
+            if is_same and is_finer and other.step_s.is_missing().sum() <= np.isnan(step_s).sum():
                 return other._replace(rounding=rounding)
         return stated
 
@@ -118,19 +122,20 @@ class TimeSource:
         """Return the time of a step of each interval, from the quantity that states it best."""
         states = self.scan.states
         if states("step_ms"):
-            step_s = self.packed_column("step_ms").computed(lambda step_ms: step_ms / 1000)
-            return StepTimes(step_s, rounding=self._roundings_of("step_ms"))
+            step_s = self.packed_column("step_ms").changed_by(lambda step_ms: step_ms / 1000)
+            return StepTimes(step_s, rounding=self.roundings_of("step_ms"))
         if states("mean_s"):
             step_s = self._from_running_means()
             way = "differences of the mean of all steps since the start"
             # the mean of all is known as it is printed, also where the difference of two is not
-            return StepTimes(step_s, way, is_smoothed=True, rounding=self._roundings_of("mean_s"))
+            return StepTimes(step_s, way, is_smoothed=True, rounding=self.roundings_of("mean_s"))
         if self.grammar.has_bars and states("elapsed_clock"):
             return self._from_progress_bar()
         if states("step_s"):
-            return StepTimes(self.column("step_s"), rounding=self._roundings_of("step_s"))
+            return StepTimes(self.packed_column("step_s"), rounding=self.roundings_of("step_s"))
         if states("interval_s"):
-            return StepTimes(self.column("interval_s") / self.stride, rounding=self._roundings_of("interval_s"))
+            step_s = PackedColumn.of(self.column("interval_s") / self.stride)
+            return StepTimes(step_s, rounding=self.roundings_of("interval_s"))
         for name, scale in (("elapsed_ms", 0.001), ("elapsed_s", 1.0), ("elapsed_clock", 1.0)):
             if states(name):
                 return self._from_elapsed(name, scale)
@@ -158,7 +163,7 @@ class TimeSource:
     def _times_of_rates(self) -> Iterator[tuple[StepTimes, Roundings]]:
         """Yield the times of a step behind the rates of the lines, as far as the size of a step is known."""
         if self.scan.states("rate"):
-            yield StepTimes(_inverse_of(self.column("rate"))), self._roundings_of("rate")
+            yield StepTimes(self.packed_column("rate").changed_by(_inverse_of)), self.roundings_of("rate")
         by_batch = self._from_batch()
         if by_batch.rounding is not None:
             yield by_batch, by_batch.rounding
@@ -186,8 +191,12 @@ class TimeSource:
         if times.rounding is None:
             half_units = {name: scale * self.scan.half_units.get(name, np.inf)}
             step_s = times.step_s
-            times = times._replace(rounding=lambda: rounding_of(half_units, name, step_s * self.stride))
+            times = times._replace(rounding=lambda: [self._rounding_by_stride(half_units, name, step_s)])
         return times
+
+    def _rounding_by_stride(self, half_units: Mapping[str, float], quantity: str, step_s: PackedColumn) -> F64:
+        """Return how far the times of intervals may be from what is printed, as a part of each."""
+        return rounding_of(half_units, quantity, step_s.values() * self.stride)
 
     @property
     def _shares_with_none(self) -> Flags:
@@ -207,7 +216,7 @@ class TimeSource:
                 return min(self.grammar.resolution_s, 0.5 * 10.0**-digits)
         return min(self.grammar.resolution_s, 0.5 * 10.0**-_MOST_DIGITS)
 
-    def _from_running_means(self) -> F64:
+    def _from_running_means(self) -> PackedColumn:
         """Return the times of the intervals behind the mean of all steps since the start of a program."""
         means, steps = self.column("mean_s"), self.chosen.steps
         is_start = self.is_start.copy()
@@ -221,7 +230,8 @@ class TimeSource:
         spent = np.diff(total, prepend=0.0)
         spent[is_start] = total[is_start]
         error_s = 2 * self.grammar.resolution_s * steps_done.astype(np.float64)
-        return share_coarse_times(np.where(spent > 0, spent, np.nan), stride, error_s, self.grammar.joins).step_s
+        times = share_coarse_times(np.where(spent > 0, spent, np.nan), stride, error_s, self.grammar.joins)
+        return times.step_s
 
     def _from_progress_bar(self) -> StepTimes:
         """Return the times behind a bar of tqdm: differences of its clock, or of a short run the rate it prints."""
@@ -233,15 +243,15 @@ class TimeSource:
             return times._replace(way="the clock of a progress bar, which counts whole seconds", is_smoothed=True)
         by_rate = _first_known(self.column("step_s"), _inverse_of(self.column("rate")))
         return StepTimes(
-            by_rate, "the rate of a progress bar", is_smoothed=True,
-            rounding=lambda: _first_known(self.rounding_of("step_s"), self.rounding_of("rate")),
+            PackedColumn.of(by_rate), "the rate of a progress bar", is_smoothed=True,
+            rounding=lambda: [_first_known(self.rounding_of("step_s"), self.rounding_of("rate"))],
         )  # fmt: skip
 
     def _from_whole_run(self) -> StepTimes:
         """Return the time of each session by the steps that it did."""
         step_s = self.column("run_s") / self.column("run_steps")
         way = "the time of the whole session, evaluation and saving included"
-        return StepTimes(step_s, way, rounding=lambda: self.column("step_rounding"))
+        return StepTimes(PackedColumn.of(step_s), way, rounding=lambda: [self.column("step_rounding")])
 
     def _from_wall(self) -> StepTimes:
         """Return the times behind a clock of whole seconds where it is fine enough, else those of the rates."""
@@ -253,17 +263,17 @@ class TimeSource:
         by_rates = _first_known(by_words, _inverse_of(self.column("rate")))
         is_fine = len(known) > 0 and 2 * self._resolution_of(wall) <= self.grammar.joins * float(np.median(known))
         if not is_fine:
-            return StepTimes(by_rates, rounding=self._roundings_of_rates)
+            return StepTimes(PackedColumn.of(by_rates), rounding=lambda: [self._rounding_of_rates()])
         # where lines are missing the rate is that of the last steps only, but the clock would count a pause
         usual = float(np.median(self.stride))
         by_clock = np.where(self.stride > _GAP * usual, np.nan, spent / self.stride)
         of_clock = rounding_of(self.scan.half_units, "wall_s", spent)
         return StepTimes(
-            np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock),
-            rounding=lambda: np.where(np.isnan(by_clock), self._roundings_of_rates(), of_clock),
+            PackedColumn.of(np.where(np.isnan(by_clock) & ~self.is_start, by_rates, by_clock)),
+            rounding=lambda: [np.where(np.isnan(by_clock), self._rounding_of_rates(), of_clock)],
         )
 
-    def _roundings_of_rates(self) -> F64:
+    def _rounding_of_rates(self) -> F64:
         return _first_known(self.rounding_of("words_s"), self.rounding_of("rate"))
 
     def _from_throughput(self) -> StepTimes:
@@ -272,7 +282,7 @@ class TimeSource:
         if by_batch.rounding is not None:
             return by_batch
         by_clock = self._from_line_clocks()
-        return by_batch if np.isnan(by_clock.step_s).all() else by_clock
+        return by_clock if by_clock.step_s.has_number() else by_batch
 
     def _from_batch(self) -> StepTimes:
         """Return the times behind a throughput and the size of a step; nan without a rounding where one is missing."""
@@ -281,22 +291,22 @@ class TimeSource:
         rounding: Roundings | None = None
         if self.scan.states("samples_s") or self.scan.states("mean_samples_s"):
             step_s = batch * _inverse_of(self.samples_per_second())
-            rounding = self._roundings_of("samples_s")
+            rounding = self.roundings_of("samples_s")
         elif self.scan.states("tokens_s") and self.sizes.sequence_length:
             is_of_device = self.grammar.scopes.get("tokens_s") == PER_DEVICE
             devices = self.sizes.devices if is_of_device else 1
             if devices:
                 step_s = batch * self.sizes.sequence_length * _inverse_of(self.column("tokens_s") * devices)
-                rounding = self._roundings_of("tokens_s")
+                rounding = self.roundings_of("tokens_s")
         if np.isnan(step_s).all():
-            return StepTimes(step_s)
-        return StepTimes(step_s, "the batch by the throughput", rounding=rounding)
+            return StepTimes(PackedColumn.of(step_s))
+        return StepTimes(PackedColumn.of(step_s), "the batch by the throughput", rounding=rounding)
 
     def _from_line_clocks(self) -> StepTimes:
         """Return the differences of the times of the day in front of the lines; nan where the grammar takes none."""
         scan = self.scan
         if not self.grammar.takes_clock or len(scan.clocks) != scan.count:
-            return StepTimes(np.full(len(self.stride), np.nan))
+            return StepTimes(PackedColumn.of(np.full(len(self.stride), np.nan)))
         clock_s = self.chosen.pick(scan.clocks.values()) / 1e9
         spent = np.diff(clock_s, prepend=np.nan)
         spent[self.is_start | (spent < 0)] = np.nan
@@ -305,7 +315,7 @@ class TimeSource:
         if times.rounding is None:
             half_units = {"clock": 0.5 * 10.0**-scan.clock_digits}
             step_s = times.step_s
-            times = times._replace(rounding=lambda: rounding_of(half_units, "clock", step_s * self.stride))
+            times = times._replace(rounding=lambda: [self._rounding_by_stride(half_units, "clock", step_s)])
         way = "the times of the lines"
         if times.is_smoothed:
             way += f", {_SHARED}"
@@ -327,7 +337,7 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
     divisors = np.maximum(spent, 1e-12)
     is_coarse = error_s > joins * divisors
     if not (is_coarse & is_known).any():
-        return StepTimes(step_s)
+        return StepTimes(PackedColumn.of(step_s))
     rounding = np.full(len(spent), np.nan)
     np.divide(error_s / 2, divisors, out=rounding, where=is_known)
     del divisors, is_coarse
@@ -353,7 +363,7 @@ def share_coarse_times(spent: F64, stride: I64, error_s: F64, joins: float, is_a
             shares |= place > start + 1
         start, group_s, group_steps = place + 1, 0.0, 0
     way = f"differences of times since the start, {_SHARED}" if shares else ""
-    return StepTimes(blank(step_s, ~(step_s > 0)), way, shares, rounding.copy)
+    return StepTimes(PackedColumn.of(blank(step_s, ~(step_s > 0))), way, shares, lambda: [rounding])
 
 
 def _steps_done(steps: I64, is_start: Flags, stride: I64) -> I64:

@@ -9,8 +9,8 @@ steps of the run. Where none of them says it, nothing is known of a step.
 from __future__ import annotations
 
 import re
-from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tracker.readers.training_log.clocks import seconds_of
 from tracker.readers.training_log.columns import PackedColumn
+from tracker.readers.training_log.distribution import mean_of
 from tracker.readers.training_log.grammar import NUMBER
 
 F64 = NDArray[np.float64]
@@ -29,6 +30,13 @@ _FIELD: Final = re.compile(
     r"|train_samples_per_second)': '?(" + NUMBER + r")",
     re.ASCII,
 )
+_PLAIN_NUMBER: Final = rb"\d+(?:\.\d+)?(?:e-?\d\d?)?"
+_PLAIN_LINE: Final = re.compile(
+    rb"^\{'loss': '?(NUMBER)'?, (?:'grad_norm': '?NUMBER'?, )?'learning_rate': '?(NUMBER)'?, "
+    rb"'epoch': '?(NUMBER)'?\}\n".replace(b"NUMBER", _PLAIN_NUMBER),
+    re.MULTILINE,
+)
+"""The lines of most sessions, which are read many at once."""
 _TABLE_FIELD: Final = re.compile(
     rb"^\s*(epoch|train_loss|train_runtime|train_steps_per_second|train_samples_per_second) *= *([\d.:]+)\s*$"
 )
@@ -39,6 +47,7 @@ _HEADER: Final = {
     "epochs": re.compile(rb"Num Epochs *= *([\d,]{1,18})"),
     "batch": re.compile(rb"Total train batch size [^=\r\n]{0,80}= *([\d,]{1,18})"),
 }
+_MOST_WAITING: Final = 8192
 _BEGINS: Final = b"Running training"
 _LIKE_SUMMARY: Final = 0.9
 """`train_loss` by the mean of the logged losses: below it the run was resumed, and the loss is that of a part of it."""
@@ -131,31 +140,35 @@ class Summary(Struct, frozen=True):
         return Between(low, (self.steps_per_second + _RATE_ROUNDING) * self.runtime_s)
 
 
-def _no_numbers() -> array[float]:
-    return array("d")
+class LineRow(NamedTuple):
+    """What a line with a loss says, nan for what it does not, and the number of the line in the log."""
+
+    epoch: float
+    loss: float
+    learning_rate: float
+    runtime: float
+    step: float
+    place: float
 
 
-def _no_places() -> array[int]:
-    return array("q")
+def _no_columns() -> dict[str, PackedColumn]:
+    return {name: PackedColumn() for name in LineRow._fields}
 
 
 class SessionCollector(Struct):
     """A collector of what a log says of one session. `header`: numbers of the text in front of its lines.
 
-    `epochs`, `losses`, `learning_rates`, `runtimes`, `steps`, `places`: of each line with a loss, nan for what it does
-    not say; the place is the number of the line in the log. `line_hashes`: by which two lines are alike. `digits`: of
-    the epochs, at most.
+    `columns`: of each line with a loss what a `LineRow` has. `is_doubled`: whether each line stands there twice so far.
+    `digits`: of the epochs, at most.
     """
 
     has_header: bool = False
     header: dict[str, int] = {}
-    epochs: array[float] = field(default_factory=_no_numbers)
-    losses: array[float] = field(default_factory=_no_numbers)
-    learning_rates: array[float] = field(default_factory=_no_numbers)
-    runtimes: array[float] = field(default_factory=_no_numbers)
-    steps: array[float] = field(default_factory=_no_numbers)
-    places: array[int] = field(default_factory=_no_places)
-    line_hashes: array[int] = field(default_factory=_no_places)
+    columns: dict[str, PackedColumn] = field(default_factory=_no_columns)
+    waiting: list[LineRow] = []
+    last_epoch: float = np.nan
+    is_doubled: bool = True
+    unpaired: bytes = b""
     digits: int = 2
     table: dict[str, float] = {}
     summary: Summary | None = None
@@ -163,7 +176,22 @@ class SessionCollector(Struct):
     @property
     def is_begun(self) -> bool:
         """Whether the session has a line behind its header."""
-        return bool(self.epochs) or self.summary is not None
+        return self.has_lines or self.summary is not None
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether the session has a line with a loss."""
+        return bool(self.waiting) or len(self.epochs) > 0
+
+    @property
+    def epochs(self) -> PackedColumn:
+        """The epoch of each line with a loss."""
+        return self.columns["epoch"]
+
+    @property
+    def losses(self) -> PackedColumn:
+        """The loss of each line."""
+        return self.columns["loss"]
 
     @property
     def epoch_rounding(self) -> float:
@@ -174,7 +202,48 @@ class SessionCollector(Struct):
     def end_epoch(self) -> float:
         """The epoch at the end of the session; nan where no line says it."""
         said = np.nan if self.summary is None else self.summary.epoch
-        return self.epochs[-1] if np.isnan(said) and self.epochs else said
+        return self.last_epoch if np.isnan(said) else said
+
+    @property
+    def has_steps_of_epochs(self) -> bool:
+        """Whether the header says how many steps an epoch has, so that no schedule of the learning rate is needed."""
+        return bool(self.header.get("examples") and self.header.get("batch"))
+
+    def take_line(self, line: bytes, row: LineRow) -> None:
+        """Take a line with a loss."""
+        self.compare_lines([line])
+        self.last_epoch = row.epoch
+        self.waiting.append(row)
+        if len(self.waiting) >= _MOST_WAITING:
+            self.pack_waiting()
+
+    def compare_lines(self, lines: list[bytes]) -> None:
+        """See whether lines still stand there twice."""
+        if self.unpaired:
+            lines = [self.unpaired, *lines]
+        self.is_doubled = self.is_doubled and lines[: len(lines) // 2 * 2 : 2] == lines[1::2]
+        self.unpaired = lines[-1] if len(lines) % 2 else b""
+
+    def pack_waiting(self) -> None:
+        """Put the lines that were taken one by one into the columns."""
+        for name, numbers in zip(LineRow._fields, zip(*self.waiting, strict=True), strict=False):
+            self.columns[name].extend(np.array(numbers, dtype=np.float64))
+        self.waiting = []
+
+    def take_lines(self, epochs: F64, losses: F64, learning_rates: F64, first_place: int) -> None:
+        """Take neighbouring lines with a loss that say nothing else."""
+        self.pack_waiting()
+        count = len(epochs)
+        self.last_epoch = float(epochs[-1])
+        self.columns["epoch"].extend(epochs)
+        self.columns["loss"].extend(losses)
+        if self.has_steps_of_epochs:
+            self.columns["learning_rate"].fill(count, np.nan)
+        else:
+            self.columns["learning_rate"].extend(learning_rates)
+        self.columns["runtime"].fill(count, np.nan)
+        self.columns["step"].fill(count, np.nan)
+        self.columns["place"].extend(np.arange(first_place, first_place + count))
 
 
 class TrainerCollector:
@@ -188,9 +257,42 @@ class TrainerCollector:
 
     def take(self, content: bytes) -> None:
         """Take a piece of text that ends with a line."""
+        content = content.replace(b"\r", b"\n")
+        end = 0
+        neighbours: list[re.Match[bytes]] = []
+        for match in _PLAIN_LINE.finditer(content):
+            if match.start() > end:
+                self._take_neighbours(neighbours)
+                neighbours = []
+                self._take_each(content[end : match.start()])
+            neighbours.append(match)
+            end = match.end()
+        self._take_neighbours(neighbours)
+        self._take_each(content[end:])
+
+    def _take_neighbours(self, matches: list[re.Match[bytes]]) -> None:
+        """Take lines that stand behind each other and say a loss, a learning rate and an epoch alone."""
+        if not matches:
+            return
+        texts = [match.groups() for match in matches]
+        losses, learning_rates, epochs = np.array([[*map(float, column)] for column in zip(*texts, strict=True)])
+        begins = [0, *(np.flatnonzero(np.diff(epochs) < 0) + 1).tolist()]
+        for begin, end in pairwise([*begins, len(matches)]):
+            session = self._session_of_epoch(float(epochs[begin]))
+            if session.is_doubled:
+                session.compare_lines([match.group()[:-1] for match in matches[begin:end]])
+            for text in {text for _, _, text in texts[begin:end]}:
+                self._keep_digits(text.decode())
+            session.take_lines(epochs[begin:end], losses[begin:end], learning_rates[begin:end], self._place + 1)
+            self._place += end - begin
+
+    def _take_each(self, content: bytes) -> None:
+        """Take lines one by one."""
+        if not content:
+            return
         # most pieces have none of these texts
         interrupts = [text for text in self._interrupt_texts if text in content]
-        for line in content.replace(b"\r", b"\n").split(b"\n"):
+        for line in content.split(b"\n"):
             self._place += 1
             if interrupts and any(text in line for text in interrupts):
                 self.interrupts.append(self._place)
@@ -229,29 +331,33 @@ class TrainerCollector:
         values = {name: _number_in(text) for name, text in numbers.items()}
         if "train_steps_per_second" in values or "train_loss" in values:
             # a summary behind a summary is of another session
-            if self._session.summary is not None and self._session.line_hashes:
+            if self._session.summary is not None and self._session.has_lines:
                 self._begin_if_begun()
             self._session.summary = _summary_of(values)
-            self._keep_digits(numbers)
+            self._keep_digits(numbers.get("epoch", ""))
             return
         if "loss" not in values or "epoch" not in values:
             return
-        session = self._session
-        goes_back = bool(session.epochs) and values["epoch"] < session.epochs[-1]
-        if session.summary is not None or goes_back:
-            self._begin_if_begun()
-            session = self._session
-        self._keep_digits(numbers)
-        session.epochs.append(values["epoch"])
-        session.losses.append(values["loss"])
-        session.learning_rates.append(values.get("learning_rate", np.nan))
-        session.runtimes.append(values.get("train_runtime", np.nan))
-        session.steps.append(values.get("global_step", values.get("step", np.nan)))
-        session.places.append(self._place)
-        session.line_hashes.append(hash(line))
+        session = self._session_of_epoch(values["epoch"])
+        self._keep_digits(numbers["epoch"])
+        row = LineRow(
+            epoch=values["epoch"],
+            loss=values["loss"],
+            learning_rate=values.get("learning_rate", np.nan),
+            runtime=values.get("train_runtime", np.nan),
+            step=values.get("global_step", values.get("step", np.nan)),
+            place=self._place,
+        )
+        session.take_line(line, row)
 
-    def _keep_digits(self, numbers: dict[str, str]) -> None:
-        digits = len(numbers.get("epoch", "").partition(".")[2])
+    def _session_of_epoch(self, epoch: float) -> SessionCollector:
+        """Return the session of a line with a loss: a new one behind a summary, and where the epoch goes back."""
+        if self._session.summary is not None or epoch < self._session.last_epoch:
+            self._begin_if_begun()
+        return self._session
+
+    def _keep_digits(self, epoch: str) -> None:
+        digits = len(epoch.partition(".")[2])
         self._session.digits = max(self._session.digits, digits)
 
     def _begin_if_begun(self) -> None:
@@ -261,6 +367,7 @@ class TrainerCollector:
     def finish(self) -> list[SessionCollector]:
         """Return the sessions that have a line, in their order."""
         for session in self.sessions:
+            session.pack_waiting()
             _leave_out_doubled(session)
         return [session for session in self.sessions if session.is_begun]
 
@@ -282,11 +389,10 @@ def _summary_of(values: dict[str, float]) -> Summary:
 
 def _leave_out_doubled(session: SessionCollector) -> None:
     """Leave out every second line where all stand there twice: each node of a job prints them."""
-    if len(session.line_hashes) < 2 or session.line_hashes[::2] != session.line_hashes[1::2]:
+    if not session.is_doubled or session.unpaired:
         return
-    numbers = (session.epochs, session.losses, session.learning_rates, session.runtimes, session.steps)
-    for column in (*numbers, session.places, session.line_hashes):
-        del column[1::2]
+    for name, column in session.columns.items():
+        session.columns[name] = column.at(range(0, len(column), 2))
 
 
 def count_session_steps(session: SessionCollector) -> SessionSteps | None:
@@ -332,7 +438,7 @@ def _reached_steps(session: SessionCollector, planned: Between) -> Between | Non
         # without a word on epochs only a header says that a whole run follows
         return planned if session.has_header else None
     header = session.header
-    if header.get("examples") and header.get("batch"):
+    if session.has_steps_of_epochs:
         per_epoch = header["examples"] / header["batch"]
         error = session.epoch_rounding * per_epoch + end + 1
         done = end * per_epoch
@@ -386,7 +492,7 @@ def _epochs_of_schedule(session: SessionCollector) -> float | None:
     on half a wave of a cosine; None where it falls otherwise, or not at all.
     """
     half = len(session.epochs) // 2
-    epochs, rates = np.array(session.epochs[half:]), np.array(session.learning_rates)
+    epochs, rates = session.epochs.values()[half:], session.columns["learning_rate"].values()
     largest = float(rates.max(initial=0.0))
     if len(epochs) < _FEWEST_OF_SCHEDULE or not epochs[-1] > epochs[0]:
         return None
@@ -419,50 +525,62 @@ def _with_whole_batches(candidates: F64, summary: Summary | None) -> float | Non
 
 def _spacing_of(session: SessionCollector) -> Between | None:
     """Return how many epochs lie between two lines with losses; None of fewer than three, or where it changes."""
-    epochs, rounding = np.array(session.epochs)[_has_first_line(session) :], session.epoch_rounding
-    if len(epochs) < FEWEST_LINES:
+    skipped, rounding = int(_has_first_line(session)), session.epoch_rounding
+    count = len(session.epochs) - skipped
+    if count < FEWEST_LINES:
         return None
-    last, gaps = float(epochs[-1]), len(epochs) - 1
-    apart = (last - float(epochs[0])) / gaps
-    expected = epochs[0] + apart * np.arange(len(epochs))
-    if apart <= 0 or np.abs(epochs - expected).max() > 2 * rounding + 0.1 * apart:
+    first, last, gaps = float(session.epochs.first(2)[skipped]), session.last_epoch, count - 1
+    apart = (last - first) / gaps
+    if apart <= 0 or not _are_apart(session.epochs, skipped, apart, 2 * rounding + 0.1 * apart):
         return None
-    if abs(float(epochs[0]) - apart) <= 2 * rounding + 0.1 * apart:
+    if abs(first - apart) <= 2 * rounding + 0.1 * apart:
         # from the start of the run on: the first gap is that in front of the first line
-        return Between((last - rounding) / len(epochs), min(last + rounding, session.end_epoch) / len(epochs))
+        return Between((last - rounding) / count, min(last + rounding, session.end_epoch) / count)
     return Between(apart - 2 * rounding / gaps, apart + 2 * rounding / gaps)
+
+
+def _are_apart(epochs: PackedColumn, skipped: int, apart: float, error: float) -> bool:
+    """Whether all epochs behind those that are skipped lie as far apart, but for an error."""
+    first = epochs.first(skipped + 1)[skipped]
+    begin = -skipped
+    for some in epochs.pieces():
+        expected = first + apart * np.arange(begin, begin + len(some))
+        if (np.abs(some - expected)[max(-begin, 0) :] > error).any():
+            return False
+        begin += len(some)
+    return True
 
 
 def _has_first_line(session: SessionCollector) -> bool:
     """Whether the first step has a line of its own, and the others count from the start all the same."""
-    gaps = np.diff(session.epochs[:3])
+    gaps = np.diff(session.epochs.first(3))
     return len(gaps) > 1 and bool(gaps[0] < 0.75 * gaps[1] - 2 * session.epoch_rounding)
 
 
 def _begins_at_start(session: SessionCollector, spacing: Between) -> bool:
     """Whether the lines of a session begin with the first steps of the run."""
-    return session.epochs[0] <= 1.5 * spacing.middle + session.epoch_rounding
+    return bool(session.epochs.first(1)[0] <= 1.5 * spacing.middle + session.epoch_rounding)
 
 
 def _part_of_run(session: SessionCollector) -> Between | None:
     """Return which part of the steps of a run that has no header this session did; None where nothing says it."""
     end = session.end_epoch
-    losses = np.array(session.losses)
+    losses = session.losses
     train_loss = np.nan if session.summary is None else session.summary.loss
-    has_losses = len(losses) > 0 and bool((losses > 0).all()) and train_loss > 0
-    by_mean = train_loss / float(losses.mean()) if has_losses else np.nan
+    has_losses = len(losses) > 0 and all((some > 0).all() for some in losses.pieces()) and train_loss > 0
+    by_mean = train_loss / mean_of(losses.pieces, len(losses)) if has_losses else np.nan
     spacing = None if np.isnan(end) else _spacing_of(session)
     if spacing is None:
         return _WHOLE if by_mean >= _LIKE_SUMMARY else None
     apart = spacing.middle
     lines_of_run = end / apart
-    lines_of_log = (end - session.epochs[0]) / apart + 1
+    lines_of_log = (end - float(session.epochs.first(1)[0])) / apart + 1
     begins_at_start = _begins_at_start(session, spacing)
     if not has_losses:
         return _WHOLE if begins_at_start else _part_of(lines_of_log, 0.5, lines_of_run)
     if by_mean >= (_LIKE_SUMMARY if begins_at_start else _AS_LOGGED):
         return _WHOLE
-    lines = _lines_with_sum(losses, (end - session.epochs[-1]) / apart, train_loss * lines_of_run)
+    lines = _lines_with_sum(losses.values(), (end - session.last_epoch) / apart, train_loss * lines_of_run)
     if lines is None:
         # more than the lines say, and less than all: the log lacks lines of the session
         return None
@@ -492,12 +610,12 @@ def _lines_with_sum(losses: F64, unlogged: float, wanted: float) -> float | None
 
 def steps_of_lines(session: SessionCollector) -> F64 | None:
     """Return the step of each line with a loss; None where neither the lines nor the header nor a summary say it."""
-    stated = np.array(session.steps)
+    stated = session.columns["step"].values()
     if len(stated) and not np.isnan(stated).any():
         return stated
     header = session.header
-    epochs, end = np.array(session.epochs), session.end_epoch
-    if header.get("examples") and header.get("batch"):
+    epochs, end = session.epochs.values(), session.end_epoch
+    if session.has_steps_of_epochs:
         return np.round(epochs * header["examples"] / header["batch"])
     planned = _planned_steps(session)
     reached = None if planned is None else _reached_steps(session, planned)
@@ -545,15 +663,15 @@ def scan_lines(sessions: Sequence[SessionCollector], interrupts: Sequence[int]) 
     and their steps are known; else None. `interrupts`: places of lines with an evaluation or a save.
     """
     for session in reversed(sessions):
-        runtimes = np.array(session.runtimes)
-        if len(runtimes) < FEWEST_LINES or np.isnan(runtimes).any():
+        runtimes = session.columns["runtime"]
+        if len(runtimes) < FEWEST_LINES or runtimes.is_missing().any():
             continue
         steps = steps_of_lines(session)
         if steps is None or (np.diff(steps, prepend=0.0) <= 0).any():
             return None
         return {
-            "numbers": {"step": PackedColumn.of(steps), "elapsed_s": PackedColumn.of(runtimes)},
-            "positions": PackedColumn.of(np.array(session.places, dtype=np.int64)),
+            "numbers": {"step": PackedColumn.of(steps), "elapsed_s": runtimes},
+            "positions": PackedColumn.of(session.columns["place"].values().astype(np.int64)),
             "interrupts": np.array(interrupts, dtype=np.int64),
             "starts": np.zeros(0, dtype=np.int64),
             "beside_bar": np.zeros(0, dtype=np.int64),
