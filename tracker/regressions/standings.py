@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -18,15 +17,10 @@ from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
-from tracker.schema.series import OF_WHOLE_CAPTURE, RUN_SERIES, STEP_WAYS
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS
 from tracker.store import Store, queries
 from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
-
-_NUMBERS_OF_RUN: Final = {
-    series.name: series.number for series in RUN_SERIES if series.number in TrackStanding.__struct_fields__
-}
-"""Series of whole runs -> its column."""
 
 
 class _LackingRuns(Struct, frozen=True):
@@ -51,7 +45,6 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
     for name, part, kind, value in queries.run_level(store, whole).rows("name", "part", "step_kind", "per_step"):
         if kind == step_kind or (not kind and name in OF_WHOLE_CAPTURE):
             numbers.append((name, part, value))
-    of_run = {column: number_of(numbers, [name]) for name, column in _NUMBERS_OF_RUN.items()}
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     lacking = _count_lacking_runs(track, judgement, len(newest))
     coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
@@ -68,14 +61,14 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
         runs=len(track.runs),
         last_run_id=max(run.run_id for run in newest),
         last_run_ns=max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
-        step_ns=of_run["step_ns"],
-        e2e_ns=of_run["e2e_ns"],
-        compute_ns=of_run["compute_ns"],
-        exposed_communication_ns=of_run["exposed_communication_ns"],
-        idle_ns=of_run["idle_ns"],
-        data_loading_ns=of_run["data_loading_ns"],
-        peak_allocated_bytes=of_run["peak_allocated_bytes"],
-        samples_per_second=of_run["samples_per_second"],
+        step_ns=number_of(numbers, ["step"]),
+        e2e_ns=number_of(numbers, ["e2e"]),
+        compute_ns=number_of(numbers, ["compute"]),
+        exposed_communication_ns=number_of(numbers, ["exposed communication"]),
+        idle_ns=number_of(numbers, ["idle time"]),
+        data_loading_ns=number_of(numbers, ["data loading"]),
+        peak_allocated_bytes=number_of(numbers, ["peak memory"]),
+        samples_per_second=number_of(numbers, ["throughput"]),
         step_verdict=judgement.step_verdict if judgement else None,
         step_change=after / before - 1 if before and after else None,
         net=judgement.net if judgement else None,

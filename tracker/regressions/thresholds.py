@@ -106,15 +106,21 @@ def apply_calibration(store: Store, calibration: Calibration, *, who: str, when_
     """
     with store.connect() as connection:
         (track_key,) = stored_tracks.list_tracks(connection, calibration.run_ids)
-    rows = calibration.proposals.dropna(subset=["proposed_ratio"])
-    limits = [
-        Threshold(
-            MIN_RATIO, float(ratio), str(kind),
-            configuration_id=track_key.configuration_id, device_id=track_key.device_id, who=who, when_ns=when_ns,
+    limits = []
+    for proposal in calibration.rows.proposals:
+        if proposal.proposed_ratio is None:
+            continue
+        limit = Threshold(
+            MIN_RATIO,
+            proposal.proposed_ratio,
+            proposal.kind,
+            configuration_id=track_key.configuration_id,
+            device_id=track_key.device_id,
+            who=who,
+            when_ns=when_ns,
             reason=reason,
         )
-        for kind, ratio in zip(rows["kind"], rows["proposed_ratio"], strict=True)
-    ]  # fmt: skip
+        limits.append(limit)
     _write(store, [track_key], limits)
     return [limit.kind for limit in limits]
 

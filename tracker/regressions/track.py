@@ -353,21 +353,22 @@ def waiting_runs(
     now_ns = time.time_ns() if now_ns is None else now_ns
     found = queries.waiting_runs(store, workload)
     found = found if device is None else queries.on_device(found, device)
+    columns = (
+        "run_id", "workload", "version", "vendor", "device", "ranks", "ranks_awaited", "last_rank_at_ns", "step_ns",
+    )  # fmt: skip
     runs = []
-    for row in found.records():
-        last_ns = row["last_rank_at_ns"]
-        runs.append(
-            WaitingRun(
-                run_id=row["run_id"],
-                workload=row["workload"],
-                version=row["version"],
-                device=f"{row['vendor']} {row['device']}".strip(),
-                ranks=row["ranks"],
-                ranks_awaited=row["ranks_awaited"],
-                is_over=last_ns is None or now_ns - last_ns >= store.settled_ns,
-                step_ns=row["step_ns"],
-            )
+    for run_id, of_workload, version, vendor, model, ranks, awaited, last_ns, step_ns in found.rows(*columns):
+        waiting = WaitingRun(
+            run_id=run_id,
+            workload=of_workload,
+            version=version,
+            device=f"{vendor} {model}".strip(),
+            ranks=ranks,
+            ranks_awaited=awaited,
+            is_over=last_ns is None or now_ns - last_ns >= store.settled_ns,
+            step_ns=step_ns,
         )
+        runs.append(waiting)
     return runs
 
 
