@@ -8,10 +8,12 @@ from sqlalchemy import text
 
 from tests.advice.made import CPU, MS, kernel, only, save
 from tests.factories import EPOCH_NS, capture, record
+from tests.regressions.found import made_finding
 from tracker.advice import evidence, stored
 from tracker.advice.judging import of_run
 from tracker.advice.versions import merged, on_findings
 from tracker.intake import ingest
+from tracker.regressions.found import FoundFinding
 from tracker.store import open_store, pruning, queries, runs, save_run
 
 FORMAT_CHANGE = [kernel("aten::convolution", 4, name="batched_transpose_32x32_half")]
@@ -138,8 +140,8 @@ def trace_of_v08():
     return samples().folder / "v08" / "run1.pt.trace.json.gz"
 
 
-def finding(kind: str, name: str) -> dict[str, str]:
-    return {"kind": kind, "name": name}
+def finding(kind: str, name: str) -> FoundFinding:
+    return made_finding(1, name, kind=kind)
 
 
 @pytest.fixture
