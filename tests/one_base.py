@@ -71,13 +71,13 @@ def known(values: Sequence[float | None]) -> list[float]:
 
 def ends_of(diff, finding) -> Iterator[list[float | None]]:
     """Yield what a diff prints of the same fact, where it has a row of it: before and after."""
-    if finding.kind == "run" and finding.name in RUN_SERIES_OF:
+    if finding.kind == "run" and finding["name"] in RUN_SERIES_OF:
         # what says the same as the step is no row of its own
-        numbers = diff.overall[diff.overall.metric == RUN_SERIES_OF[finding.name].number]
+        numbers = diff.overall[diff.overall.metric == RUN_SERIES_OF[finding["name"]].number]
         yield from ([row.baseline_value, row.candidate_value] for _, row in numbers.iterrows())
     if finding.kind == "op":
-        ops = diff.ops[(diff.ops.name == finding.name) & (diff.ops.input_shapes == finding.input_shapes)]
+        ops = diff.ops[(diff.ops.name == finding["name"]) & (diff.ops.input_shapes == finding.input_shapes)]
         yield from ([row.baseline_ns, row.candidate_ns] for _, row in ops.iterrows())
     if finding.kind == "op_name":
-        named = [row for row in diff.explanation.rollup if row.name == finding.name]
+        named = [row for row in diff.explanation.rollup if row.name == finding["name"]]
         yield from ([row.baseline_ns, row.candidate_ns] for row in named)
