@@ -159,26 +159,42 @@ def _loss_by_host(job: Job, host: HostRow, word: str) -> JobLoss:
 
 
 def _loss_by_ranks(job: Job, named: Sequence[JudgedRank], word: str) -> JobLoss:
+    """Return the loss by the ranks that have the verdict `word`: of one stage together, of which the first is."""
     first = named[0]
-    own = next(stage for stage in job.stages if first.rank in stage.ranks)
-    group = [row for row in named if row.rank in own.ranks] if word == SLOW else [first]
+    stage = next(stage for stage in job.stages if first.rank in stage.ranks)
+    is_sure = word == SLOW
+    group = [row for row in named if row.rank in stage.ranks] if is_sure else [first]
     numbers = [row.rank for row in group]
-    hosts = {row.host for row in group}
-    has_several_hosts = len({row.host for row in job.ranks}) > 1
-    where = f" on {first.host}" if has_several_hosts and len(hosts) == 1 and None not in hosts else ""
-    place = f" in {first.place}" if first.place else ""
-    cause = f": {_CAUSES[first.cause]}{place}" if first.cause and len(group) == 1 else ""
-    verb = ("hold" if len(group) > 1 else "holds") if word == SLOW else "may hold"
+    verb = "may hold"
+    if is_sure:
+        verb = "hold" if len(group) > 1 else "holds"
     # a rank with a verdict has a cost
     cost_ns = first.cost_ns or 0.0
-    text = f"{_name_ranks(numbers)}{where} {verb} the job back by {format_ns(cost_ns)} a step{cause}"
-    more = [] if word == SLOW else ["Record more steps to be sure."]
-    more += waiting.remarks_on(job.peers, numbers)
+    who = f"{_name_ranks(numbers)}{_name_host(job, group)}"
+    text = f"{who} {verb} the job back by {format_ns(cost_ns)} a step{_name_cause(group)}"
+    remarks = [] if is_sure else ["Record more steps to be sure."]
+    remarks += waiting.remarks_on(job.peers, numbers)
     others = [row.rank for row in named if row not in group][:_NAMED]
-    more += [f"{'Slow' if word == SLOW else 'Suspect'} as well: rank {rank}." for rank in others]
+    remarks += [f"{'Slow' if is_sure else 'Suspect'} as well: rank {rank}." for rank in others]
     own_time = "Own time " if first.own_ns is None else f"Own time {format_ns(first.own_ns)}, "
-    evidence = f"{own_time}{_describe_evidence(first, len(own.steps))}"
-    return JobLoss(cost_ns, text, word, (evidence, *more), make_sentence(text), is_of_ranks=True)
+    evidence = f"{own_time}{_describe_evidence(first, len(stage.steps))}"
+    return JobLoss(cost_ns, text, word, (evidence, *remarks), make_sentence(text), is_of_ranks=True)
+
+
+def _name_host(job: Job, group: Sequence[JudgedRank]) -> str:
+    """Return the host of these ranks behind a blank, where all are on one of several; "" else."""
+    hosts = {row.host for row in group}
+    has_several = len({row.host for row in job.ranks}) > 1
+    return f" on {group[0].host}" if has_several and len(hosts) == 1 and None not in hosts else ""
+
+
+def _name_cause(group: Sequence[JudgedRank]) -> str:
+    """Return what makes a rank slow, and where, behind a colon; "" for several ranks, and where it is not known."""
+    first = group[0]
+    if len(group) > 1 or not first.cause:
+        return ""
+    place = f" in {first.place}" if first.place else ""
+    return f": {_CAUSES[first.cause]}{place}"
 
 
 def _find_leading_ranks(job: Job) -> Iterator[JobLoss]:

@@ -40,10 +40,22 @@ def rated_clock(info: Mapping[str, Any], device: int | None = None) -> int | Non
     >>> rated_clock({"DeviceInfo": [{"id": 0, "aic_frequency": "1650"}]}), rated_clock({"DeviceInfo": "none"})
     (1650, None)
     """
+    # a clock of 0 MHz is none
+    return told_number(device_entry(info, device).get("aic_frequency")) or None
+
+
+def device_entry(info: Mapping[str, Any], device: int | None) -> Mapping[str, Any]:
+    """Return what an info.json says of a device, of the first where it is not listed; empty where it lists none.
+
+    >>> device_entry({"DeviceInfo": [{"id": 0}, {"id": 3, "ai_cpu_num": 4}]}, 3)
+    {'id': 3, 'ai_cpu_num': 4}
+    """
     listed = info.get("DeviceInfo")
-    devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
-    return (told_number(mine[0].get("aic_frequency")) if mine else None) or None
+    if not isinstance(listed, list):
+        return {}
+    devices = [entry for entry in listed if isinstance(entry, dict)]
+    first = devices[0] if devices else {}
+    return next((entry for entry in devices if entry.get("id") == device), first)
 
 
 def chip_beside(folders: Iterable[Path]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from tracker.readers._ascend.chips import UNKNOWN, chip_of, rated_clock
+from tracker.readers._ascend.chips import UNKNOWN, chip_of, device_entry, rated_clock
 from tracker.readers._facts import short_word, told_number
 from tracker.readers._times import MAX_US
 from tracker.units import NS_PER_US
@@ -66,12 +66,10 @@ def info_of(files: Mapping[str, Mapping[str, Any]], device: int | None) -> Info:
 
 
 def _facts(info: Mapping[str, Any], device: int | None) -> dict[str, str]:
-    listed = info.get("DeviceInfo")
-    devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
-    mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
-    said = {name: short_word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
-    said |= {name: short_word(info.get(name)) for name in _FACTS}
-    return {name: text for name, text in said.items() if text}
+    entry = device_entry(info, device)
+    facts = {name: short_word(entry.get(name)) for name in _DEVICE_FACTS}
+    facts |= {name: short_word(info.get(name)) for name in _FACTS}
+    return {name: text for name, text in facts.items() if text}
 
 
 def _clock(start: Mapping[str, Any], end: Mapping[str, Any]) -> Clock | None:
