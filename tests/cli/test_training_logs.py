@@ -133,6 +133,16 @@ def test_version_after_a_guessed_one_says_whose_times_are_a_guess(tracker, guess
     assert "read as: " not in tracker("diff", "v1", "v2").out
 
 
+def test_guessed_logs_of_two_forms_each_say_how_they_were_read(tracker, tmp_path):
+    lines = {"v1": "took 1000.5 ms", "v2": "at 0.83 it/s"}
+    for version, end in lines.items():
+        text = "".join(f"step {step} {end}\n" for step in range(10, 210, 10))
+        (tmp_path / f"{version}.log").write_text(text)
+    shown = tracker("diff", tmp_path / "v1.log", tmp_path / "v2.log").out.replace("\n", " ")
+    assert "v1.log: read as: milliseconds per step from '... took 1000.5 ms'" in shown
+    assert "v2.log: read as: steps per second from '... at 0.83 it/s'" in shown
+
+
 def test_files_with_guessed_times_are_judged_when_named(tracker, tmp_path):
     files = [guessed_log(tmp_path, version, 1, ms) for version, ms in (("v1", 1000), ("v2", 1200))]
     assert "--input-format training_log confirms." in tracker("diff", *files).out.replace("\n", " ")

@@ -257,11 +257,12 @@ class _PeakOwner(Struct, frozen=True):
     def join(self, other: _PeakOwner) -> _PeakOwner:
         """Return what two rows of one key held together, from the line of code of the first."""
         oldest = min(self, other, key=lambda owner: (owner.first_ns or 0, owner.first_step or 0))
+        largest = [owner.largest_bytes for owner in (self, other) if owner.largest_bytes is not None]
         return replace(
             self,
             bytes=_add_known(self.bytes, other.bytes),
             calls=_add_known(self.calls, other.calls),
-            largest_bytes=max(self.largest_bytes or 0, other.largest_bytes or 0),
+            largest_bytes=max(largest, default=None),
             first_ns=oldest.first_ns,
             first_step=oldest.first_step,
         )

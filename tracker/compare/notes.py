@@ -267,17 +267,15 @@ def _notes_on_shapes_of_op_map(operators: Operators, options: DiffOptions, unkno
 
 def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     """Return what the checks of captures (`timeline.checks`) found on each side, behind the name of the side."""
-    notes: dict[str, None] = {}
     labels = short_labels([side.side.label for side in sides])
-    guessed = [label for label, side in zip(labels, sides, strict=True) if side.partial.guess]
+    said: dict[str, tuple[str, list[str]]] = {}
     for label, side in zip(labels, sides, strict=True):
+        form_of_sentence = {sentence: form for form, sentence in side.partial.guesses.items()}
         for sentence in (*side.left_out, *side.partial.sentences):
-            if sentence != side.partial.guess:
-                notes[f"{label}: {sentence}"] = None
-            elif label == guessed[0]:
-                # the line that it names is an example of those of the other sides
-                notes[f"{' and '.join(guessed)}: {sentence}"] = None
-    return tuple(notes)
+            # of logs of one form a sentence is said once: the line that it names is an example
+            key = form_of_sentence.get(sentence, f"{label}: {sentence}")
+            said.setdefault(key, (sentence, []))[1].append(label)
+    return tuple(f"{' and '.join(dict.fromkeys(own))}: {sentence}" for sentence, own in said.values())
 
 
 def lacks_device_data(side: LoadedSide) -> bool:

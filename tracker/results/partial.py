@@ -7,6 +7,7 @@ it says are lost.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -18,6 +19,7 @@ from tracker.units import counted, format_numbers
 
 _MOST: Final = 3
 """Sentences on captures before the others are counted."""
+_NUMBER: Final = re.compile(r"\d[\d.,]*")
 _OF_STEPS: Final = frozenset({LOST_DEVICE, LOST_HOST, LOST_PARTS, LOST_STEPS, NO_DEVICE_DATA})
 
 CaptureKey = tuple[int, int]
@@ -26,13 +28,13 @@ CaptureKey = tuple[int, int]
 
 class Partial(Struct, frozen=True):
     """What the checks of some captures found. `sentences`: each behind the run and the rank where others are whole;
-    `forbids`: capture -> what of it is not judged, words of `schema.series` such as LOST_DEVICE; `guess`: the one of
-    the sentences that is on captures whose times are a guess, "" where not all are.
+    `forbids`: capture -> what of it is not judged, words of `schema.series` such as LOST_DEVICE; `guesses`: what was
+    read of lines of one form, without their numbers -> the one of the sentences that is on the captures of such logs.
     """
 
     sentences: tuple[str, ...] = ()
     forbids: Mapping[CaptureKey, frozenset[str]] = {}
-    guess: str = ""
+    guesses: Mapping[str, str] = {}
 
     @property
     def has_whole_device(self) -> bool:
@@ -67,7 +69,7 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
     every: list[CaptureKey] = []
     captures_of_sentence: dict[str, list[CaptureKey]] = {}
     forbids: dict[CaptureKey, frozenset[str]] = {}
-    sentence_of_guesses = ""
+    guesses: dict[str, str] = {}
     for run_id, rank, reason, settings in captures:
         every.append((run_id, rank))
         settings_of_capture = json.loads(settings or "{}")
@@ -81,8 +83,8 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
         sentence = f"{reason}; not judged: {', '.join(not_judged)}" if not_judged else reason
         sentence += "; the step is, by the markers of the host." if incomplete.has_markers else "."
         if is_guess(settings_of_capture):
-            # each names a line of its own log: the first one is an example of all
-            sentence = sentence_of_guesses = sentence_of_guesses or sentence
+            # each names a line of its own log: the first one is an example of those that differ in its numbers alone
+            sentence = guesses.setdefault(_NUMBER.sub("0", sentence), sentence)
         captures_of_sentence.setdefault(sentence, []).append((run_id, rank))
     sentences = [f"{_name_captures(own, every)}{sentence}" for sentence, own in captures_of_sentence.items()]
     others = [capture for own in [*captures_of_sentence.values()][_MOST:] for capture in own]
@@ -90,7 +92,8 @@ def find_partial(captures: Iterable[tuple[int, int, str, str | None]]) -> Partia
         verb = "is" if len(others) == 1 else "are"
         more = f"{counted(len(others), 'other capture')} {verb} incomplete, too: tracker show RUN of each says why."
         sentences[_MOST:] = [more]
-    return Partial(tuple(sentences), forbids, sentence_of_guesses if sentence_of_guesses in sentences else "")
+    of_all = {form: sentence for form, sentence in guesses.items() if sentence in sentences}
+    return Partial(tuple(sentences), forbids, of_all)
 
 
 def _name_captures(captures: list[CaptureKey], every: list[CaptureKey]) -> str:
