@@ -146,7 +146,7 @@ class Columns(Struct, frozen=True, eq=False):
         return zip(*(self.listed(name) for name in names), strict=True)
 
     def structs(self, kind: type[RowKind]) -> Iterator[RowKind]:
-        """The rows as structs of `kind`, each field of which is a column of these; None for missing.
+        """The rows as structs of `kind`: each of its fields is a column of these; None for missing.
 
         >>> class Call(Struct):
         ...     calls: int | None

@@ -409,8 +409,8 @@ def compare_blocks(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpt
 
 
 def _place_blocks(blocks: Sequence[_Block]) -> tuple[dict[BlockKey, _Block], dict[str, int]]:
-    """Return blocks by key and place, the largest first; and the size of the smallest block of each component of which
-    some were not kept.
+    """Return blocks by key and place, the largest first; and the size of the smallest block of each component that
+    has more than are kept.
     """
     count: Counter[tuple[str, str, str, str]] = Counter()
     placed: dict[BlockKey, _Block] = {}

@@ -269,7 +269,7 @@ def _choose_leaves(sides: Sides) -> list[dict[str, F64]]:
 
 
 def _is_known_with(part: F64, whole: F64) -> bool:
-    """Return whether a part is known of each step of which the whole is."""
+    """Return whether each step with a known time has a known part, too."""
     return not np.isnan(part[~np.isnan(whole)]).any()
 
 

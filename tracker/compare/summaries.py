@@ -171,7 +171,7 @@ def _unit_of(metric: str) -> str:
 
 
 def _list_grains(table: Columns, grains: Sequence[str]) -> list[tuple[int | None, int | None]]:
-    """Return of which rank and step each row of a table is, None for what is not kept apart."""
+    """Return the rank and the step of each row of a table, None where rows of several are one."""
     lacking = [None] * len(table)
     rank, step = (table.listed(name) if name in grains else lacking for name in GRAINS)
     return list(zip(rank, step, strict=True))

@@ -32,7 +32,7 @@ _EXAMPLES: Final = {
 
 class Limit(Struct, frozen=True):
     """A limit: `value` in the unit in which series are kept (ns, bytes, ratio, per_second), and `word`, the unit in
-    which the user wrote it, of which one is `scale` of that.
+    which the user wrote it; one of that unit is `scale` of the kept one.
     """
 
     value: float

@@ -37,7 +37,7 @@ def warn(text: str) -> None:
 
 
 def harmless(action: Action) -> Action:
-    """`action`, of which no error comes out: the job goes on without what failed, and is told once on stderr."""
+    """Return `action` with its errors caught: the job goes on without what failed, and one line on stderr says so."""
 
     @functools.wraps(action)
     def guarded(*args: Any, **options: Any) -> Any:

@@ -65,7 +65,7 @@ class _Running(NamedTuple):
 
 
 def _harmless(action: Callable[..., Any]) -> Callable[..., Any]:
-    """`action`, of which no error comes out, and no word: a state that is not known is no reason to say anything."""
+    """Return `action` with its errors caught, silently: an unknown state is no reason to disturb a job."""
 
     def guarded(*args: Any, **options: Any) -> Any:
         try:

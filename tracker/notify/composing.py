@@ -64,46 +64,46 @@ class Composer:
         self._of: dict[int | None, list[FoundFinding]] = {}
         for row in everything:
             self._of.setdefault(row.incident_id, []).append(row)
-        self._told: dict[int, _Explained] = {}
+        self._explained: dict[int, _Explained] = {}
         self._devices: dict[str, int] = {}
 
-    def told(self, key: str) -> _Explained:
-        """An incident with what went the other way in its version, and what else changed."""
+    def explain(self, key: str) -> _Explained:
+        """Return an incident with what went the other way in its version, and what else changed."""
         number = self.incidents[key].number
-        if number not in self._told:
+        if number not in self._explained:
             incident, changed = explain_incident(self._store, self._of[number])
             environment = tuple((one.key, one.before, one.after) for one in changed)
-            self._told[number] = _Explained(incident, environment)
-        return self._told[number]
+            self._explained[number] = _Explained(incident, environment)
+        return self._explained[number]
 
     def is_part_of_another(self, key: str) -> bool:
         """Whether these are the losses of a version that is faster on the whole, or the gains of one that is slower: a
         note of the message on the version, and no message of their own.
         """
-        return bool(self.incidents[key].direction != self.told(key).incident.direction)
+        return bool(self.incidents[key].direction != self.explain(key).incident.direction)
 
     def subject(self, key: str) -> Subject:
         """An incident as rules look at it."""
-        row = self.told(key).incident
+        row = self.explain(key).incident
         names = [finding.row.name for finding in self.incidents[key].findings if not finding.is_silent]
         return Subject(row.workload, row.device, row.severity, row.direction, names)
 
     def held_back(self, key: str) -> str:
-        """Why the details of an incident are not told; empty: they are.
+        """Return why a message leaves out the details of an incident; "" where it names them.
 
         Other profiler settings measure something else: what looks slower may be the measurement.
         """
-        told = self.told(key)
-        environment = tuple(change for change in told.environment if change[0].startswith(_METHOD))
+        explained = self.explain(key)
+        environment = tuple(change for change in explained.environment if change[0].startswith(_METHOD))
         if not environment:
             return ""
-        changed = changes(_told_incident(told.incident, (), environment=environment))
+        changed = changes(_told_incident(explained.incident, (), environment=environment))
         return f"other profiler settings measure something else ({changed}); runs with equal settings would tell"
 
     def message(self, keys: Sequence[str], wish: Wish) -> Message:
-        """What a channel is told of incidents of one version and direction, the loudest of them first."""
+        """Return the message on incidents of one version and direction, the loudest of them first."""
         order = sorted(keys, key=self._loudness)
-        first = self.told(order[0]).incident
+        first = self.explain(order[0]).incident
         held = "; ".join(dict.fromkeys(filter(None, map(self.held_back, order))))
         incidents = tuple(self._incident(key, wish, is_first=key == order[0]) for key in order)
         owners = dict.fromkeys(one.owner for one in incidents[0].shown if one.owner)
@@ -120,12 +120,12 @@ class Composer:
         )
 
     def _loudness(self, key: str) -> tuple[Any, ...]:
-        row = self.told(key).incident
+        row = self.explain(key).incident
         return -SEVERITIES.index(row.severity), -abs(row.step_delta_ns or 0.0), key
 
     def _incident(self, key: str, wish: Wish, *, is_first: bool) -> ToldIncident:
-        incident, told = self.incidents[key], self.told(key)
-        row = told.incident
+        incident, explained = self.incidents[key], self.explain(key)
+        row = explained.incident
         tops = [finding for finding in incident.findings if finding.is_top]
         chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
         named = [one for one in chosen if not one.is_whole]
@@ -134,7 +134,7 @@ class Composer:
         return _told_incident(
             row,
             tuple(shown),
-            environment=told.environment,
+            environment=explained.environment,
             by_step=any(one.is_whole for one in chosen),
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),

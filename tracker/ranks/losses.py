@@ -159,7 +159,7 @@ def _loss_by_host(job: Job, host: HostRow, word: str) -> JobLoss:
 
 
 def _loss_by_ranks(job: Job, named: Sequence[JudgedRank], word: str) -> JobLoss:
-    """Return the loss by the ranks that have the verdict `word`: of one stage together, of which the first is."""
+    """Return the loss by the ranks with the verdict `word`: those of the first one's stage together."""
     first = named[0]
     stage = next(stage for stage in job.stages if first.rank in stage.ranks)
     is_sure = word == SLOW
