@@ -143,15 +143,15 @@ def test_a_single_run_alone_is_judged_as_its_track_was(store):
 
 
 def test_two_named_sides_of_one_run_have_facts_and_a_history(store):
-    """v4 has gelu, which v3 had not: that is certain. What v4 is to its track stands in one line."""
+    """v4 has gelu, which v3 had not: that is certain, and all of the change."""
     runs(store, "v1", count=4)
     runs(store, "v3", start=5, count=1)
     runs(store, "v4", {"gelu": 2_000_000}, start=7, count=1)
     update(store, tracks_of(store))
     result = diff(store, "v3", "v4")
     assert nothing_judged(result) and nothing_judged(diff(store, "v4", "v3"))
-    assert result.headline.startswith("v4 ran ") and result.headline.endswith("; 1 operator new")
-    assert diff(store, "v4", "v3").headline.endswith("; 1 operator gone")
+    assert result.headline.startswith("v4 ran ") and result.headline.endswith("; gelu is new (+2.00 ms)")
+    assert diff(store, "v4", "v3").headline.endswith("; gelu is gone (-2.00 ms)")
     (history,) = [one for one in result.explanation.remarks if one.startswith("v4 in its history: ")]
     assert history.endswith(" against the level before it (run 1-5).")
 

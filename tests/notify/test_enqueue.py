@@ -347,7 +347,7 @@ def test_numbers_of_a_level_stand_under_its_versions(memory_store):
     ((_, message),) = team.box.arrived
     (incident,) = message.incidents
     (beside_level,) = diffs(memory_store, ["v3"])
-    assert title_of(message).endswith(" ms, level of v1, v2 -> v3, NVIDIA H100")
+    assert title_of(message).endswith(" ms, level of v1, v2 -> v3, NVIDIA H100; op07 is slower per call (+5.04 ms)")
     assert message.commands["reproduce"] == "tracker diff v3 --workload gpt"
     found = beside_level.explanation
     assert (incident.baseline_step_ns, incident.candidate_step_ns) == (found.baseline_ns, found.candidate_ns)

@@ -80,8 +80,9 @@ def test_recovery_names_the_version_that_left_its_level():
         point("v3", 160 * MS, "REGRESSED", change_point=True),
         point("v4", 104 * MS, "IMPROVED", -0.35, back_to="v1"),
     ]
-    headline = lines_of(history(points))[1]
-    assert headline.startswith("v4 is at 104.00 ms: back to the level before v2, +4.0 % against v1; ")
+    _, answer, more, *_ = lines_of(history(points))
+    assert answer.startswith("v4 is at 104.00 ms: back to the level before v2, +4.0 % against v1  ")
+    assert answer.endswith("  IMPROVED") and more.strip()
 
 
 def with_budget(found, limit="at most 120 ms", value=120 * MS, **more):

@@ -206,10 +206,10 @@ def _list_parts(
     why_of_part = dict(_WHY_ON_DEVICE if is_on_device else _WHY_ON_HOST)
     for part in parts:
         if part.name == "idle_ns":
-            main_cause = _find_main_idle_cause(tables.idle, part.delta_ns)
+            main_cause = find_main_idle_cause(tables.idle, part.delta_ns)
             if main_cause:
                 why_of_part[part.name] = f"mostly {main_cause}"
-            elif _is_waiting_for_data(part, tables.overall, delta_ns):
+            elif is_waiting_for_data(part.delta_ns, tables.overall, delta_ns):
                 why_of_part[part.name] = "waits for data"
     contributions = []
     for part in parts:
@@ -253,7 +253,7 @@ def _split_communication(
     return [*(row for row in contributions if row.metric != EXPOSED), *split]
 
 
-def _find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
+def find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
     """Return the cause that makes most of a change of idle time, at least half of it; "" where none does."""
     change_by_cause: dict[str, float] = {}
     direction = 1 if delta_ns > 0 else -1
@@ -265,12 +265,12 @@ def _find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
     return main_cause
 
 
-def _is_waiting_for_data(idle: Part, overall: Columns, delta_ns: float | None) -> bool:
+def is_waiting_for_data(idle_delta_ns: float, overall: Columns, delta_ns: float | None) -> bool:
     """Return whether idle time changed because data loading did, and that carries at least half of the change."""
     loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
     if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
         return False
-    return idle.delta_ns * loading > 0
+    return idle_delta_ns * loading > 0
 
 
 def _list_causes(

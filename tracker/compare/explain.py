@@ -30,6 +30,7 @@ from tracker.compare.headline import (
     make_headline,
 )
 from tracker.compare.kernels import op_reasons
+from tracker.compare.leading import find_leading_cause, find_leading_data_loading
 from tracker.compare.notes import lacks_device_data, notes_on_incomplete_captures, sentence_on_odd_run
 from tracker.compare.overall import (
     ROUNDING,
@@ -118,20 +119,29 @@ def explain(
     is_split = measured_numbers == (before, after)  # the step of a log has no parts
     parts = _list_parts(sides, before, after, metric) if has_whole_device and is_split else ()
     contributions: tuple[Contribution, ...] = ()
+    leading = None
     if has_whole_device:
         explained_tables = ExplainedTables(
             operators.everything, operators.names, tables["kernels"], tables["overall"], tables["idle"]
         )
         contributions = list_contributions(sides, explained_tables, parts, delta, renames, findings, judged, own)
+        is_on_device = not _are_host_timelines(sides)
+        leading = find_leading_cause(contributions, explained_tables, delta, is_on_device=is_on_device)
 
     ranges = (_find_range(baseline, metric), _find_range(candidate, metric))
     incomplete = notes_on_incomplete_captures(sides)
     excused_names = set() if judged.verdicts is None else {key.name for key in judged.verdicts.excused}
     slow_steps = (list_slow_steps(baseline), list_slow_steps(candidate))
     is_incomplete = bool(incomplete)
-    total = Total(metric, total_before, total_after, ranges, is_incomplete=is_incomplete, slow_steps=slow_steps)
+    total = Total(
+        metric, total_before, total_after, ranges, is_incomplete=is_incomplete, slow_steps=slow_steps, leading=leading
+    )
     if UNPROFILED_STEP in before and UNPROFILED_STEP in after:
         total = _make_total_without_profiler(sides, measured_numbers, total)
+        if total.metric == UNPROFILED_STEP:
+            # what adds up is the step under the profiler, another number than this one
+            leading = find_leading_data_loading(tables["overall"], (total.after or 0.0) - (total.before or 0.0))
+            total = replace(total, leading=leading)
     mean = None
     if is_split and all(side.partial.has_whole_steps for side in sides):
         mean = explain_mean((baseline.of_runs_of("mean_step_ns", own), candidate))

@@ -24,6 +24,7 @@ from tracker.regressions.replacements import main_names
 from tracker.regressions.rounding import find_rounding
 from tracker.regressions.sides import MAIN_LINE
 from tracker.results import ADDED, REMOVED, REPLACED_BY
+from tracker.results.leading_cause import VERDICTS_WITH_CAUSE
 from tracker.results.machine_state import sentence_on_machines
 from tracker.results.recording import remedies
 from tracker.results.slow_steps import describe_slowest
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.compare.verdicts import Judged
     from tracker.results import Cause, Contribution, Part, Rename, SlowStep
+    from tracker.results.leading_cause import LeadingCause
 
 _SMALL_CHANGE: Final = 0.005
 _LEAST_MOVE_OF_PART: Final = 0.02
@@ -156,7 +158,7 @@ Range = tuple[float, float]
 class Total(Struct, frozen=True):
     """A time of both sides, in ns. `metric`: `step_ns` or `e2e_ns`, or UNPROFILED_STEP; `ranges`: over the runs of each
     side; `is_incomplete`: a capture of a side lost records. `under_profiler`: beside UNPROFILED_STEP that of the trace.
-    `slow_steps`: of both sides, the slowest first.
+    `slow_steps`: of both sides, the slowest first. `leading`: what makes most of the change, None for nothing.
     """
 
     metric: str
@@ -166,6 +168,7 @@ class Total(Struct, frozen=True):
     is_incomplete: bool = False
     under_profiler: Total | None = None
     slow_steps: tuple[Sequence[SlowStep], Sequence[SlowStep]] = ((), ())
+    leading: LeadingCause | None = None
 
     @property
     def is_step(self) -> bool:
@@ -320,6 +323,10 @@ def make_headline(
         *sentences_on_findings(judged.verdicts),
         *sentences_on_history(judged.history, is_stored=bool(judged.base_runs)),
     )
+    clause = _clause_of(total.leading, verdict, phrase, change, judged)
+    if clause and facts.is_other_work:
+        # how many operators differ says less than what it cost
+        facts = Facts(peak=facts.peak)
     certain = _describe_facts(facts, verdict, runs)
     is_no_difference = phrase in (_AS_FAST, _ABOUT_AS_FAST, _NO_DIFFERENCE)
     if certain and is_no_difference and (facts.is_other_work or verdict is None):
@@ -329,14 +336,25 @@ def make_headline(
     if verdict not in _CHANGED and total.metric == _STEP_COLUMN:
         runs_of_sides = (len(baseline.run_ids), len(candidate.run_ids))
         more = _describe_mean_step(judged, verdict, total.slow_steps, runs_of_sides, a)
-    if certain:
-        more += f"{FACTS}{certain}"
+    for words in (clause, certain):
+        if words:
+            more += f"{FACTS}{words}"
     if judged.awaited is not None and verdict in (*_CHANGED, "SUSPECT"):
         more = f", {judged.awaited.words}{more}"
     elif judged.awaited is not None and any(word in CHANGED for word, _ in judged.judgement.counts):
         remarks = (f"{judged.awaited.words.capitalize()}.", *remarks)
     text = _say(a, b, phrase, change, size, delta)
     return Headline(f"{text}{more}", verdict, remarks)
+
+
+def _clause_of(leading: LeadingCause | None, verdict: str | None, phrase: str, change: float, judged: Judged) -> str:
+    """Return what made a step slower or faster, in a clause; "" where that it is so is not known either: a change that
+    may be noise or drift, or below the limit of a finding, has no cause.
+    """
+    limit = judged.least_step_change or DEFAULTS.ratio_step_device
+    if leading is None or verdict not in VERDICTS_WITH_CAUSE or phrase not in (_IS, _MAY_BE, _RAN):
+        return ""
+    return leading.clause if abs(change) >= limit else ""
 
 
 def _remarks_on_hosts(row: SeriesVerdict, judged: Judged) -> tuple[str, ...]:

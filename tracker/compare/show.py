@@ -44,7 +44,8 @@ from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
-from tracker.regressions.sides import open_findings
+from tracker.regressions.inbox import leading_cause_of
+from tracker.regressions.sides import find_open_finding
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.schema.series import UNPROFILED_STEP
@@ -183,11 +184,17 @@ def _advice(side: LoadedSide) -> RunAdvice:
 
 
 def _open_findings(store: Store | None, side: LoadedSide) -> list[str]:
+    """Return a sentence on what is worse in the version of a run, and why; none where nothing is open."""
     if store is None or side.store is not store:
         return []
     with store.connect() as connection:
-        said = open_findings(connection, side.run_ids[0])
-    return [said] if said else []
+        found = find_open_finding(connection, side.run_ids[0])
+    if found is None:
+        return []
+    why = ""
+    if found.step_incident_id is not None:
+        why = leading_cause_of(store, found.workload, found.step_incident_id)
+    return [f"{found.words}{f': {why}' if why else ''}; tracker findings has all that is open."]
 
 
 def _whole_tables(side: LoadedSide, captures: Columns) -> Tables:

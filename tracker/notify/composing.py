@@ -36,6 +36,7 @@ _INCIDENT: Final = (
     "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
     "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "machine_ns",
     "other_operators_ns", "earlier_ns", "beside_ns", "shared_factor", "step_kind", "so_far", "coverage",
+    "leading_cause",
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "step_kind", "change", "direction", "state", "unit", "ratio",

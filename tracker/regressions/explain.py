@@ -134,6 +134,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         explained,
         notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if finding.is_worse and not host else (),
+        leading_cause=incident.leading_cause,
     )
 
 

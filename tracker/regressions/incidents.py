@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tracker.detect.series import NO_OPERATORS
 from tracker.regressions import causes
 from tracker.regressions.found import FoundFinding, IncidentStep, net_contribution
+from tracker.regressions.leading import find_leading_finding
 from tracker.regressions.lifecycle import MAYBE_CODE
 from tracker.results import CONFIRMED_STATES
 from tracker.results.findings import ChangedFact, ListedFinding, ListedIncident
@@ -65,6 +66,8 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
     tops = [row for row in own if row.under is None]
     direction = direction_of(counted)
     parts = _part_operators(step, counted)
+    delta_ns = None if step.before_ns is None or step.after_ns is None else step.after_ns - step.before_ns
+    leading = find_leading_finding(counted, delta_ns, machine_ns=step.machine_ns)
     return FoundIncident(
         incident_id=first.incident_id,
         workload=first.workload,
@@ -81,7 +84,7 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
         candidate_runs=Counter(row.candidate_runs for row in own).most_common(1)[0][0],
         baseline_step_ns=step.before_ns,
         candidate_step_ns=step.after_ns,
-        step_delta_ns=None if step.before_ns is None or step.after_ns is None else step.after_ns - step.before_ns,
+        step_delta_ns=delta_ns,
         operators_ns=parts.operators_ns,
         new_ns=parts.new_ns,
         gone_ns=parts.gone_ns,
@@ -95,6 +98,8 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
         so_far=next((row.so_far for row in tops if row.so_far), ""),
         coverage=first.coverage,
         step_verdict=first.step_verdict,
+        leading_cause="" if leading is None else leading.clause,
+        leading_label="" if leading is None else leading.short,
         ordinal=first.ordinal,
         vendor=first.vendor,
         level_versions=first.level_versions,

@@ -582,22 +582,33 @@ def _net_of(findings: Sequence[StoredFinding]) -> float:
     return max(nets.values(), default=0.0)
 
 
-def open_findings(connection: Connection, run_id: int) -> str:
-    """Say what is worse in the version of a run by findings that are open to this day; "" without any."""
+class OpenFinding(Struct, frozen=True):
+    """What is worse in the version of a run by the first of the findings that are open to this day.
+
+    `words`: in a sentence without its end; `step_incident_id`: of which incident, where it is the step that is worse.
+    """
+
+    words: str
+    workload: str
+    step_incident_id: int | None = None
+
+
+def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None:
+    """Return what is worse in the version of a run by findings that are open to this day; None without any."""
     track_keys = stored_tracks.list_tracks(connection, [run_id])
     if not track_keys:
-        return ""
+        return None
     track = runs_of_track(connection, track_keys[0])
     version = next((run.version_id for run in track.runs if run.run_id == run_id), None)
     if version is None:
-        return ""
+        return None
     worse = []
     for finding in _findings_open_in(connection, track, version):
         is_open_now = finding.ended_version_id is None and not finding.excused
         if is_open_now and SIGNS[finding.direction] > 0:
             worse.append(finding)
     if not worse:
-        return ""
+        return None
     # the step before anything else, then the largest
     first = max(worse, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
     run_ids = [run.run_id for run in track.runs_of(version)]
@@ -609,7 +620,8 @@ def open_findings(connection: Connection, run_id: int) -> str:
             how_much = "new"
         words = f"{how_much} in this version (I-{first.incident_id}{_doubt_of(first)})"
         name = name if name.endswith(" is") else f"{name} is"
-    return f"{name} {words}; tracker findings has all that is open."
+    is_step = first.kind == "run" and first.name in ("step", "e2e")
+    return OpenFinding(f"{name} {words}", first.workload, first.incident_id if is_step else None)
 
 
 _SESSION_NS: Final = 3600 * 10**9

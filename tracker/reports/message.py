@@ -154,7 +154,8 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
         what = _what(first, named)
         return f"[recovered] {named(message.workload)}{now}: {brought}: {what}, {where}"
     kind = "held back: " if message.held_back else _EVENTS.get(message.event, "")
-    return f"{start} {kind}{_what(first, named)}, {versions}, {where}"
+    why = f"; {named(first.leading_cause)}" if first.leading_cause and not message.held_back else ""
+    return f"{start} {kind}{_what(first, named)}, {versions}, {where}{why}"
 
 
 def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:

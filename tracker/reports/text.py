@@ -38,6 +38,8 @@ _BAR: Final = 20
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
 """ANSI codes of bold, dim, red, green."""
+_NEXT_FACT: Final = "; "
+"""Between the facts of a headline, the answer first."""
 
 
 def render(document: Document, look: Look) -> str:
@@ -48,9 +50,15 @@ def render(document: Document, look: Look) -> str:
     page = _Page(look.color, max(look.width or _WIDTH, _LEAST_WIDTH))
     page.text(document.title)
     sentence, verdict, style = printable(document.headline), document.verdict, f"strong {document.tone}"
-    room = page.width - cell_len(sentence) - len(verdict)
+    answer, _, more = sentence.partition(_NEXT_FACT)
+    if not verdict or page.width - cell_len(sentence) - len(verdict) >= GAP:
+        answer, more = sentence, ""
+    room = page.width - cell_len(answer) - len(verdict)
     if verdict and room >= GAP:
-        page.lines.append((" " * room).join((page.styled(sentence, "strong"), page.styled(verdict, style))))
+        # what explains the answer stands below it, where both have no room in a line
+        page.lines.append((" " * room).join((page.styled(answer, "strong"), page.styled(verdict, style))))
+        if more:
+            page.text(more, "strong")
     else:
         page.text(f"{sentence} {verdict}".strip(), style)
     for remark in document.remarks:

@@ -78,6 +78,7 @@ from .history import HISTORY_COLUMNS as HISTORY_COLUMNS
 from .history import SERIES_KINDS as SERIES_KINDS
 from .history import History as History
 from .history import HistoryOptions as HistoryOptions
+from .leading_cause import LeadingCause as LeadingCause
 from .log import LOG_COLUMNS as LOG_COLUMNS
 from .log import Log as Log
 from .options import DiffOptions as DiffOptions

@@ -62,6 +62,8 @@ class ListedIncident(Struct, frozen=True, kw_only=True):
     - so_far: such as "so far: 2 of the usual 3 runs", while the version that decided may get more; else ""
     - coverage: how many series of the version whose runs decided it were judged, of how many, in words
     - step_verdict: of the step in the version that decided it, "" where it has none
+    - leading_cause: the finding that makes most of the change of the step, in a clause, "" where none has half of it;
+      leading_label: the same in a few words
     """
 
     incident_id: int | None
@@ -93,6 +95,8 @@ class ListedIncident(Struct, frozen=True, kw_only=True):
     so_far: str = ""
     coverage: str = ""
     step_verdict: str = ""
+    leading_cause: str = ""
+    leading_label: str = ""
 
 
 class ListedFinding(Struct, frozen=True, kw_only=True):
@@ -430,16 +434,18 @@ class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
     - facts: what changed for certain with its version
     - environment: what else changed with its version
     - advice: what could undo a regression: advice that came or grew with it and is about the same rows
+    - leading_cause: of its incident, as `ListedIncident` has it
     """
 
     word: ClassVar[str] = "explained"
     printed_by: ClassVar[str] = "tracker explain ID"
-    json_fields: ClassVar[tuple[str, ...]] = ("finding", "notes", "advice")
+    json_fields: ClassVar[tuple[str, ...]] = ("finding", "notes", "advice", "leading_cause")
 
     finding: ListedFinding
     rows: ExplainedRows
     notes: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
+    leading_cause: str = ""
 
     tests, runs, events, facts, environment = frames(5)
 
@@ -525,7 +531,8 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     version, `left`: names of findings that are still open. `level`: the versions whose runs its step is compared
     with. `step_kind`: of which steps the step is. `so_far`: how many of the usual runs came that decided a part of it,
     where more may come and change that; empty: it stands. `coverage`: how many series of its version were judged, of
-    how many, in words; empty: not known.
+    how many, in words; empty: not known. `leading_cause`: what makes most of the change of the step, in a clause;
+    empty: nothing does.
     """
 
     incident_id: int
@@ -563,6 +570,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     step_kind: str = ""
     so_far: str = ""
     coverage: str = ""
+    leading_cause: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -38,6 +38,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.reports.views.slow_steps import mean_table, slow_steps_table
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
+from tracker.results.replaced_names import replaced_name
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, gloss_of, word_of_step
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
@@ -368,7 +369,7 @@ def name_of_cause(row: Contribution, diff: Diff) -> str:
     if row.kind == "whole":
         return row.name
     if row.kind == "replacement":
-        return cells.replaced_name(row.name)
+        return replaced_name(row.name)
     finding = row.input_shapes if row.verdict in CHANGED or row.input_shapes == OTHER_SHAPES else ""
     return " ".join(filter(None, (cells.readable(row.name), finding)))
 

@@ -16,7 +16,6 @@ from tracker.reports.cells import (
     glosses,
     part_of,
     readable,
-    replaced_name,
     share,
     signed,
     times,
@@ -30,6 +29,7 @@ from tracker.reports.view import View
 from tracker.results import OPEN_STATES, REPLACED_BY, STATES, Findings, ToldFinding, ToldIncident
 from tracker.results.coverage import LEAST_SEEN
 from tracker.results.findings import ChangedFact, ListedFinding, ListedIncident, TrackStanding
+from tracker.results.replaced_names import replaced_name
 from tracker.results.verdicts import (
     ALIKE_CAUSE,
     MAYBE_CAUSES,
@@ -48,6 +48,8 @@ MACHINE: Final = "machine"
 """How a finding came about that is the machine's, not the version's."""
 _WAITS: Final = ("idle time", "exposed communication")
 """Whole-run numbers that are time in a step and in no operator."""
+_STEP: Final = ("step", "e2e")
+"""Series of whole runs that are the step."""
 _ALIKE: Final = 0.01
 _MOVED: Final = 0.02
 """Part of the step from which on people notice its change."""
@@ -165,7 +167,8 @@ def _headline(
         others = f", and {counted(len(new) - 1, 'more new incident')}" if len(new) > 1 else ""
         of = f"{new[0].workload} " if len(_tracks(found)) > 1 else ""
         so_far = f", {new[0].so_far}" if new[0].so_far else ""
-        return f"New in {of}{new[0].version}: {headline(new[0], own, whole=not _narrowed(found))}{so_far}{others}"
+        what = headline(new[0], own, whole=not _narrowed(found), beside=f"{so_far}{others}")
+        return f"New in {of}{new[0].version}: {what}"
     if suspects:
         what = "Nothing new is confirmed" if found.options.only_new else "No new confirmed regression"
         return f"{what}; {counted(len(suspects), 'suspect')}, decided by the next runs"
@@ -189,11 +192,20 @@ def _headline(
     return f"No{kind} finding{f' with {filters}' if filters else ''}"
 
 
-def headline(incident: ListedIncident, own: Sequence[ListedFinding], *, whole: bool = True) -> str:
+def headline(incident: ListedIncident, own: Sequence[ListedFinding], *, whole: bool = True, beside: str = "") -> str:
     """Say what an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
 
-    The step goes first where it moved, whatever its verdict, for that is what people notice.
+    The step goes first where it moved, whatever its verdict, for that is what people notice; what made most of that
+    stands at the end. `beside`: what stands before it.
     """
+    sentence = _what_happened(incident, own, whole=whole)
+    is_of_step = any(row.kind == "run" and row.name in _STEP for row in own)
+    why = f"; {incident.leading_cause}" if incident.leading_cause and is_of_step else ""
+    return f"{sentence}{beside}{why}"
+
+
+def _what_happened(incident: ListedIncident, own: Sequence[ListedFinding], *, whole: bool) -> str:
+    """Say what changed the most: the step, or the largest finding."""
     before, after, delta = incident.baseline_step_ns, incident.candidate_step_ns, incident.step_delta_ns
     named = [row for row in own if row.kind != "run" and row.under is None]
     first = ""
@@ -214,7 +226,7 @@ def headline(incident: ListedIncident, own: Sequence[ListedFinding], *, whole: b
     # as a diff says it: what is not sure of the step is not said as if it were
     verb = "may be" if incident.step_verdict in _NOT_SURE else "is"
     moved = f"the {word} {verb} {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
-    if any(row.kind == "run" and row.name in ("step", "e2e") for row in own) or not first:
+    if any(row.kind == "run" and row.name in _STEP for row in own) or not first:
         mean = next((row for row in own if row.kind == "run" and row.name == "mean step"), None)
         if mean is not None and not any(row.kind == "run" and row.name == "step" for row in own):
             # some steps are slower, which the median of all does not show

@@ -64,7 +64,7 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
                 shared.append(block)
     return Document(
         title=f"I-{number}: {findings.where_of(first)}; {counted(len(rows), 'finding')} in {first.version}",
-        headline=_what_happened(first) or whole.headline,
+        headline=_what_happened(explained[0]) or whole.headline,
         verdict=whole.verdict,
         tone=whole.tone,
         blocks=(*blocks, *(replace(block, is_first=False) for block in shared)),
@@ -73,14 +73,16 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
     )
 
 
-def _what_happened(first: ListedFinding) -> str:
-    """Return what an incident did to the step, in a sentence; "" where the step is not among its findings."""
+def _what_happened(explained: ExplainedFinding) -> str:
+    """Return what an incident did to the step and why, in a sentence; "" where the step is not among its findings."""
+    first = explained.finding
     if first.kind != "run" or first.name not in _STEP or not first.ratio:
         return ""
     word = "slower" if first.ratio > 0 else "faster"
     size = format_diff(abs(first.ratio)).lstrip("+")
     times = cells.times(first.baseline_value, first.candidate_value)
-    return f"{first.version}: the {step_word(first.step_kind)} is {size} {word}, {times} per step"
+    why = f"; {explained.leading_cause}" if explained.leading_cause else ""
+    return f"{first.version}: the {step_word(first.step_kind)} is {size} {word}, {times} per step{why}"
 
 
 def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
