@@ -22,7 +22,7 @@ from tracker.profile.branches import branch_of, main_of
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
-from tracker.results import ExplainedIncident, ShowOptions
+from tracker.results import BoardOptions, ExplainedIncident, ShowOptions
 from tracker.results.findings import ListedFinding
 from tracker.store import Store, queries, read_one_state
 from tracker.units import counted
@@ -119,7 +119,10 @@ def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Doc
 def _board(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     from tracker.regressions.board import board
 
-    return Answer((board(store, options=asked.options, owners=settings.alerts.owners),))
+    chosen = asked.options
+    options = BoardOptions(workload=chosen.workload, device=chosen.device, owner=chosen.owner, last=chosen.last)
+    found = board(store, options=options, owners=settings.alerts.owners)
+    return Answer((replace(found, page=chosen.page),))
 
 
 def _findings(store: Store, asked: Inquiry) -> Answer:

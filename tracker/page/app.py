@@ -315,6 +315,7 @@ class _Pages:
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
+            is_in_bar=asked.page == "board", acting=_acting(asked, read_only, reader),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
@@ -416,9 +417,15 @@ class _Pages:
                 change(targets, reason=f"{reason} (by {who})", store=store)
             elif action == "mute":
                 edits.mute(targets, until=values.get("until", ""), reason=reason, by=who, store=store)
+            elif action == "ack" and not reason:
+                # as on the command line, seeing it needs no reason
+                edits.ack(targets, by=who, store=store)
             else:
                 getattr(edits, action)(targets, reason=reason, by=who, store=store)
-        return RedirectResponse(_back(action, [whole] if whole else targets), status_code=303)
+        back = values.get("back", "")
+        if not _is_board(back):
+            back = _back(action, [whole] if whole else targets)
+        return RedirectResponse(back, status_code=303)
 
     # ---- what goes wrong ----
 
@@ -529,6 +536,11 @@ def _safe(text: str) -> str:
     return "".join(char if char.isascii() and (char.isalnum() or char in "-._") else "_" for char in text)
 
 
+def _is_board(address: str) -> bool:
+    """Return whether an address that a form gives is that of the board: a form may lead nowhere else."""
+    return address == "/" or address.startswith("/?")
+
+
 def _back(action: str, targets: list[str]) -> str:
     """The page of what was changed; of several the list."""
     if ACTIONS[action] is Role.KEEPER:
@@ -566,6 +578,17 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
     else:
         target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
     yield Form(title, "/act", buttons, (target, *reason, until), name="act", note=_WHAT_MARKS_DO)
+
+
+def _acting(asked: Inquiry, read_only: bool, reader: Visitor) -> Form | None:
+    """Return what acknowledges the incident of a row of the board in place; None for a reader who may not."""
+    if asked.page != "board" or read_only or reader.role < Role.ACTOR:
+        return None
+    back = links.address(PAGES["board"], "", (), links.texts_of(asked.options))
+    fields = [("back", "", back, "hidden")]
+    if not reader.name:
+        fields.append(("by", "", edits.account(None), "hidden"))
+    return Form("Acknowledge", "/act", (("ack", "ack"),), tuple(fields))
 
 
 def _buttons(*actions: str) -> tuple[tuple[str, str], ...]:

@@ -36,7 +36,7 @@ def narrowing(asked: Inquiry) -> tuple[str, str]:
     if asked.page not in _LISTS:
         return "", ""
     texts = links.query_of((), links.texts_of(asked.options))
-    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last"))
+    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last", "page"))
     return (words, PAGES[asked.page].path) if words else ("", "")
 
 

@@ -60,6 +60,8 @@ NOT_HERE: Final = frozenset(
 """Fields of options that are about files, or the exit code."""
 OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))
 """Options that a chart of a history has links for."""
+_PAGE: Final = "--page"
+"""The option of a long list that no command has."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
 
@@ -114,6 +116,12 @@ def without_rows(chosen: DiffOptions) -> DiffOptions:
     return DiffOptions(**{name: value for name, value in structs.asdict(chosen).items() if name not in ("by", "depth")})
 
 
+class BoardPageOptions(BoardOptions, frozen=True, kw_only=True):
+    """Which workloads stand on the board, and which part of those that ask for a reader."""
+
+    page: Annotated[int, Option("The part of a long list.", "N", least=1, most=1_000)] = 1
+
+
 class Screen(Struct, frozen=True, kw_only=True):
     """A page. `path`: its address, `{}` for what it is about; `command`: the same in a terminal; `sides`: how many
     names the query has at most, `side=`; `choices`: options whose values are links, and `branch`, a part of the
@@ -134,7 +142,7 @@ class Screen(Struct, frozen=True, kw_only=True):
 _ROWS: Final = ("op", "module", "kind")
 PAGES: Final[Mapping[str, Screen]] = {
     "board": Screen(
-        path="/", title="Board", command="board", options=BoardOptions,
+        path="/", title="Board", command="board", options=BoardPageOptions,
         choices=("workload", "branch", "device", "owner"),
     ),
     "findings": Screen(
@@ -301,7 +309,7 @@ def commits_address(template: str | None, good: str, bad: str) -> str:
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
-    options = [part for name, value in texts if name != "KEY" for part in (name, value) if part]
+    options = [part for name, value in texts if name not in ("KEY", _PAGE) for part in (name, value) if part]
     return command_of(("tracker", page.command), [*names, *keys], options)
 
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, starmap
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,20 +14,25 @@ from msgspec import Struct
 from tracker.config import Owner
 from tracker.config.owners import list_owners, matches, owner_of
 from tracker.errors import UsageError
-from tracker.profile.branches import main_of
+from tracker.profile.branches import branch_of, main_of
 from tracker.regressions.inbox import findings
+from tracker.regressions.incidents import SEVERITIES, STEP
 from tracker.regressions.lifecycle import HOST, THROTTLED
 from tracker.regressions.standings import number_of
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, FindingsOptions
-from tracker.results.board import BoardLine, BoardPoint, BoardRows, LateRun
-from tracker.results.findings import FindingsRows, ListedFinding, TrackStanding
+from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, BoardRows, LateRun
+from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident, TrackStanding
 from tracker.results.partial import find_partial, keep_whole
 from tracker.schema.series import STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 
 _STEP: Final = ("step", "e2e")
+_STATES: Final = {
+    "new": "new", "persisting": "open", "suspect": "open", "acknowledged": "acknowledged", "muted": "muted",
+}  # fmt: skip
+"""State of a finding -> the word for an incident, what needs a user most first."""
 
 
 class _StoredStep(Struct, frozen=True, gc=False):
@@ -50,6 +55,21 @@ class _StoredStep(Struct, frozen=True, gc=False):
     def track_key(self) -> TrackKey:
         """The track that its run is of."""
         return TrackKey(self.workload_id, self.configuration_id, self.device_id)
+
+
+class _StoredBranch(Struct, frozen=True, gc=False):
+    """The newest version of a track of a branch: columns of sql/branch_standings.sql."""
+
+    workload: str
+    configuration: str
+    vendor: str
+    device: str
+    version: str
+    runs: int
+    base_runs: str | None
+    step_before_ns: float | None
+    step_after_ns: float | None
+    step_verdict: str | None
 
 
 class _Version(Struct, frozen=True, kw_only=True):
@@ -102,12 +122,17 @@ def board(
         course = course_of.get(standing.place)
         if course and is_shown(standing.workload):
             is_accepted = (standing.place, standing.version) in accepted
-            lines.append((_make_line(standing, course, worse.get(standing.place, []), is_accepted), course))
-    incidents = [incident.incident_id for incident in rows.incidents]
-    lines.sort(key=lambda one: _worst_first(one[0], incidents))
+            own = worse.get(standing.place, [])
+            line = _make_line(standing, course, own, _incidents_of(rows, own), is_accepted=is_accepted)
+            lines.append((line, course))
+    numbers = [incident.incident_id for incident in rows.incidents]
+    lines.sort(key=lambda one: _worst_first(one[0], numbers))
     points = []
-    for at, (_, versions) in enumerate(lines):
+    incidents = []
+    for at, (line, versions) in enumerate(lines):
         points += [_make_point(at, version) for version in versions[-options.last :]]
+        found_worse = worse.get((line.workload, line.configuration, line.device), [])
+        incidents += [_make_incident(at, incident, found_worse) for incident in _incidents_of(rows, found_worse)]
     waiting = waiting_runs(store, options.workload, options.device, now_ns=now_ns)
     return Board(
         BoardRows(
@@ -115,6 +140,8 @@ def board(
             points=tuple(points),
             late=tuple(_late_runs(store, options, is_shown, now_ns)),
             waiting=tuple(run for run in waiting if is_shown(run.workload)),
+            incidents=tuple(incidents),
+            branches=tuple(_list_branches(store, options, is_shown)),
         ),
         options=options,
         partial=found.partial if found else (),
@@ -232,15 +259,21 @@ def _verdicts(store: Store, workload: str | None) -> dict[tuple[TrackKey, int], 
 
 
 def _make_line(
-    standing: TrackStanding, course: Sequence[_Version], found: Sequence[ListedFinding], is_accepted: bool
+    standing: TrackStanding,
+    course: Sequence[_Version],
+    found: Sequence[ListedFinding],
+    incidents: Sequence[ListedIncident],
+    *,
+    is_accepted: bool,
 ) -> BoardLine:
     """Return where a track stands, and how its newest step compares with those of its `course`. `found`: its open
-    regressions, in the order of the incidents.
+    regressions, in the order of their `incidents`.
     """
     newest = course[-1]
     step_ns = newest.step_ns or standing.step_ns or standing.e2e_ns
     pinned = next((version for version in reversed(course) if version.is_pinned), None)
     oldest = _find_oldest(found, newest)
+    severity = min((incident.severity for incident in incidents), key=SEVERITIES.index, default="")
     return BoardLine(
         workload=standing.workload,
         configuration=standing.configuration,
@@ -269,12 +302,72 @@ def _make_line(
         suspects=sum(row.state == "suspect" for row in found),
         muted=sum(row.state == "muted" for row in found),
         incident_id=next((row.incident_id for row in found if row.incident_id is not None), None),
+        severity=severity,
         step_kind=standing.step_kind,
         judged_series=standing.judged_series,
         expected_series=standing.expected_series,
         coverage=standing.coverage,
         so_far=standing.so_far,
+        leading_cause=standing.leading_cause,
+        leading_label=standing.leading_label,
     )
+
+
+def _incidents_of(rows: FindingsRows, found: Sequence[ListedFinding]) -> list[ListedIncident]:
+    """Return the incidents of the open regressions of a track, in the order of findings."""
+    numbers = {row.incident_id for row in found}
+    return [incident for incident in rows.incidents if incident.incident_id in numbers]
+
+
+def _make_incident(line: int, incident: ListedIncident, found: Sequence[ListedFinding]) -> BoardIncident:
+    """Return an incident of the track that is the `line`-th. `found`: the open regressions of the track."""
+    own = [row for row in found if row.incident_id == incident.incident_id]
+    states = {row.state for row in own}
+    first = next((row for row in own if row.name not in STEP), own[0])
+    assert incident.incident_id is not None
+    return BoardIncident(
+        line=line,
+        incident_id=incident.incident_id,
+        version=incident.version,
+        state=next(word for state, word in _STATES.items() if state in states),
+        is_of_step=any(row.kind == "run" and row.name in _STEP for row in own),
+        name=first.name,
+        change=first.change,
+        ratio=first.ratio,
+        unit=first.unit,
+        findings=incident.findings,
+        leading_cause=incident.leading_cause,
+        leading_label=incident.leading_label,
+    )
+
+
+def _list_branches(store: Store, options: BoardOptions, is_shown: Callable[[str], bool]) -> list[BoardBranch]:
+    """Return where the newest version of each branch stands, the largest change first."""
+    rows = []
+    for row in starmap(_StoredBranch, queries.branch_standings(store)):
+        main = main_of(row.workload)
+        is_chosen = options.workload in (None, main, row.workload) and is_shown(main)
+        device = f"{row.vendor} {row.device}".strip()
+        if is_chosen and (options.device is None or options.device.lower() in device.lower()):
+            rows.append(row)
+    newest_base = {row.base_runs: max(map(int, row.base_runs.split())) for row in rows if row.base_runs}
+    labels = queries.labels_of(store, sorted(newest_base.values())) if newest_base else {}
+    branches = []
+    for row in rows:
+        _, against = labels.get(newest_base.get(row.base_runs or "", 0), ("", ""))
+        branch = BoardBranch(
+            workload=main_of(row.workload),
+            branch=branch_of(row.workload),
+            configuration=row.configuration,
+            device=f"{row.vendor} {row.device}".strip(),
+            version=row.version,
+            runs=row.runs,
+            against=against,
+            step_change=_change(row.step_after_ns, row.step_before_ns),
+            step_verdict=row.step_verdict,
+        )
+        branches.append(branch)
+    return sorted(branches, key=lambda one: (-abs(one.step_change or 0.0), one.workload, one.branch))
 
 
 def _make_point(line: int, version: _Version) -> BoardPoint:
@@ -309,7 +402,15 @@ def _change(after: float | None, before: float | None) -> float | None:
 
 
 def _worst_first(line: BoardLine, incidents: Sequence[int | None]) -> tuple[Any, ...]:
-    """Return a sort key: the order of the incidents, then what waits for runs, then the largest change."""
-    place = incidents.index(line.incident_id) if line.incident_id in incidents else len(incidents)
-    change = max(abs(line.good_change or 0.0), abs(line.previous_change or 0.0) / 1e3)
-    return place, -line.suspects, not line.lacks_runs, -change, line.workload, line.configuration
+    """Return a sort key: what is new, what waits for runs by the size of its change, what is open, then the others by
+    theirs. Incidents of one kind stand in their own order.
+    """
+    group = 3
+    if line.is_regressed:
+        group = 0 if line.new else 2
+    elif line.is_waiting:
+        group = 1
+    is_in_order = group in (0, 2) and line.incident_id in incidents
+    place = incidents.index(line.incident_id) if is_in_order else len(incidents)
+    change = max(abs(line.since_good or 0.0), abs(line.previous_change or 0.0) / 1e3)
+    return group, place, -line.suspects, -change, line.workload, line.configuration

@@ -49,8 +49,19 @@ def find_leading_finding(
         rows.append(cause_of_data_loading(loading.delta, is_on_device=False))
     if machine_ns:
         rows.append(cause_of_part("machine-wide drift", machine_ns))
-    rows += [_name_work(row) for row in counted if _is_work(row)]
-    return choose_leading(rows, delta_ns)
+    work = [row for row in counted if _is_work(row)]
+    of_operators = [_name_work(row) for row in work if row.kind != "kernel"]
+    of_kernels = [_name_work(row) for row in work if row.kind == "kernel"]
+    # the first of these that has half of the change: kernels say no more than the operators that launched them, and
+    # the rest of the sum says least
+    beside = []
+    if first.step.beside_ns:
+        beside.append(LeadingCause("time outside operators", "outside operators", first.step.beside_ns))
+    for chosen in ([*rows, *of_operators], of_kernels, beside):
+        leading = choose_leading(chosen, delta_ns)
+        if leading is not None:
+            return leading
+    return None
 
 
 def find_leading_part(
@@ -61,6 +72,11 @@ def find_leading_part(
     `before`, `after`: numbers of whole runs by the name of their series, measured in one `way`.
     """
     deltas = {name: after[name] - before[name] for name in before.keys() & after.keys()}
+    has_causes = all(any(name.startswith(IDLE_SERIES) for name in side) for side in (before, after))
+    for name in before.keys() ^ after.keys():
+        if has_causes and name.startswith(IDLE_SERIES):
+            # a side that knows why its device idles has none of a cause that it does not state
+            deltas[name] = after.get(name, 0.0) - before.get(name, 0.0)
     rows = _list_parts(deltas, is_on_device=is_on_device)
     if way == UNPROFILED and DATA_LOADING in deltas:
         rows.append(cause_of_data_loading(deltas[DATA_LOADING], is_on_device=False))

@@ -9,15 +9,17 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.regressions.leading import find_leading_part
 from tracker.regressions.track import TrackRuns
 from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results.coverage import CountedSeries, Coverage
 from tracker.results.findings import TrackStanding
+from tracker.results.leading_cause import DATA_LOADING, LeadingCause
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
-from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, UNPROFILED
 from tracker.store import Store, queries
 from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
@@ -50,6 +52,9 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
     coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
     counted = coverage.counted if coverage else CountedSeries()
     awaited = list_awaited(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
+    leading = None
+    if lacking.of_version or lacking.before:
+        leading = _find_leading_part(store, track, judgement, numbers)
     undecided = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
     new, any_open = (gates.get(word, undecided) for word in ("new", "any"))
     return TrackStanding(
@@ -85,7 +90,46 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
         judged_series=counted.judged,
         expected_series=counted.expected,
         coverage=counted.words,
+        leading_cause="" if leading is None else leading.clause,
+        leading_label="" if leading is None else leading.short,
     )
+
+
+def _find_leading_part(
+    store: Store, track: TrackRuns, judgement: JudgedRow | None, numbers: Sequence[tuple[str, str, float | None]]
+) -> LeadingCause | None:
+    """Return which part of the step makes most of its change in the newest version of a track; None where none does.
+    `numbers`: of its runs.
+    """
+    if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
+        return None
+    base_runs = [int(run) for run in judgement.base_runs.split()]
+    before = []
+    for name, part, kind, value in queries.run_level(store, base_runs).rows("name", "part", "step_kind", "per_step"):
+        if kind == judgement.step_kind:
+            before.append((name, part, value))
+    ways = [{part for name, part, _ in side if name in ("step", "e2e")} for side in (before, numbers)]
+    way = next((way for way in STEP_WAYS if all(way in of_side for of_side in ways)), None)
+    if way is None:
+        return None
+    delta_ns = judgement.step_after_ns - judgement.step_before_ns
+    is_on_device = track.names.device not in ("", "cpu")
+    sides = [_numbers_of_series(side, way) for side in (before, numbers)]
+    return find_leading_part(sides[0], sides[1], delta_ns, is_on_device=is_on_device, way=way)
+
+
+def _numbers_of_series(numbers: Sequence[tuple[str, str, float | None]], way: str) -> dict[str, float]:
+    """Return the number of several runs of each series of whole runs, of those that were measured in one way."""
+    found = {}
+    for name in dict.fromkeys(own for own, part, _ in numbers if part == way):
+        number = number_of(numbers, [name], [way])
+        if number is not None:
+            found[name] = number
+    if way == UNPROFILED and DATA_LOADING not in found:
+        # a run that has a trace, too, takes it from the log of the timer, and states it beside its trace
+        loading_ns = number_of(numbers, [DATA_LOADING])
+        found |= {} if loading_ns is None else {DATA_LOADING: loading_ns}
+    return found
 
 
 def _name_cause(gate: GateResult, is_guess: bool) -> str:

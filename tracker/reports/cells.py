@@ -13,7 +13,7 @@ from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
 from tracker.reports.rows import Row, unit_of
 from tracker.results import BOTH, PROFILERS, UNMATCHED
-from tracker.results.board import BoardLine
+from tracker.results.board import LEAST_SEEN_CHANGE, BoardLine
 from tracker.results.budgets import JudgedBudget
 from tracker.results.findings import TrackStanding
 from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, gloss_of, word_of_step
@@ -65,8 +65,6 @@ MARKS: Final[Mapping[str, str]] = {
 _MOST_OF_CHANGE: Final = 10.0
 """Part / change of the total up to which a quotient says something."""
 _PAIR: Final = re.compile(r" (?=[^ =]+=)")
-_VISIBLE: Final = 0.02
-"""The least limit of a step: docs/judging.md."""
 OTHER_RUNS: Final = "rows of other runs"
 """By how much the rows differ from those of the runs of the step: each is compared with runs of its own level."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -282,7 +280,7 @@ def waiting_words(line: TrackStanding | BoardLine) -> str:
     """
     words = deciding_runs(line.version, line.lacks_runs or 0, line.lacks_base_runs or 0)
     change = line.step_change
-    if not words or change is None or (line.step_verdict != "SUSPECT" and abs(change) < _VISIBLE):
+    if not words or change is None or (line.step_verdict != "SUSPECT" and abs(change) < LEAST_SEEN_CHANGE):
         return ""
     return f"step {format_diff(change)}: {words}"
 
@@ -348,7 +346,7 @@ def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
     >>> verdict_or_why("REGRESSED", 0.3), verdict_or_why("UNCHANGED", 0.01), verdict_or_why("DRIFT", 0.07)
     ('REGRESSED', '', 'DRIFT')
     """
-    is_visible = any(change is not None and abs(change) >= _VISIBLE for change in changes)
+    is_visible = any(change is not None and abs(change) >= LEAST_SEEN_CHANGE for change in changes)
     return (verdict or "not judged") if verdict in TONES or is_visible else ""
 
 
@@ -509,6 +507,22 @@ def sparkline(values: Sequence[float | None]) -> str:
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(_GAP if value is None else _BARS[int((value - low) * scale + 1e-9)] for value in values)
+
+
+def course_on_scale(changes: Sequence[float | None], reach: float) -> str:
+    """Draw changes as bars from -`reach` to +`reach`, what is beyond at the edge; None is a gap.
+
+    >>> course_on_scale([-0.5, 0.0, 0.25, None], 0.25)
+    '▁▄█·'
+    """
+    bars = []
+    for change in changes:
+        if change is None:
+            bars.append(_GAP)
+            continue
+        share_of_scale = (min(max(change, -reach), reach) + reach) / (2 * reach)
+        bars.append(_BARS[int(share_of_scale * (len(_BARS) - 1))])
+    return "".join(bars)
 
 
 def spread(runs: int, value: float | None, minimum: float | None, maximum: float | None) -> str:

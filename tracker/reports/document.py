@@ -28,7 +28,9 @@ NARROW: Final = 3
 HERE: Final = ""
 COMMITS: Final = "commits"
 """Pages of a target that depend on the server."""
-COURSE: Final = "step by version"
+REACH: Final = 0.25
+"""Change up or down at which a course touches its edge: all rows of a table have one scale."""
+COURSE: Final = f"step by version, ±{REACH * 100:g} %"
 """Title of the column of courses."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""
@@ -121,12 +123,14 @@ class Bars(Struct, frozen=True):
 
 class Trend(Struct, frozen=True):
     """A series over versions: of each its label, its value, those of its runs, a word to read at it and its tone.
-    `links`: per point where a server has more on it; empty for none.
+    `links`: per point where a server has more on it; empty for none. `middle`: the value that a small course is drawn
+    around, as far as REACH up and down; None: as far as the values go.
     """
 
     unit: str
     points: tuple[tuple[str, float | None, tuple[float, ...], str, str], ...]
     links: tuple[Target | None, ...] = ()
+    middle: float | None = None
 
 
 class Curves(Struct, frozen=True):
@@ -262,7 +266,8 @@ class Table(Struct, frozen=True):
     course under the title COURSE. `links`: per row where a server has more on it; empty for none, and files
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
-    where a reader chooses it, "" for nothing.
+    where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
+    for nothing. `is_one_line`: a row is never higher than a line.
     """
 
     title: str
@@ -283,6 +288,8 @@ class Table(Struct, frozen=True):
     links: tuple[Target | None, ...] = ()
     main: int | None = None
     checks: tuple[str, ...] = ()
+    acts: tuple[str, ...] = ()
+    is_one_line: bool = False
     section: str = ""
     is_first: bool = False
 

@@ -45,7 +45,7 @@ nor rows that add up.
 """
 _TITLE: Final = 400
 """Characters of a title: that of many files names them all."""
-_TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g"}
+_TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g", "waits": "t"}
 _START, _END = "<article>", "</article>"
 
 
@@ -113,6 +113,7 @@ class Around(Struct, frozen=True, kw_only=True):
     where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
     `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
     again while it is open, else ""; `narrowed_to`: the filters that are on in words, and the address without them.
+    `acting`: what takes a row of a table in place; `is_in_bar`: filters, files and the command are in the top bar.
     """
 
     pages: tuple[Choice, ...]
@@ -132,6 +133,8 @@ class Around(Struct, frozen=True, kw_only=True):
     markdown: str = ""
     updated: str = ""
     narrowed_to: tuple[str, str] = ("", "")
+    acting: Form | None = None
+    is_in_bar: bool = False
 
     @property
     def chooser(self) -> Form | None:
@@ -149,8 +152,13 @@ def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Aroun
 
     It loads the files of `around`, nothing else.
     """
-    articles = [_article(make, look, around.link, around.chooser) for make in makes]
-    return _template("server.html").render(articles=articles, around=around)
+    articles = [_article(make, look, around.link, around.chooser, around.acting) for make in makes]
+    commands: list[Markup] = []
+    if around.is_in_bar:
+        # the list is the page: what to run next stands with the command for it
+        commands = [line for article in articles for line in article.commands]
+        articles = [replace(article, commands=[]) for article in articles]
+    return _template("server.html").render(articles=articles, around=around, commands=commands)
 
 
 class _Article(Struct, frozen=True):
@@ -164,11 +172,16 @@ class _Article(Struct, frozen=True):
 
 
 def _article(
-    make: Callable[[Look], Document], look: Look, link: Callable[[Target], str] | None, chooser: Form | None = None
+    make: Callable[[Look], Document],
+    look: Look,
+    link: Callable[[Target], str] | None,
+    chooser: Form | None = None,
+    acting: Form | None = None,
 ) -> _Article:
     """Make an article of a document.
 
-    `link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows.
+    `link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows; `acting`: the form that
+    takes a row in place.
     """
     document = make(
         replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
@@ -183,7 +196,7 @@ def _article(
         else:
             says_something = bool(block.rows or block.note or block.title)
         if says_something:
-            (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser))
+            (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser, acting))
     rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
     # a verdict may stand before what else it may be, or what users said
     said = chain([document.verdict], chain.from_iterable(rows))
@@ -205,7 +218,7 @@ def joined(pages: Sequence[str]) -> str:
 class _HtmlRow(Struct, frozen=True):
     """A row of the page: a letter for its tone, its cells with the letter of each, the sentence under one of them, the
     drawings behind them, where the cell with that sentence leads, and where the others do ("" for nowhere; empty where
-    none does). `check`: what its box in the first cell stands for, "" for no box.
+    none does). `check`: what its box in the first cell stands for, "" for no box; `act`: what is acknowledged in place.
     """
 
     tone: str
@@ -216,13 +229,14 @@ class _HtmlRow(Struct, frozen=True):
     address: str = ""
     addresses: tuple[str, ...] = ()
     check: str = ""
+    act: str = ""
 
 
 class _HtmlBlock(Struct, frozen=True):
     """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
     before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
     columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
-    title leads; `chooser`: the form of the boxes in its rows.
+    title leads; `chooser`: the form of the boxes in its rows; `acting`: the form that takes a row in place.
     """
 
     title: str
@@ -243,9 +257,10 @@ class _HtmlBlock(Struct, frozen=True):
     address: str = ""
     chart: Markup = Markup("")
     chooser: Form | None = None
+    acting: Form | None = None
 
 
-def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | None) -> _HtmlBlock:
+def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | None, acting: Form | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.lines, address=address)
@@ -258,7 +273,7 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | N
     plain, left = rows[:PLAIN_ROWS], rows[PLAIN_ROWS:]
     return _HtmlBlock(
         block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
-        classes=" ".join(_classes(block.columns, has_courses=bool(block.sparks))), rows=plain, count=len(rows),
+        classes=" ".join(_classes(block)), rows=plain, count=len(rows),
         shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
@@ -266,7 +281,7 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | N
         is_sortable=len(rows) > 8 and not any(map(_has_place, rows)),
         below_at=next((at for at, column in enumerate(block.columns) if column.elastic), 0)
         if block.main is None else block.main,
-        drawn=tuple(drawn), chooser=chooser,
+        drawn=tuple(drawn), chooser=chooser, acting=acting if any(block.acts) else None,
         chart=svg.chart(block.chart, link) if block.chart is not None else Markup(""),
     )  # fmt: skip
 
@@ -310,6 +325,7 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
             address=_address_of(table.links[place], link) if place < len(table.links) else "",
             addresses=tuple(_address_of(target, link) for target in targets),
             check=table.checks[place] if place < len(table.checks) else "",
+            act=table.acts[place] if place < len(table.acts) and is_plain else "",
         )
 
 
@@ -341,14 +357,17 @@ def _with_indent(cell: Any) -> str:
     return _NO_BREAK * (len(text) - len(words)) + words
 
 
-def _classes(columns: Sequence[Column], *, has_courses: bool) -> Iterator[str]:
-    """Yield the classes of a table, each with the number of a column.
+def _classes(table: Table) -> Iterator[str]:
+    """Yield the classes of a table, most with the number of a column.
 
     `l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
-    `n1`: a narrow screen leaves it out.
+    `n1`: a narrow screen leaves it out. `one`: a row is no higher than a line.
     """
-    has_changes = any(column.header.strip() in ("change", "change %") for column in columns)
-    for place, column in enumerate(columns, start=1):
+    if table.is_one_line:
+        yield "one"
+    has_courses = bool(table.sparks)
+    has_changes = any(column.header.strip() in ("change", "change %") for column in table.columns)
+    for place, column in enumerate(table.columns, start=1):
         header = column.header
         letters = {"l": column.left, "c": column.code, "e": column.elastic}
         letters["k"] = "change" in header or "verdict" in header or header.startswith("vs ") or header in ("", "%")

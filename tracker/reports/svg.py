@@ -15,7 +15,20 @@ from rich.cells import cell_len
 
 from tracker.reports import plot
 from tracker.reports.cells import cell, form, readable
-from tracker.reports.document import Bars, Chart, Courses, Curves, Flame, HeatCell, HeatMap, Plot, Strip, Target, Trend
+from tracker.reports.document import (
+    REACH,
+    Bars,
+    Chart,
+    Courses,
+    Curves,
+    Flame,
+    HeatCell,
+    HeatMap,
+    Plot,
+    Strip,
+    Target,
+    Trend,
+)
 from tracker.reports.plot import TONED, limits, line_path, title
 from tracker.units import counted, format_diff, printable
 
@@ -33,7 +46,9 @@ _HEAT_SCALE: Final = (
 )  # fmt: skip
 """Where a shade begins, in words, and a quotient within it: 5 % more or less is pale in every map."""
 _STRIP: Final = 120
-_SPARK: Final = (180, 34)
+_SPARK: Final = (180, 28)
+_LEAST_OF_COURSE: Final = 2
+"""Versions up to which a small course is drawn as dots."""
 """Width and height of the course in a row of a table, in pixels."""
 _LEAST_WIDTH: Final = 0.25
 """Per cent of the width below which a box of a flame is left out."""
@@ -52,17 +67,24 @@ def chart(drawn: Chart, link: Callable[[Target], str] | None = None) -> Markup:
 
 
 def spark(drawn: Trend | None) -> Markup:
-    """Draw a course of _SPARK pixels in a row of a table: a line, and a dot where a version has a verdict."""
+    """Draw a course of _SPARK pixels in a row of a table: a line, and a dot where a version has a verdict.
+
+    Two versions are two dots, for a line between them is no course. What is beyond the scale has its number.
+    """
     points = drawn.points if drawn is not None else ()
     values = [value for _, value, *_ in points if value is not None]
     if drawn is None or not values:
         return Markup("")
     width, height = _SPARK
+    is_course = len(values) > _LEAST_OF_COURSE
     low, high = limits(values)
+    if drawn.middle:
+        low, high = drawn.middle * (1 - REACH), drawn.middle * (1 + REACH)
     scale = (height - 10) / (high - low)
 
     def y_of(value: float) -> float:
-        return height - 5 - (value - low) * scale
+        # what is beyond a scale that others share touches its edge
+        return height - 5 - (min(max(value, low), high) - low) * scale
 
     x_of = [4 + (width - 8) * (at + 0.5) / len(points) for at in range(len(points))]
     line = line_path([(x, point[1]) for x, point in zip(x_of, points, strict=True)], y_of)
@@ -78,16 +100,20 @@ def spark(drawn: Trend | None) -> Markup:
             dots.append(
                 f'<path class="{tone}" transform="translate({x:.1f} {y:.1f})" d="{TONED[tone]}">{title(says)}</path>'
             )
-        elif is_last:
+        elif is_last or not is_course:
             dots.append(f"<circle cx={x:.1f} cy={y:.1f} r=2.5>{title(says)}</circle>")
+        if drawn.middle and is_last and not low <= value <= high:
+            beyond = format_diff(value / drawn.middle - 1)
+            dots.append(f'<text class="{tone}" x={x + 8:.1f} y={height / 2 + 4:.1f}>{beyond}</text>')
     bands = []
-    for first, last, smallest, largest in _levels_of_course(drawn):
+    for first, last, smallest, largest in _levels_of_course(drawn) if is_course else ():
         left, right = x_of[first] - 3, x_of[last] + 3
         bands.append(f"M{left:.1f} {y_of(largest) - 1:.1f}H{right:.1f}V{y_of(smallest) + 1:.1f}H{left:.1f}z")
     says = f"{points[0][0]} to {points[-1][0]}: {text(min(values))} to {text(max(values))}"
     return Markup(
         f'<svg class=spark width={width} height={height} role=img aria-label="{_text(says)}">'
-        f'<path class=levels d="{"".join(bands)}"/><path class=line d="{line}"/>{"".join(dots)}</svg>'
+        f'<path class=levels d="{"".join(bands)}"/><path class=line d="{line if is_course else ""}"/>'
+        f"{''.join(dots)}</svg>"
     )
 
 

@@ -36,8 +36,8 @@ _PAIR: Final = re.compile(r"(?<=\d) (?=->)")
 """Where a line does not break: behind an arrow, between a number and its unit; before an arrow where there is room."""
 _BAR: Final = 20
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-_CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
-"""ANSI codes of bold, dim, red, green."""
+_CODES: Final = {"strong": "1", "dim": "2", "worse": "31", "better": "32", "waits": "33"}
+"""ANSI codes of bold, dim, red, green, yellow."""
 _NEXT_FACT: Final = "; "
 """Between the facts of a headline, the answer first."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -12,10 +12,14 @@ from tracker.columns import Columns
 from tracker.results.budgets import JudgedBudget
 from tracker.results.options import DEVICE, SIDES, WORKLOAD, Option, Options
 from tracker.results.screens import Frame, Result, columns_of_rows
+from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE
 from tracker.results.waiting import WaitingRun
-from tracker.units import counted
+from tracker.units import format_diff
 
 __all__ = ["Board", "BoardOptions"]
+
+LEAST_SEEN_CHANGE: Final = 0.02
+"""The least limit of a step (docs/judging.md): a smaller change that is not decided says nothing."""
 
 
 class BoardLine(Struct, frozen=True, kw_only=True):
@@ -38,9 +42,11 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     - peak_allocated_bytes: of the newest version
     - new: regressions that the newest version decided; open: the other confirmed ones; suspects; muted: how many of new
       and open are muted
-    - incident_id: of the first of these regressions, in the order of findings
+    - incident_id: of the first of these regressions, in the order of findings; severity: of the loudest of their
+      incidents, "" for none
     - judged_series, expected_series, coverage: as `TrackStanding` has them
     - so_far: how many of the usual runs came, in words, as long as more may come
+    - leading_cause, leading_label: what makes most of step_change while runs are lacking, as `TrackStanding` has them
     """
 
     workload: str
@@ -70,11 +76,88 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     suspects: int
     muted: int
     incident_id: int | None
+    severity: str
     step_kind: str
     judged_series: int | None
     expected_series: int | None
     coverage: str
     so_far: str
+    leading_cause: str
+    leading_label: str
+
+    @property
+    def is_regressed(self) -> bool:
+        """Whether a regression is new or open that no user muted, and no step that is not decided says more."""
+        return self.new + self.open > self.muted and not self.is_waiting
+
+    @property
+    def other_causes(self) -> list[str]:
+        """What may be all of an open regression beside the code."""
+        causes = ((self.may_be_host, OTHER_HOST_CAUSE), (self.may_be_throttled, THROTTLED_CAUSE))
+        return [cause for may_be, cause in causes if may_be]
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its newest version waits for runs that decide a change one can see, or a suspect."""
+        is_known = self.new + self.open > self.muted and self.severity != "info"
+        if is_known or not self.lacks_runs + self.lacks_base_runs:
+            return False
+        return self.step_verdict == "SUSPECT" or abs(self.step_change or 0.0) >= LEAST_SEEN_CHANGE
+
+    @property
+    def since_good(self) -> float | None:
+        """By how much the step changed since the level before its oldest open regression, or before the version."""
+        return self.step_change if self.good_change is None else self.good_change
+
+
+class BoardIncident(Struct, frozen=True, kw_only=True):
+    """An incident with open regressions of a track.
+
+    - line: the place of the track among the lines
+    - version: in which it began
+    - state: new, open, acknowledged or muted: that of the finding of it which needs a user most
+    - is_of_step: whether the step itself is worse
+    - name, change, ratio, unit: of its first finding, as `ListedFinding` has them
+    - findings: how many no other one covers
+    - leading_cause, leading_label: as `ListedIncident` has them
+    """
+
+    line: int
+    incident_id: int
+    version: str
+    state: str
+    is_of_step: bool
+    name: str
+    change: str
+    ratio: float | None
+    unit: str
+    findings: int
+    leading_cause: str
+    leading_label: str
+
+    @property
+    def size(self) -> str:
+        """The change of its first finding: ADDED where that came with the version."""
+        return "ADDED" if self.change == "presence" else format_diff(self.ratio)
+
+
+class BoardBranch(Struct, frozen=True, kw_only=True):
+    """The newest version of a branch.
+
+    - workload: of the main line
+    - against: the newest version of the main line that its step is compared with, "" for none
+    - step_change: the ratio of both; step_verdict: of it
+    """
+
+    workload: str
+    branch: str
+    configuration: str
+    device: str
+    version: str
+    runs: int
+    against: str
+    step_change: float | None
+    step_verdict: str | None
 
 
 class BoardPoint(Struct, frozen=True, kw_only=True):
@@ -113,6 +196,8 @@ class BoardRows(Struct, frozen=True, kw_only=True):
     points: tuple[BoardPoint, ...] = ()
     late: tuple[LateRun, ...] = ()
     waiting: tuple[WaitingRun, ...] = ()
+    incidents: tuple[BoardIncident, ...] = ()
+    branches: tuple[BoardBranch, ...] = ()
 
 
 class BoardOptions(Options, frozen=True, kw_only=True):
@@ -134,8 +219,8 @@ class BoardOptions(Options, frozen=True, kw_only=True):
 
 class Board(Result, frozen=True, eq=False, dict=True):
     """Every track (workload, configuration and device), worst first. `rows`: of each table; what its columns mean
-    stands with its row: `BoardLine`, `BoardPoint`, `LateRun`, `WaitingRun`. `tables`: the same as columns; NA is not
-    known.
+    stands with its row: `BoardLine`, `BoardPoint`, `LateRun`, `WaitingRun`, `BoardIncident`, `BoardBranch`. `tables`:
+    the same as columns; NA is not known.
 
     - lines: where each track stands
     - points: the step of the last versions of each line
@@ -144,6 +229,10 @@ class Board(Result, frozen=True, eq=False, dict=True):
     - budgets: how the newest versions came out by the budgets of the settings
     - partial: sentences on newest versions that lost records, or have records that cannot be
     - waiting: runs that are not judged, since fewer ranks came than they should have
+    - incidents: with open regressions, of each line in the order of findings
+    - branches: where each branch stands against its main line, the largest change first
+
+    `page`: which part of the lines a server shows, None for all of them.
     """
 
     word: ClassVar[str] = "board"
@@ -155,11 +244,14 @@ class Board(Result, frozen=True, eq=False, dict=True):
     partial: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     budgets: tuple[JudgedBudget, ...] = ()
+    page: int | None = None
 
     lines = Frame()
     points = Frame()
     late = Frame()
     waiting = Frame()
+    incidents = Frame()
+    branches = Frame()
 
     @cached_property
     def tables(self) -> Mapping[str, Columns]:
@@ -168,19 +260,40 @@ class Board(Result, frozen=True, eq=False, dict=True):
 
     @property
     def headline(self) -> str:
-        """How many workloads have new or open regressions."""
+        """The worst of what is new, with its cause, and how many tracks have something new, open or undecided."""
         lines = self.rows.lines
         if not lines:
             is_narrowed = self.options.device is not None or self.options.owner is not None
             return "no workload fits these filters" if is_narrowed else "no runs yet"
-        counts = {
-            "new regressions": sum(1 for line in lines if line.new),
-            "open regressions": sum(1 for line in lines if line.open),
-            "suspects": sum(1 for line in lines if line.suspects),
+        return "; ".join(filter(None, (self._worst, self.counts)))
+
+    @property
+    def _worst(self) -> str:
+        """What is new and worst, in a clause."""
+        lines = self.rows.lines
+        first = lines[0]
+        incident = next((one for one in self.rows.incidents if one.line == 0), None)
+        if incident is None or not first.is_regressed or incident.state != "new":
+            is_open = any(line.is_regressed for line in lines)
+            return "No new regression" if is_open else "No open regression"
+        change = first.since_good
+        if incident.is_of_step and change:
+            word = "slower" if change > 0 else "faster"
+            what = f"{incident.version} is {format_diff(abs(change)).lstrip('+')} {word}"
+            why = f": {incident.leading_cause}" if incident.leading_cause else ""
+        else:
+            what, why = f"{incident.version}: {incident.name} {incident.size}", ""
+        doubt = ", ".join(f"maybe {cause}" for cause in first.other_causes)
+        return f"{first.workload} {what}{why}{f' ({doubt})' if doubt else ''}"
+
+    @property
+    def counts(self) -> str:
+        """How many tracks have something new, open, or wait for a run."""
+        lines = self.rows.lines
+        waiting = sum(line.is_waiting for line in lines)
+        numbers = {
+            "new": sum(line.is_regressed and line.new > 0 for line in lines),
+            "open": sum(line.is_regressed and not line.new for line in lines),
+            "waits for a run" if waiting == 1 else "wait for a run": waiting,
         }
-        what = [f"{count} with {word}" for word, count in counts.items() if count]
-        workloads = len({line.workload for line in lines})
-        total = counted(workloads, "workload")
-        if len(lines) > workloads:
-            total += f", {len(lines):,} with each configuration and device"
-        return f"{total}: {', '.join(what)}" if what else f"{total}, no open regression"
+        return ", ".join(f"{count:,} {word}" for word, count in numbers.items() if count)

@@ -196,6 +196,8 @@ class TrackStanding(Struct, frozen=True, kw_only=True):
     - step_kind, so_far: as of an incident
     - judged_series of expected_series: how many have a verdict, of those that its runs have or the runs before it, None
       where it is not known; coverage: that, and why others have none, in words
+    - leading_cause, leading_label: which part of the step makes most of step_change while runs are lacking, in a clause
+      and in a few words, "" for none
     """
 
     workload: str
@@ -230,6 +232,8 @@ class TrackStanding(Struct, frozen=True, kw_only=True):
     judged_series: int | None = None
     expected_series: int | None = None
     coverage: str = ""
+    leading_cause: str = ""
+    leading_label: str = ""
 
     @property
     def place(self) -> tuple[str, str, str]:

@@ -3,54 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import FIRST_INGEST
 from tracker.reports.cells import (
+    MARKS,
     TONES,
     ColumnsOf,
     budget_words,
+    course_on_scale,
     pairs,
     readable,
     so_far_words,
-    sparkline,
     verdict_or_why,
     waiting_words,
 )
 from tracker.reports.commands import command
-from tracker.reports.document import COURSE, NARROW, Document, Look, Table, Target, Trend
+from tracker.reports.document import COURSE, HERE, NARROW, REACH, Block, Document, Lines, Look, Table, Target, Trend
 from tracker.reports.rows import table_of
+from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import Board
-from tracker.results.board import BoardLine, BoardPoint, LateRun
-from tracker.results.verdicts import OTHER_HOST_CAUSE, THROTTLED_CAUSE, word_of_step
+from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, LateRun
+from tracker.results.verdicts import SO_FAR, word_of_step
 from tracker.results.waiting import WaitingRun
-from tracker.units import (
-    counted,
-    format_age,
-    format_bytes,
-    format_diff,
-    format_moment,
-    format_ns,
-    step_word,
-)
+from tracker.units import counted, format_age, format_bytes, format_diff, format_moment, format_ns, step_word
 
 if TYPE_CHECKING:
     from tracker.results.screens import Rows
 
-_ROWS = 20
-_LATE = 5
+_ROWS: Final = 20
+_ROWS_OF_PAGE: Final = 60
+"""Lines of a page of the server; further ones are on the next."""
+_LATE: Final = 5
 """Late runs that are named."""
-_LEAST_AXIS = 0.05
-"""Part of the largest value that a course spans at least: noise must not look like a change."""
+_WHY: Final = 28
+_WORKLOAD: Final = 24
+_VERSION: Final = 14
+"""Characters of what made the change, of a workload, and of a version in a terminal."""
+_FOLDED: Final = 6
+"""Lines that are as before, and are named beside each other."""
+_BRANCHES: Final = 3
+WIDE: Final = 100
+"""Characters of a terminal from which on courses are drawn."""
 
 
 def document(board: Board, look: Look) -> Document:
     """Return the report of `tracker board`."""
     lines = _list_lines(board)
-    is_worse = any(line.row.new or line.row.open for line in lines)
+    is_worse = any(line.row.is_regressed for line in lines)
     is_worse = is_worse or any(one.verdict == "not met" for one in board.budgets)
     return Document(
         title=_title(board),
@@ -61,25 +66,26 @@ def document(board: Board, look: Look) -> Document:
             *budget_words(board.budgets, _LATE),
             *board.missing[:_LATE],
             *board.partial[:_LATE],
-            *(
-                [f"{counted(len(board.partial) - _LATE, 'more sentence')} on lost records: tracker findings."]
-                if len(board.partial) > _LATE
-                else []
-            ),
+            *_more_partial(len(board.partial) - _LATE),
             *_waiting_words(board.rows.waiting),
         ),
-        blocks=(_lines(lines, look),) if lines else (),
+        blocks=tuple(_blocks(board, lines, look)),
         next_commands=tuple(_next(board, lines)),
     )
 
 
 def _title(board: Board) -> str:
-    """Say what the board is of: its workload, or all, and its other filters."""
+    """Say what the board is of: how many workloads and runs, and its filters."""
     chosen = board.options
-    parts = [chosen.workload or "all workloads"]
+    lines = board.rows.lines
+    workloads = len({line.workload for line in lines})
+    parts = [chosen.workload or counted(workloads, "workload")]
     parts += [f"on {chosen.device}"] if chosen.device else []
     parts += [f"of {chosen.owner}"] if chosen.owner else []
-    return " ".join(parts)
+    title = " ".join(parts)
+    if len(lines) > max(1, workloads):
+        title += f", {len(lines):,} with each configuration and device"
+    return f"{title}, {counted(sum(line.runs for line in lines), 'run')}"
 
 
 def _late_words(late: Sequence[LateRun]) -> Iterator[str]:
@@ -94,6 +100,11 @@ def _late_words(late: Sequence[LateRun]) -> Iterator[str]:
         yield f"{counted(len(late) - _LATE, 'more run')} late: tracker status lists them."
 
 
+def _more_partial(count: int) -> tuple[str, ...]:
+    """Say how many sentences on lost records are not shown."""
+    return (f"{counted(count, 'more sentence')} on lost records: tracker findings.",) if count > 0 else ()
+
+
 def _waiting_words(waiting: Sequence[WaitingRun]) -> Iterator[str]:
     """Yield a sentence on each run that waits for ranks, of the newest few; tracker runs has the others."""
     for run in waiting[: -_LATE - 1 : -1]:
@@ -103,11 +114,23 @@ def _waiting_words(waiting: Sequence[WaitingRun]) -> Iterator[str]:
 
 
 class _Line(Struct, frozen=True):
-    """A track as it is shown: its row, the course of its step, and whether its workload is on other devices, too."""
+    """A track as it is shown.
+
+    - course: its step over the versions; incidents: those that are open
+    - name: its workload, with what tells it from the other tracks of that workload
+    - has_other_devices: its workload is on other devices, too
+    """
 
     row: BoardLine
     course: tuple[BoardPoint, ...]
+    incidents: tuple[BoardIncident, ...]
+    name: str
     has_other_devices: bool
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it asks for a reader: something is new, open, or waits for a run."""
+        return self.row.is_regressed or self.row.is_waiting
 
 
 def _list_lines(board: Board) -> list[_Line]:
@@ -115,60 +138,215 @@ def _list_lines(board: Board) -> list[_Line]:
     courses: dict[int, list[BoardPoint]] = {}
     for point in board.rows.points:
         courses.setdefault(point.line, []).append(point)
-    devices: dict[str, set[str]] = {}
+    incidents: dict[int, list[BoardIncident]] = {}
+    for incident in board.rows.incidents:
+        incidents.setdefault(incident.line, []).append(incident)
+    of_workload: dict[str, list[BoardLine]] = {}
     for row in board.rows.lines:
-        devices.setdefault(row.workload, set()).add(row.device)
+        of_workload.setdefault(row.workload, []).append(row)
     lines = []
     for at, row in enumerate(board.rows.lines):
-        lines.append(_Line(row, tuple(courses.get(at, ())), len(devices[row.workload]) > 1))
+        siblings = of_workload[row.workload]
+        line = _Line(
+            row,
+            tuple(courses.get(at, ())),
+            tuple(incidents.get(at, ())),
+            _name(row, siblings),
+            len({one.device for one in siblings}) > 1,
+        )
+        lines.append(line)
     return lines
 
 
-def _lines(lines: Sequence[_Line], look: Look) -> Table:
+def _name(row: BoardLine, siblings: Sequence[BoardLine]) -> str:
+    """Return a workload with what tells its track from the `siblings`: values of the configuration, the device, and of
+    which steps it is.
+    """
+    words = [row.workload]
+    others = [dict(pairs(one.configuration)) for one in siblings]
+    for key, value in pairs(row.configuration):
+        if any(one.get(key) != value for one in others):
+            words.append(f"{key}={value}")
+    if len({one.device for one in siblings}) > 1:
+        words.append(readable(row.device))
+    if row.step_kind:
+        words.append(f"{step_word(row.step_kind)}s")
+    return " ".join(words)
+
+
+def _blocks(board: Board, lines: Sequence[_Line], look: Look) -> Iterator[Block]:
+    """Yield the tracks that ask for a reader, then those that are as before, then the branches."""
+    marked = [line for line in lines if line.is_marked]
+    others = [line for line in lines if not line.is_marked]
+    if not look.has_drawings and (look.details or not marked):
+        # nothing asks for a reader, so that there is room for all
+        marked, others = list(lines), []
+    page = board.page
+    if marked and page is None:
+        yield _make_table("", marked, look)
+    elif marked and page is not None:
+        first = (page - 1) * _ROWS_OF_PAGE
+        yield _make_table("", marked[first : first + _ROWS_OF_PAGE], replace(look, limit=0))
+        if len(marked) > _ROWS_OF_PAGE:
+            yield _turn_pages(page, len(marked))
+    if others:
+        words = _describe_folded(others)
+        if look.has_drawings:
+            yield replace(_make_table(words, others, replace(look, limit=0)), is_first=not marked)
+        else:
+            yield Lines("", (f"{words}   show: tracker board --details",), is_wrapped=True)
+    if board.rows.branches:
+        yield Lines("", (_describe_branches(board.rows.branches),), is_wrapped=True)
+
+
+def _turn_pages(page: int, count: int) -> Lines:
+    """Return where the other pages of the marked tracks are. `count`: of all of them."""
+    last_page = -(-count // _ROWS_OF_PAGE)
+    other = page + 1 if page < last_page else 1
+    words = "Next page" if page < last_page else "First page"
+    first, last = (page - 1) * _ROWS_OF_PAGE + 1, min(page * _ROWS_OF_PAGE, count)
+    return Lines(
+        words,
+        (f"lines {first} to {last} of {count:,}; page {page} of {last_page}",),
+        link=Target(HERE, (("--page", str(other)),)),
+    )
+
+
+def _describe_folded(lines: Sequence[_Line]) -> str:
+    """Say how the tracks stand in which nothing is new, open or undecided."""
+    words = []
+    for line in lines[:_FOLDED]:
+        change = line.row.since_good
+        state = _state(line)
+        words.append(" ".join(filter(None, (line.name, "first" if change is None else format_diff(change), state))))
+    more = [f"{len(lines) - _FOLDED:,} more"] if len(lines) > _FOLDED else []
+    return f"As before ({len(lines):,}): {', '.join([*words, *more])}"
+
+
+def _describe_branches(branches: Sequence[BoardBranch]) -> str:
+    """Say how far the newest version of each branch is from its main line."""
+    several = len({one.workload for one in branches}) > 1
+    words = []
+    for one in branches[:_BRANCHES]:
+        name = f"{one.branch} of {one.workload}" if several else one.branch
+        if one.step_change is None or not one.against:
+            words.append(f"{name} not judged")
+        else:
+            words.append(f"{name} {format_diff(one.step_change)} against {one.against}")
+    more = [f"{len(branches) - _BRANCHES:,} more: tracker versions"] if len(branches) > _BRANCHES else []
+    count = f"{len(branches):,} {'branch' if len(branches) == 1 else 'branches'}"
+    return f"{count}: {', '.join([*words, *more])}"
+
+
+def _make_table(title: str, lines: Sequence[_Line], look: Look) -> Table:
     """Return a row per track; where charts are drawn each has its course, and every cell leads to what it says."""
-    has_good = any(line.row.good_change is not None for line in lines)
-    is_pinned = any(line.row.pinned_version for line in lines)
-    # a narrow browser has room for the workload, one change, the verdict, and what is new
+    is_pinned = look.details and any(line.row.pinned_version for line in lines)
+    # a narrow browser has room for the workload, the change, its cause, and what is to do
     drop_narrow = NARROW if look.has_drawings else 0
+    is_wide = not look.has_drawings and (look.width or WIDE) >= WIDE
     of_line = ColumnsOf(_Line)
+
+    def fitted(text: str, width: int) -> str:
+        return text if look.has_drawings or look.details else shorten(text, width)
+
     columns = [
-        of_line.text("workload", _name, elastic=True),
-        of_line.text("device", lambda line: readable(line.row.device), drop=4, elastic=True),
-        of_line.text("version", lambda line: readable(line.row.version), drop=drop_narrow, link=_diff_with_previous),
-        of_line.number("runs", lambda line: f"{line.row.version_runs} of {line.row.runs}", drop=5, link=_runs),
+        of_line.text("", _mark),
+        of_line.text("workload", lambda line: fitted(line.name, _WORKLOAD), elastic=True),
+        of_line.text(
+            "newest", lambda line: fitted(line.row.version, _VERSION), drop=drop_narrow, link=_diff_with_previous
+        ),
         of_line.number("step", lambda line: format_ns(line.row.step_ns), drop=drop_narrow, link=_step_history),
+        of_line.number("since good", lambda line: _change(line.row.since_good), short="change", link=_diff_with_good),
+        of_line.text("why", lambda line: fitted(_why(line), _WHY), elastic=True, link=_link),
     ]
-    if has_good:
-        columns.append(
-            of_line.number(
-                "vs last good",
-                lambda line: _change(line.row.good_change),
-                drop=drop_narrow or 1,
-                link=_diff_with_good,
-            )
-        )
-    columns += [
-        of_line.number("vs previous", lambda line: _change(line.row.previous_change), drop=6, link=_diff_with_previous),
-        of_line.number("vs level", lambda line: _change(line.row.step_change), link=_diff_with_level),
-        of_line.text("verdict", _verdict, link=_step_history),
-        of_line.number("judged", _coverage, drop=3),
-    ]
-    if is_pinned:
-        columns.append(
-            of_line.number("vs pinned", lambda line: _change(line.row.pinned_change), drop=3, link=_diff_with_pinned)
-        )
-    if not look.has_drawings:
-        columns.append(of_line.text(COURSE, lambda line: _course(line.course), drop=2))
-    columns += [
-        of_line.text("regressions", _counts, link=_findings),
-        of_line.number("peak", lambda line: format_bytes(line.row.peak_allocated_bytes), drop=7, link=_peak_history),
-        of_line.text("last run", _last_run_words, drop=8, link=_last_run),
-    ]
+    if look.details and not look.has_drawings:
+        columns += _list_more_columns(is_pinned=is_pinned)
+    if is_wide:
+        columns.append(of_line.text(COURSE, _course, drop=2))
+    columns.append(of_line.text("state", _state, link=_state_link))
     return table_of(
-        "", columns, lines, look.rows(_ROWS), is_first=True, links=_link, below=_below,
+        title, columns, lines, look.rows(_ROWS), is_first=True, links=_link, main=1,
+        below=_below if look.details and not look.has_drawings else (),
         sparks=_spark if look.has_drawings else (),
+        acts=_act if look.has_drawings else (),
+        is_one_line=look.has_drawings,
         cell_tones=lambda line: tuple(_tone(column.header, line) for column in columns),
     )  # fmt: skip
+
+
+def _list_more_columns(*, is_pinned: bool) -> list[Any]:
+    """Return the columns that a first screen has no room for."""
+    of_line = ColumnsOf(_Line)
+    columns = [
+        of_line.text("device", lambda line: readable(line.row.device), drop=4, elastic=True),
+        of_line.number("runs", lambda line: f"{line.row.version_runs} of {line.row.runs}", drop=5),
+        of_line.text("verdict", _verdict),
+        of_line.number("vs level", lambda line: _change(line.row.step_change)),
+        of_line.number("vs previous", lambda line: _change(line.row.previous_change), drop=6),
+        of_line.number("judged", _coverage, drop=3),
+        of_line.text("regressions", _counts),
+        of_line.number("peak", lambda line: format_bytes(line.row.peak_allocated_bytes), drop=7),
+        of_line.text("last run", _last_run_words, drop=8),
+    ]
+    if is_pinned:
+        columns.append(of_line.number("vs pinned", lambda line: _change(line.row.pinned_change), drop=3))
+    return columns
+
+
+def _mark(line: _Line) -> str:
+    """Return the mark of a track: a regression, or a run that is missing to decide."""
+    if line.row.is_regressed:
+        return MARKS["REGRESSED"]
+    return MARKS["SUSPECT"] if line.row.is_waiting else ""
+
+
+def _why(line: _Line) -> str:
+    """Return what made most of the change of a track in a few words, and what else is open; "" where nothing did."""
+    if line.row.is_waiting or not line.incidents:
+        return line.row.leading_label
+    words = []
+    for place, incident in enumerate(line.incidents):
+        cause = _describe_incident(incident, line.row.version)
+        if cause:
+            words.append(f"{incident.version}: {cause}" if place else cause)
+    words += [f"maybe {cause}" for cause in line.row.other_causes]
+    return " · ".join(words)
+
+
+def _describe_incident(incident: BoardIncident, newest: str) -> str:
+    """Return what an incident is, and since when where that is not the `newest` version; "" where the step alone says
+    it.
+    """
+    since = f" since {incident.version}" if incident.version != newest else ""
+    if incident.is_of_step:
+        return f"{incident.leading_label}{since}" if incident.leading_label else since.strip()
+    return f"{readable(incident.name).removeprefix('aten::')} {incident.size}{since}"
+
+
+def _state(line: _Line) -> str:
+    """Return what is to do: an incident that is new or open, or the runs that are missing; else the verdict of the
+    newest version, where it is a change.
+    """
+    row = line.row
+    so_far = row.so_far.removeprefix(f"{SO_FAR}: ").replace("the usual ", "") if so_far_words(row) else ""
+    if row.is_regressed and line.incidents:
+        first = line.incidents[0]
+        return ", ".join(filter(None, (f"{first.state} I-{first.incident_id}", so_far)))
+    if row.is_waiting:
+        return _lacking_words(row)
+    if line.incidents:
+        return f"muted I-{line.incidents[0].incident_id}"
+    verdict = _verdict(line) if row.step_verdict in ("REGRESSED", "IMPROVED") else ""
+    return ", ".join(filter(None, (verdict, so_far)))
+
+
+def _lacking_words(row: BoardLine) -> str:
+    """Return how many runs would decide a change, all together, and whether all of them are of versions before it.
+
+    Which of them, `--details` says.
+    """
+    count = row.lacks_runs + row.lacks_base_runs
+    return counted(count, "more run") if row.lacks_runs else f"{counted(count, 'run')} before"
 
 
 def _below(line: _Line) -> str:
@@ -176,21 +354,44 @@ def _below(line: _Line) -> str:
     return "; ".join(filter(None, (waiting_words(line.row), so_far_words(line.row))))
 
 
+def _act(line: _Line) -> str:
+    """Return what a reader may acknowledge in place: the first incident of a track, where it is new."""
+    is_new = line.row.is_regressed and line.incidents and line.incidents[0].state == "new"
+    return f"I-{line.incidents[0].incident_id}" if is_new else ""
+
+
 def _spark(line: _Line) -> Trend:
     """Return the course of a track for the small chart of its row."""
-    return Trend("ns", tuple(map(_point, line.course)))
+    return Trend("ns", tuple(map(_point, line.course)), middle=_reference_of(line))
 
 
-def _name(line: _Line) -> str:
-    steps = [f"{step_word(line.row.step_kind)}s"] if line.row.step_kind else []
-    return " ".join([line.row.workload, *(f"{key}={value}" for key, value in pairs(line.row.configuration)), *steps])
+def _reference_of(line: _Line) -> float | None:
+    """Return the step that a course is drawn around: that of the level before the newest version."""
+    step_ns, change = line.row.step_ns, line.row.since_good
+    if step_ns and change is not None:
+        return step_ns / (1 + change)
+    known = [point.step_ns for point in line.course if point.step_ns is not None]
+    return median(known) if known else None
+
+
+def _course(line: _Line) -> str:
+    """Return the step over the versions in characters, all tracks on one scale; what was judged to be worse or better
+    has its mark.
+    """
+    middle = _reference_of(line)
+    values = [point.step_ns / middle - 1 if point.step_ns and middle else None for point in line.course]
+    bars = course_on_scale(values, REACH)
+    marks = [MARKS.get(point.verdict or "", "") for point in line.course]
+    return "".join(mark or bar for bar, mark in zip(bars, marks, strict=True))
 
 
 def _tone(header: str, line: _Line) -> str:
-    """Return the tone of a cell: the changes have that of the verdict beside them, regressions that of a change."""
-    if header == "regressions":
-        return "worse" if line.row.new or line.row.open else ""
-    if header == "verdict" or header.startswith("vs "):
+    """Return the tone of a cell: what is judged to be worse, what waits for a run, or nothing."""
+    if header in ("", "since good", "state", "why"):
+        if line.row.is_regressed:
+            return "worse"
+        return "waits" if line.row.is_waiting else ""
+    if header in ("verdict", "vs level"):
         return TONES.get(line.row.step_verdict or "", "")
     return ""
 
@@ -213,6 +414,17 @@ def _verdict(line: _Line) -> str:
 def _reason(line: _Line) -> str | None:
     """Return the code of the reason of the verdict of the newest version."""
     return line.course[-1].reason if line.course else None
+
+
+def _counts(line: _Line) -> str:
+    """Return how many regressions of a track there are."""
+    row = line.row
+    words = ((row.new, "NEW"), (row.open, "open"), (row.suspects, "suspect"))
+    counts = [f"{count} {word}" for count, word in words if count]
+    if row.muted:
+        # they are new or open, too
+        counts.append(f"of these {row.muted} muted")
+    return ", ".join(counts)
 
 
 def _last_run_words(line: _Line) -> str:
@@ -246,13 +458,12 @@ def _diff_with_previous(line: _Line) -> Target | None:
 
 
 def _diff_with_good(line: _Line) -> Target | None:
-    """Return the diff of the newest version with the newest one of the level before the oldest regression."""
-    return _diff_with(line, line.row.good_version)
-
-
-def _diff_with_pinned(line: _Line) -> Target | None:
-    """Return the diff of the newest version with the pinned one; None where that is none."""
-    return _diff_with(line, line.row.pinned_version)
+    """Return the diff that has the change since a track was good: with the level before its oldest regression of the
+    step, else with the level that the newest version was judged against.
+    """
+    if line.row.good_change is not None:
+        return _diff_with(line, line.row.good_version)
+    return Target("diff", (("side", line.row.version), _of_workload(line)))
 
 
 def _diff_with(line: _Line, other: str | None) -> Target | None:
@@ -261,70 +472,28 @@ def _diff_with(line: _Line, other: str | None) -> Target | None:
     return Target("diff", (("side", other), ("side", line.row.version), _of_workload(line)))
 
 
-def _diff_with_level(line: _Line) -> Target:
-    """Return the diff with the level that the newest version was judged against."""
-    return Target("diff", (("side", line.row.version), _of_workload(line)))
-
-
-def _runs(line: _Line) -> Target:
-    return Target("runs", (("--version", line.row.version), *_of_track(line)))
-
-
 def _step_history(line: _Line) -> Target:
     return Target("history", (("KEY", "step"), *_of_track(line)))
 
 
-def _peak_history(line: _Line) -> Target | None:
-    if line.row.peak_allocated_bytes is None:
-        return None
-    return Target("history", (("KEY", "peak memory"), ("--kind", "run"), *_of_track(line)))
-
-
-def _findings(line: _Line) -> Target:
-    return Target("findings", (*_of_track(line),))
-
-
-def _last_run(line: _Line) -> Target:
-    return Target("run", (("RUN", str(line.row.last_run_id)),))
-
-
 def _link(line: _Line) -> Target:
-    """Return the worst incident of a track, else the history of its step."""
-    if line.row.incident_id is not None:
-        return Target("incident", (("ID", f"I-{line.row.incident_id}"),))
-    return _step_history(line)
+    """Return the worst incident of a track, else what its newest version is compared with."""
+    if line.incidents:
+        return Target("incident", (("ID", f"I-{line.incidents[0].incident_id}"),))
+    return _diff_with_good(line) or _step_history(line)
+
+
+def _state_link(line: _Line) -> Target | None:
+    """Return the worst incident of a track, the runs of what waits for more; None for what is as before."""
+    if line.row.is_regressed:
+        return _link(line)
+    if line.row.is_waiting:
+        return Target("runs", (("--version", line.row.version), *_of_track(line)))
+    return None
 
 
 def _change(value: float | None) -> str:
     return "" if value is None else format_diff(value)
-
-
-def _course(points: Sequence[BoardPoint]) -> str:
-    """Return the step over the versions; changes below a twentieth are drawn as none."""
-    values = [point.step_ns for point in points]
-    known = [value for value in values if value is not None]
-    if known and max(known) - min(known) < _LEAST_AXIS * max(known):
-        values = [None if value is None else 1.0 for value in values]
-    return sparkline(values)
-
-
-def _counts(line: _Line) -> str:
-    row = line.row
-    words = ((row.new, "NEW"), (row.open, "open"), (row.suspects, "suspect"))
-    counts = [f"{count} {word}" for count, word in words if count]
-    if row.muted:
-        # they are new or open, too
-        counts.append(f"of these {row.muted} muted")
-    return ", ".join([*counts, *_doubt(line)])
-
-
-def _doubt(line: _Line) -> Iterator[str]:
-    """Yield what a regression of the step may be of, where the verdict of the newest version does not say so."""
-    word = _verdict(line)
-    doubts = ((line.row.may_be_host, OTHER_HOST_CAUSE), (line.row.may_be_throttled, THROTTLED_CAUSE))
-    for may_be, cause in doubts:
-        if may_be and cause not in word:
-            yield f"maybe {cause}"
 
 
 def _next(board: Board, lines: Sequence[_Line]) -> Iterator[str]:
@@ -333,11 +502,11 @@ def _next(board: Board, lines: Sequence[_Line]) -> Iterator[str]:
     elif not lines:
         yield FIRST_INGEST
         yield command("tracker", "demo")
-    worst = lines[0].row if lines else None
-    if worst and worst.incident_id is not None:
-        yield command("tracker", "explain", f"I-{worst.incident_id}")
+    worst = lines[0] if lines else None
+    if worst and worst.incidents:
+        yield command("tracker", "explain", f"I-{worst.incidents[0].incident_id}")
     if worst:
-        yield command("tracker", "history", "step", "--workload", worst.workload)
+        yield command("tracker", "history", "step", "--workload", worst.row.workload)
     yield command("tracker", "status")
 
 

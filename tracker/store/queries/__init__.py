@@ -39,6 +39,7 @@ from tracker.store.queries.details import (
 from tracker.store.queries.judgement import (
     board,
     board_verdicts,
+    branch_standings,
     finding_words,
     findings,
     partial_captures,
@@ -99,6 +100,7 @@ __all__ = [
     "api",
     "board",
     "board_verdicts",
+    "branch_standings",
     "calls_of_steps",
     "captures",
     "check_filters",

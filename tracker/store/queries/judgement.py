@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -103,6 +104,11 @@ def tracks(store: Store, workload: str | None = None) -> Columns:
 def board(store: Store, workload: str | None = None) -> Columns:
     """Return the step of all active runs. Columns: see sql/board.sql."""
     return answer(store, "board", {"workload": workload})
+
+
+def branch_standings(store: Store) -> list[Any]:
+    """Return how the newest version of each branch stands, row by row. Columns: see sql/branch_standings.sql."""
+    return rows(store, "branch_standings")
 
 
 def partial_captures(store: Store, workload: str | None = None) -> Columns:
