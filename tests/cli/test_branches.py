@@ -107,7 +107,7 @@ def test_the_board_of_an_owner_is_that_of_the_settings(tracker, db, tmp_path, mo
     settings = tmp_path / "tracker.toml"
     settings.write_text('[[alerts.owners]]\nop = "op0*"\nwho = "Li Wei"\n[[alerts.owners]]\nop = "x"\nwho = "Ann"\n')
     monkeypatch.setenv("TRACKER_CONFIG", str(settings))
-    assert tracker("board", "--owner", "Li Wei", "--db", db).out.startswith("all workloads of Li Wei\n1 workload")
+    assert tracker("board", "--owner", "Li Wei", "--db", db).out.startswith("1 workload of Li Wei, 6 runs\n")
     assert "no workload fits these filters" in tracker("board", "--owner", "Ann", "--db", db).out
     wrong = tracker("board", "--owner", "Bob", "--db", db)
     assert wrong.code == 2 and "there is no owner 'Bob'; there are Ann, Li Wei" in wrong.err

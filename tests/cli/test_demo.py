@@ -39,7 +39,7 @@ def test_the_next_command_of_the_demo_opens_its_board(tracker):
     words = shlex.split(line.partition(": ")[2])
     assert words[:4] == ["tracker", "page", "--open", "--db"]
     page = Browser(words[4]).logged_in()
-    assert page.get("/").headline == "1 workload: 1 with new regressions"
+    assert page.get("/").headline.startswith("small_gpt v08 is 23.8 % slower: aten::gelu_backward, gelu → mul, add, ")
 
 
 @pytest.mark.slow

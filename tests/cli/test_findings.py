@@ -173,7 +173,7 @@ def test_muted_findings_are_counted_as_they_are_listed(tracker, own):
     tracker("mute", "I-1", "--until", "2w", "--reason", "later", "--db", own)
     assert f"{count} findings: tracker findings " in tracker("status", "--db", own).out
     assert f"1 incident, {count} findings" in tracker("findings", "--state", "muted", "--db", own).out
-    assert f"{count} muted" in tracker("board", "--db", own).out
+    assert f"{count} muted" in tracker("board", "--details", "--db", own).out
 
 
 @pytest.mark.parametrize(

@@ -375,7 +375,7 @@ SITUATIONS = [
         "Peak memory rose by 30.0 %: that fails a gate (--fail-on).",
     ),
     (two_workloads, "findings --new", 0, "New in gpt v2: the step is 49.9 % slower and 1 more new incident", ""),
-    (two_workloads, "board", 0, "2 workloads: 2 with new regressions", ""),
+    (two_workloads, "board", 0, "gpt v2 is 49.9 % slower: op07 is slower per call ; 2 new", ""),
 ]
 
 
@@ -453,5 +453,6 @@ def test_every_screen_counts_the_same_findings(tracker, databases):
     """Step, mean step, compute and op07 of two names and shapes: four findings and what they cover."""
     db = databases(slower)
     assert "4 findings (4 new)" in tracker("findings", "--db", db).out
-    assert "4 NEW" in tracker("board", "--db", db).out
+    assert "new I-1" in tracker("board", "--db", db).out
+    assert "4 NEW" in tracker("board", "--details", "--db", db).out
     assert "4 findings in v2" in tracker("explain", "I-1", "--db", db).out

@@ -236,7 +236,7 @@ BAD = {
     "no target": (b"action=ack&reason=ticket", 400),
     "an unknown finding": (b"action=ack&targets=999&reason=ticket", 400),
     "one of two unknown": (b"action=ack&targets=I-1+999&reason=ticket", 400),
-    "no reason": (b"action=ack&targets=I-1", 400),
+    "no reason": (b"action=expect&targets=I-1", 400),
     "a reason of dots": (b"action=expect&targets=I-1&reason=...", 400),
     "no end": (b"action=mute&targets=I-1&reason=ticket", 400),
     "a past end": (b"action=mute&targets=I-1&reason=ticket&until=2001-01-01", 400),

@@ -162,7 +162,7 @@ def test_one_version_alone_can_be_read(tmp_path):
     page = Browser(path).logged_in()
     for address in ("/", "/runs", "/diff", "/history?key=step&workload=gpt", "/findings", "/run/1"):
         assert page.get(address).status == 200, address
-    assert page.get("/").hrefs("article").count("/run/1") == 1
+    assert page.get("/").hrefs("article").count("/runs?version=v1&workload=gpt") == 1
 
 
 def test_names_of_600_characters_and_of_markup_are_text(tmp_path):

@@ -39,7 +39,7 @@ def page(path):
 
 def workloads(reply):
     """The workloads on a board."""
-    return [unescape(name) for name in re.findall(r"<tr[^>]*><td[^>]*><a [^>]*>([^<]+)</a>", reply.text)]
+    return [unescape(name) for name in re.findall(r"<tr[^>]*><td[^>]*><td[^>]*><a [^>]*>([^<]+)</a>", reply.text)]
 
 
 def filters_of(reply):

@@ -7,12 +7,11 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tracker.page import links
-from tracker.page.links import NOT_HERE, PAGES, MatrixOptions, RunsOptions
+from tracker.page.links import NOT_HERE, PAGES, BoardPageOptions, MatrixOptions, RunsOptions
 from tracker.results import (
     OPEN_STATES,
     STATES,
     AdviseOptions,
-    BoardOptions,
     ClusterOptions,
     DiffOptions,
     FindingsOptions,
@@ -22,7 +21,7 @@ from tracker.results import (
 )
 
 OPTIONS = [
-    ("board", BoardOptions(workload="gpt", device="H100", owner="Li Wei", last=7)),
+    ("board", BoardPageOptions(workload="gpt", device="H100", owner="Li Wei", last=7, page=3)),
     ("findings", FindingsOptions(workload="a&b=c#?%", states=STATES, only_new=True, every=True, version="v1")),
     ("findings", FindingsOptions(states=OPEN_STATES, direction="regression", kind="op")),
     ("findings", FindingsOptions(states=("taken back", "new"), device="\u4e2d\u6587 H100")),

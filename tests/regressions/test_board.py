@@ -33,7 +33,7 @@ def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
     update(store, tracks_of(store))
     found = board(store)
-    assert found.headline == "2 workloads: 1 with new regressions"
+    assert found.headline == "gpt v2 is 25.0 % slower: op07 is slower per call (+10.04 ms); 1 new"
     assert [row["workload"] for row in found.tables["lines"].records()] == ["gpt", "bert"]
     slow = line(found, "gpt")
     assert (slow["version"], slow["version_runs"], slow["runs"], slow["step_verdict"]) == ("v2", 3, 8, "REGRESSED")
@@ -44,34 +44,36 @@ def test_what_is_new_comes_first_with_the_change_since_it_was_good(store):
     assert (quiet["new"], quiet["open"], quiet["good_change"], quiet["previous_change"]) == (0, 0, None, None)
 
 
-def test_verdict_of_a_narrow_terminal_stands_beside_the_change(store):
+def test_narrow_terminal_keeps_change_cause_and_state(store):
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 11.0}, start=5, count=3)
     update(store, tracks_of(store))
-    text = render(board(store), "text", width=64)
-    assert "vs last good" not in text.partition("left out")[0]
-    assert "+25.0 %  REGRESSED" in text
+    lines = render(board(store), "text", width=80).splitlines()
+    (row,) = (line for line in lines if "▲" in line)
+    assert row.split() == ["▲", "gpt", "v2", "50.00", "ms", "+25.0", "%", "op07", "+10.04", "ms", "new", "I-1"]
+    assert max(map(len, lines)) <= 80
 
 
-def test_step_that_is_not_judged_is_not_red_beside_a_new_regression(store):
+def test_regression_below_the_step_is_named_beside_it(store):
     """op07 takes 1.5 ms instead of 1: 40.5 ms instead of 40, which is too little to matter."""
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 1.5}, start=5, count=3)
     update(store, tracks_of(store))
-    (table,) = document(board(store), Look()).blocks
-    (tones,) = table.cell_tones
-    toned = {column.header: tone for column, tone in zip(table.columns, tones, strict=True) if tone}
-    assert line(board(store), "gpt")["step_verdict"] != "REGRESSED"
-    assert toned == {"regressions": "worse"}
+    found = board(store)
+    assert line(found, "gpt")["step_verdict"] != "REGRESSED"
+    assert found.headline == "gpt v2: op07 +50.2 %; 1 new"
+    (table,) = document(found, Look()).blocks
+    cells = dict(zip((column.header for column in table.columns), table.rows[0], strict=True))
+    assert (cells[""], cells["why"], cells["state"]) == ("▲", "op07 +50.2 %", "new I-1")
 
 
-def test_what_was_not_recorded_has_no_link(store):
+def test_first_version_has_no_change_and_leads_to_its_runs(store):
     (run,) = save(store, "v1", "bert", started_at_ns=None)
-    (table,) = document(board(store), Look(has_drawings=True)).blocks
-    headers = [column.header for column in table.columns]
-    peak, last = headers.index("peak"), headers.index("last run")
-    assert (table.rows[0][peak], table.cell_links[0][peak]) == ("-", None)
-    assert table.rows[0][last] == f"run:{run}" and table.cell_links[0][last] is not None
+    (table,) = document(board(store), Look(details=True)).blocks
+    cells = dict(zip((column.header for column in table.columns), table.rows[0], strict=True))
+    assert (cells["peak"], cells["last run"], cells["since good"], cells["why"]) == ("-", f"run:{run}", "", "")
+    (row,) = document(board(store), Look(has_drawings=True)).blocks
+    assert row.cell_links[0][2].page == "runs"
 
 
 def test_a_later_version_keeps_the_change_since_good(store):
@@ -82,7 +84,7 @@ def test_a_later_version_keeps_the_change_since_good(store):
     update(store, tracks_of(store))
     one = line(board(store), "gpt")
     assert (one["new"], one["open"] > 0) == (0, True)
-    assert board(store).headline == "1 workload: 1 with open regressions"
+    assert board(store).headline == "No new regression; 1 open"
     assert (round(one["good_change"], 2), round(one["previous_change"], 2)) == (0.25, 0.0)
 
 
@@ -146,7 +148,7 @@ def test_an_accepted_change_is_said_to_be_accepted(store):
     found = board(store)
     one = line(found, "gpt")
     assert (one["accepted"], one["new"], one["step_verdict"]) == (True, 0, "REGRESSED")
-    assert found.headline == "1 workload, no open regression"
+    assert found.headline == "No open regression"
     assert "REGRESSED, accepted" in render(found, "text", width=200)
     tracker.undo("I-1", reason="not intended", store=store)
     assert line(board(store), "gpt")["accepted"] is False

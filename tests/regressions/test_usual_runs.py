@@ -98,16 +98,16 @@ def test_operator_of_fewer_runs_than_usual_is_so_far(memory_store):
     assert "So far: 2 of the usual 3 runs." in explanation.remarks
 
 
-def test_board_says_so_far_below_the_version(usual):
-    assert TWO_OF_THREE in render(board(usual))
+def test_board_says_how_many_of_the_usual_runs_came(usual):
+    assert "new I-1, 2 of 3 runs" in render(board(usual))
     add(usual, "v5", 14, 1, 2.0)
-    assert "so far" not in render(board(usual))
+    assert "of 3 runs" not in render(board(usual))
 
 
 def test_equal_version_is_not_said_to_be_so_far(memory_store):
     add_usual(memory_store)
     add(memory_store, "v5", 12, 2)
-    assert "so far" not in render(board(memory_store))
+    assert "of 3 runs" not in render(board(memory_store))
 
 
 def test_findings_say_so_far_and_what_it_means(usual):

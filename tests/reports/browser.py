@@ -42,9 +42,11 @@ class Browser:
         assert said == []
 
     @contextmanager
-    def visited(self, url):
+    def visited(self, url, *, width=1280, height=720, scheme="light", script=True):
         """The page at an address of this machine, in a new window; no request may leave that server."""
-        context = self._chromium.new_context()
+        context = self._chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, java_script_enabled=script
+        )
         page, said, base = context.new_page(), [], "/".join(url.split("/")[:3])
         page.on("console", lambda message: said.append(message.text))
         page.on("pageerror", lambda error: said.append(str(error)))

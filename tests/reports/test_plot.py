@@ -78,8 +78,19 @@ def test_missing_value_is_a_gap_and_never_zero():
 
 
 def test_small_chart_of_a_row_has_the_gap_too():
-    points = tuple((f"v{at}", value, (), "", "") for at, value in enumerate([1.0, None, 3.0]))
+    points = tuple((f"v{at}", value, (), "", "") for at, value in enumerate([1.0, 2.0, None, 3.0]))
     assert path_of(str(spark(Trend("ns", points))).replace("class=line", 'class="line"')).count("M") == 2
+
+
+def test_small_chart_of_two_versions_is_two_dots():
+    drawn = str(spark(Trend("ns", (("v1", 1.0, (), "", ""), ("v2", 3.0, (), "", "")))))
+    assert (drawn.count("<circle"), path_of(drawn.replace("class=line", 'class="line"'))) == (2, "")
+
+
+def test_small_chart_says_by_how_much_a_value_is_beyond_its_scale():
+    points = (("v1", 100.0, (), "", ""), ("v2", 101.0, (), "", ""), ("v3", 140.0, (), "", "worse"))
+    assert ">+40.0 %</text>" in str(spark(Trend("ns", points, middle=100.0)))
+    assert "</text>" not in str(spark(Trend("ns", points, middle=120.0)))
 
 
 def test_axis_from_zero_starts_there_and_a_cut_one_says_where():

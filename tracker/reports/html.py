@@ -274,7 +274,7 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | N
     return _HtmlBlock(
         block.title, columns=tuple(column.header.replace("\n", " ").strip() for column in block.columns),
         classes=" ".join(_classes(block)), rows=plain, count=len(rows),
-        shown=len(rows) if block.adds or len(rows) <= shown + _FEW else shown,
+        shown=len(rows) if block.adds or block.is_one_line or len(rows) <= shown + _FEW else shown,
         packed=_packed(left) if left else "", left=len(left),
         more=block.more, lead="" if isinstance(block.chart, Trend) else block.lead,
         note=block.note or ("" if rows else "no rows"),

@@ -45,6 +45,8 @@ _WHY: Final = 28
 _WORKLOAD: Final = 24
 _VERSION: Final = 14
 """Characters of what made the change, of a workload, and of a version in a terminal."""
+_WIDER: Final = 2
+"""By how much a page has more room than a terminal."""
 _FOLDED: Final = 6
 """Lines that are as before, and are named beside each other."""
 _BRANCHES: Final = 3
@@ -247,17 +249,22 @@ def _make_table(title: str, lines: Sequence[_Line], look: Look) -> Table:
     of_line = ColumnsOf(_Line)
 
     def fitted(text: str, width: int) -> str:
-        return text if look.has_drawings or look.details else shorten(text, width)
+        # names differ at both ends: a browser would cut the second one off
+        room = width * _WIDER if look.has_drawings else width
+        return text if look.details and not look.has_drawings else shorten(text, room)
 
     columns = [
         of_line.text("", _mark),
         of_line.text("workload", lambda line: fitted(line.name, _WORKLOAD), elastic=True),
-        of_line.text(
-            "newest", lambda line: fitted(line.row.version, _VERSION), drop=drop_narrow, link=_diff_with_previous
-        ),
+        of_line.text("newest", lambda line: fitted(line.row.version, _VERSION), drop=drop_narrow, link=_newest_link),
         of_line.number("step", lambda line: format_ns(line.row.step_ns), drop=drop_narrow, link=_step_history),
         of_line.number("since good", lambda line: _change(line.row.since_good), short="change", link=_diff_with_good),
-        of_line.text("why", lambda line: fitted(_why(line), _WHY), elastic=True, link=_link),
+        of_line.text(
+            "why",
+            lambda line: " · ".join([*filter(None, [fitted(_why(line), _WHY)]), *_doubts(line)]),
+            elastic=True,
+            link=_link,
+        ),
     ]
     if look.details and not look.has_drawings:
         columns += _list_more_columns(is_pinned=is_pinned)
@@ -309,8 +316,14 @@ def _why(line: _Line) -> str:
         cause = _describe_incident(incident, line.row.version)
         if cause:
             words.append(f"{incident.version}: {cause}" if place else cause)
-    words += [f"maybe {cause}" for cause in line.row.other_causes]
     return " · ".join(words)
+
+
+def _doubts(line: _Line) -> Iterator[str]:
+    """Yield what a regression of the step may be beside the code."""
+    word = _verdict(line)
+    for cause in line.row.other_causes:
+        yield word if cause in word else f"maybe {cause}"
 
 
 def _describe_incident(incident: BoardIncident, newest: str) -> str:
@@ -452,6 +465,15 @@ def _of_track(line: _Line) -> list[tuple[str, str]]:
     return options
 
 
+def _newest_link(line: _Line) -> Target:
+    """Return the diff of the newest version with the one before it, the runs of it where it is the first."""
+    return _diff_with_previous(line) or _runs(line)
+
+
+def _runs(line: _Line) -> Target:
+    return Target("runs", (("--version", line.row.version), *_of_track(line)))
+
+
 def _diff_with_previous(line: _Line) -> Target | None:
     """Return the diff of the newest version with the one before it; None where there is none."""
     return _diff_with(line, line.course[-2].version if len(line.course) > 1 else None)
@@ -463,6 +485,8 @@ def _diff_with_good(line: _Line) -> Target | None:
     """
     if line.row.good_change is not None:
         return _diff_with(line, line.row.good_version)
+    if line.row.step_change is None:
+        return None
     return Target("diff", (("side", line.row.version), _of_workload(line)))
 
 
@@ -488,7 +512,7 @@ def _state_link(line: _Line) -> Target | None:
     if line.row.is_regressed:
         return _link(line)
     if line.row.is_waiting:
-        return Target("runs", (("--version", line.row.version), *_of_track(line)))
+        return _runs(line)
     return None
 
 
