@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.repositories import MadeRepository
-from tracker.compare.commits import Commits, Repository
+from tracker.compare.commits import Commits, Repository, pair_of
 
 
 @pytest.fixture
@@ -90,6 +90,14 @@ def test_variables_name_no_other_repository(made, three, tmp_path, monkeypatch):
     other = MadeRepository(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
     assert between(made.folder, three[0], three[2]).count == 2
+
+
+def test_what_is_good_for_a_branch_may_be_of_its_main_line():
+    main, own = "a" * 40, "b" * 40
+    commits = {("gpt", "m1"): main, ("gpt @ pr1", "push"): own}
+    assert pair_of(commits, "gpt @ pr1", "m1", "push") == (main, own)
+    assert pair_of(commits, "gpt", "m1", "push") is None
+    assert pair_of(commits, "gpt", None, "m1") is None
 
 
 @pytest.mark.parametrize("word", ["HEAD", "--all", "-h", "main\0", "", "v1..v2"])

@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.hooks.environment import ask_git
+from tracker.profile.branches import main_of
 from tracker.results.findings import ListedFinding, ListedIncident
 from tracker.store import Store, queries
 from tracker.units import counted, printable
@@ -117,8 +118,11 @@ def list_commits(store: Store) -> VersionCommits:
 
 def pair_of(commits: VersionCommits, workload: str, good_version: str | None, version: str) -> tuple[str, str] | None:
     """Return the commits of a good and a bad version; None where one is not known, or both are the same."""
-    good, bad = commits.get((workload, good_version or "")), commits.get((workload, version))
-    return (good, bad) if good and bad and good != bad else None
+    good = good_version or ""
+    # what is good for a branch may be a version of its main line
+    good_commit = commits.get((workload, good)) or commits.get((main_of(workload), good))
+    commit = commits.get((workload, version))
+    return (good_commit, commit) if good_commit and commit and good_commit != commit else None
 
 
 def notes_on_commits(store: Store, rows: Iterable[ListedFinding | ListedIncident]) -> tuple[str, ...]:

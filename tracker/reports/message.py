@@ -301,10 +301,10 @@ def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) 
         if one.author:
             author, subject = (named(part) for part in (one.author, one.subject))
             about = f": {describe_commit(one.commit, author, subject)}"
-        yield Line(f"{linked}{about}", 7.15)
+        yield Line(f"{linked}{about}", 6.95)
         if url and not markdown:
-            # on a line of its own, which goes first where there is no room
-            yield Line(url if short else f"    {url}", 7.05)
+            # on a line of its own, which goes first where there is no room: the incident leads there, too
+            yield Line(url if short else f"    {url}", 6.55)
 
 
 def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) -> str:
