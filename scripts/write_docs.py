@@ -322,7 +322,19 @@ def json_documents() -> str:
     for kind in result_classes():
         if kind not in shown and kind.printed_by:
             parts.append(f"## {kind.printed_by}\n\n{keys_of_class(kind)}")
+    parts.append(f"{JSON_MESSAGES}\n\n{keys_of_messages()}")
     return "\n\n".join(parts)
+
+
+def keys_of_messages() -> str:
+    """A table of the keys of an alert for machines."""
+    from tracker.results import Message, ToldFinding, ToldIncident
+
+    rows = {"incidents": ToldIncident, "incidents[].shown": ToldFinding, "incidents[].beside": ToldFinding}
+    lines = ["| key | holds |", "|---|---|"]
+    lines.append(f"| (top) | {', '.join(Message.__struct_fields__)} |")
+    lines += [f"| `{name}` | rows: {', '.join(kind.__struct_fields__)} |" for name, kind in rows.items()]
+    return "\n".join(lines)
 
 
 def example_results() -> list[Any]:
@@ -416,6 +428,17 @@ removed or changes its meaning; new keys may come without that.
   the side before.
 
 `tracker runs` and `tracker versions` print `{"schema": 1, "runs": [...]}` and `{"schema": 1, "versions": [...]}`."""
+
+
+JSON_MESSAGES = """\
+## Messages
+
+[Alerts](alerts.md) of the form `json`; a webhook (`json://`) has them under its key `tracker`. `key` is the same for
+every delivery of a message.
+
+- `url` of an incident is its page, `commits_url` the commits from `good_commit` to `commit`; "" where the settings name
+  no address, or a version has no commit.
+- `commits` is their number, null where it is not known; `author` and `subject` are those of a single commit."""
 
 
 def keys(document: Mapping[str, Any], result: Any) -> str:

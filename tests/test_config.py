@@ -147,6 +147,29 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("page.keepers = 'wang'", r"tracker.toml: key page.keepers: expected a list, got a text; .*"),
         ("page.proxies = ['10.0.0.0/99']", r"tracker.toml: key page.proxies: is '10.0.0.0/99', expected a network; .*"),
         ("page.issue_url = 'javascript:{title}'", r"tracker.toml: key page.issue_url: is .*, expected an http .*"),
+        (
+            "page.url = 'javascript:alert(1)'",
+            r"tracker.toml: key page.url: is 'javascript:alert\(1\)', expected the address of tracker page, such as .*",
+        ),
+        ("page.url = 'https://h/a) [x](https://evil.example'", r"tracker.toml: key page.url: is .*, expected the .*"),
+        ("page.url = 'https://h/?side=v1'", r"tracker.toml: key page.url: is .*, expected the address .*"),
+        ("page.url = ''", r"tracker.toml: key page.url: is '', expected the address .*"),
+        (
+            "page.url = 'https://li:S3cret@h/'",
+            r"tracker.toml: key page.url: holds a user or password, which everybody would read; leave it out; .*",
+        ),
+        (
+            "page.commit_url = 'https://S3cret@h/{good}...{bad}'",
+            r"tracker.toml: key page.commit_url: holds a user or password, which everybody would read; .*",
+        ),
+        (
+            "page.commit_url = 'https://h/{good} {bad}'",
+            r"tracker.toml: key page.commit_url: is .*, expected an http .*",
+        ),
+        (
+            "page.repository = 'https://li:S3cret@h/gpt.git'",
+            r"tracker.toml: key page.repository: is no path, expected the folder of a clone; .*",
+        ),
         ("page.commit_url = 'javascript:a'", r"tracker.toml: key page.commit_url: is .*, expected an http address .*"),
     ],
 )
@@ -154,6 +177,33 @@ def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):
     with pytest.raises(TrackerError) as caught:
         config.load(environ=settings_file(tmp_path, text))
     assert re.fullmatch(rf"(.*/)?{message}", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "url", ["http://host", "https://host:8443/", "https://a.b/team/x-y", "http://[::1]:8642", "http://10.0.0.5:80/~t"]
+)
+def test_pages_may_be_at_such_an_address(tmp_path, url):
+    assert config.load(environ=settings_file(tmp_path, f"page.url = '{url}'")).page.url == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://github.com/a/b/compare/{good}...{bad}",
+        "https://gitlab.example/a/b/-/compare/{good}...{bad}?straight=true",
+        "https://cgit.example:8443/a.git/log/?qt=range&q={good}..{bad}",
+        "https://phab.example/@team/diff/?old={good}&new={bad}#x",
+    ],
+)
+def test_commits_may_be_at_such_an_address(tmp_path, url):
+    assert config.load(environ=settings_file(tmp_path, f"page.commit_url = '{url}'")).page.commit_url == url
+
+
+@pytest.mark.parametrize(("text", "folder"), [("clone", "{here}/clone"), ("/srv/gpt", "/srv/gpt"), (None, None)])
+def test_a_relative_repository_starts_at_the_settings_file(tmp_path, text, folder):
+    line = "" if text is None else f"page.repository = '{text}'"
+    found = config.load(environ=settings_file(tmp_path, line)).repository
+    assert found == (folder and folder.format(here=tmp_path))
 
 
 def test_settings_file_that_was_asked_for_must_exist(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import threading
 import time
 
@@ -219,3 +220,41 @@ def test_lists_name_what_waits_for_runs(told, db):
         slower(store, "v5", start=14, count=1)
     assert "gpt v5" not in told("notify", "--list").out
     assert told("notify").out.startswith("1 message made; 1 sent")
+
+
+@pytest.fixture
+def linked(told, tmp_path, monkeypatch):
+    """The same, with the addresses of pages and commits in the settings."""
+    file = tmp_path / "tracker.toml"
+    links = "[page]\nurl = 'https://tracker.example/'\ncommit_url = 'https://git.example/{good}..{bad}'\n"
+    file.write_text(f"{file.read_text()}{links}repository = 'nowhere'\n")
+    return told
+
+
+def test_a_test_message_says_what_links_look_like(linked, server, tmp_path):
+    out = linked("notify", "--test", "hook").out.splitlines()
+    assert out == [
+        "hook: delivered",
+        "Messages on I-4 will link https://tracker.example/incident/I-4",
+        "Messages on a change from 4af1c2d0 to 83fb3812 will link https://git.example/4af1c2d0..83fb3812",
+        f"{tmp_path}/nowhere is no git repository with a whole history that this user can read: messages do not count "
+        "commits. Correct [page] repository, or run git fetch --unshallow there.",
+    ]
+    ((_, body),) = server.got
+    assert body["tracker"]["url"] == "https://tracker.example/incident/I-4"
+    assert "Page: https://tracker.example/incident/I-4" in body["message"]
+
+
+def test_a_dry_run_shows_the_link_that_a_message_will_have(linked, server):
+    assert "\nIncident I-1: https://tracker.example/incident/I-1\n" in linked("notify", "--dry-run").out
+    linked("notify")
+    ((_, body),) = server.got
+    assert body["tracker"]["incidents"][0]["url"] == "https://tracker.example/incident/I-1"
+    assert "Incident I-1: https://tracker.example/incident/I-1" in body["message"]
+
+
+def test_reproducing_command_prints_the_number_of_the_alert(told):
+    out = told("notify", "--dry-run").out
+    (change,) = re.findall(r"small_gpt: step (\+[0-9.]+ %)", out)
+    (command,) = re.findall(r"Reproduce:\n +tracker (.*)", out)
+    assert change in told(*shlex.split(command)).out

@@ -56,7 +56,13 @@ class Browser:
         self.client, self.cookie, self.last = client, "", None
         own = {"page": page or config.PageRoles(), "alerts": alerts or config.Alerts()}
         settings = replace(config.load(str(path)), **own)
-        site = Site(settings, self.access, lambda writes: open_store(str(path), create=False, read_only=not writes))
+
+        def opened(writes):
+            store = open_store(str(path), create=False, read_only=not writes)
+            store.repository = settings.repository
+            return store
+
+        site = Site(settings, self.access, opened)
         self.app = make(replace(site, named=named) if named else site)
 
     def logged_in(self) -> Browser:

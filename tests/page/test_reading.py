@@ -11,6 +11,7 @@ import time
 from functools import partial
 from html import unescape
 from ipaddress import ip_network
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.responses import Response
@@ -19,10 +20,12 @@ from tests.factories import save
 from tests.page.browsing import Browser
 from tests.ranks.made import job
 from tests.regressions.found import made_finding
+from tests.repositories import MadeRepository
 from tracker import config
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, address_of
 from tracker.profile import Device
+from tracker.reports.addresses import incident_address
 from tracker.store import open_store
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e\"'&"
@@ -253,6 +256,30 @@ def test_commits_are_linked_where_the_settings_say_where_they_are(db):
     assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit
     history = page.get("/history?key=step&workload=gpt")
     assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in history.hrefs("table")
+
+
+def test_pages_name_the_commit_in_the_repository_of_the_settings(db, tmp_path):
+    """Also where the server was started in another folder."""
+    made = MadeRepository(tmp_path / "clone")
+    with open_store(str(db)) as store:
+        for version, subject in (("v2", "first"), ("v3", "use the fast path")):
+            save(store, version, of_run={"commit": made.commit(subject)})
+    page = Browser(db, page=config.PageRoles(repository=str(made.folder))).logged_in()
+    bad = made.git("rev-parse", "HEAD")
+    for address in ("/incident/I-1", "/finding/3", "/findings"):
+        assert f"Between v2 and v3: 1 commit: {bad[:8]} by Ann Lee: use the fast path" in page.get(address).text, (
+            address
+        )
+        assert "Ann Lee" not in Browser(db).logged_in().get(address).text, address
+
+
+def test_link_of_a_message_leads_one_click_from_its_operator(page):
+    """A message has the address of the incident; there each operator that became slower leads to its finding."""
+    path = urlsplit(incident_address("https://tracker.example", 1)).path
+    found = page.get(path)
+    assert found.status == 200
+    findings = [address for address in found.hrefs() if address.startswith("/finding/")]
+    assert any("op05" in page.get(address).headline for address in findings)
 
 
 def test_a_filter_is_a_link(page):

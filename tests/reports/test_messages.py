@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from tests.reports.builders import messages
 from tracker.reports.message import Limits, cut, harmless, json_of, of_json, said
@@ -20,6 +21,8 @@ CASES = {
     "two_devices": messages.two_devices(),
     "held_back": messages.held_back(),
     "alarm": messages.alarm(),
+    "linked": messages.linked(**messages.SINGLE),
+    "linked_devices": messages.linked(messages.two_devices(), commits=7),
 }
 
 
@@ -32,7 +35,7 @@ def test_the_long_text_is_the_golden_one(golden, case):
     golden(f"message_{case}.txt", whole(render_message(CASES[case])))
 
 
-@pytest.mark.parametrize("case", ["opened", "two_devices"])
+@pytest.mark.parametrize("case", ["opened", "two_devices", "linked", "linked_devices"])
 def test_the_markdown_is_the_golden_one(golden, case):
     golden(f"message_{case}.md", whole(render_message(CASES[case], markdown=True)))
 
@@ -133,3 +136,56 @@ def test_an_endless_error_does_not_push_the_line_out_that_says_it():
         event="quarantined", key="k", workload="", title="1 profile cannot be read", lines=("/a: " + "x" * 9000,)
     )
     assert "/a: xxx" in render_message(bad, "short", limits=Limits(1000, 100)).body
+
+
+def links_in(text):
+    """What a messenger makes a link of."""
+    return re.findall(r"https?://[^\s)\]>]+", text)
+
+
+@pytest.mark.parametrize("markdown", [False, True])
+def test_each_incident_of_a_message_has_its_own_link(markdown):
+    found = links_in(render_message(CASES["linked_devices"], markdown=markdown).body)
+    assert [one for one in found if "tracker" in one] == [
+        "https://tracker.example/incident/I-12", "https://tracker.example/incident/I-13"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("event", ["held_back", "recovered"])
+def test_a_message_without_details_has_its_link_and_no_commits(event):
+    body = render_message(messages.linked(CASES[event], **messages.SINGLE)).body
+    assert links_in(body) == ["https://tracker.example/incident/I-12"]
+    assert "Ann Lee" not in body
+
+
+def test_the_link_stays_where_there_is_little_room():
+    for case in ("linked", "linked_devices"):
+        for limit in (130, 160, 200, 300, 500, 1000):
+            body = render_message(CASES[case], "short", limits=Limits(limit, 100)).body
+            whole = {"https://tracker.example/incident/I-12"} | {*links_in(render_message(CASES[case]).body)}
+            assert {*links_in(body)} <= whole, "no link is cut"
+            assert limit < 250 or "https://tracker.example/incident/I-12" in body
+
+
+EVIL_LINK = "x](https://evil.example) https://evil.example <https://evil.example> [a](//evil.example)"
+
+
+@pytest.mark.parametrize("markdown", [False, True])
+@pytest.mark.parametrize("form", ["long", "short"])
+def test_no_name_from_outside_becomes_a_link(form, markdown):
+    found = messages.told(
+        version=EVIL_LINK, good_version=EVIL_LINK, device=EVIL_LINK, configuration=EVIL_LINK,
+        shown=(messages.finding(EVIL_LINK, 1, 2),),
+    )  # fmt: skip
+    hostile = {"author": EVIL_LINK, "subject": EVIL_LINK, "commits": 1}
+    for more in (hostile, {"commits": 3}):
+        for incidents in ((found,), (found, found)):
+            message = messages.linked(messages.message("opened", *incidents, workload=EVIL_LINK), **more)
+            written = render_message(message, form, markdown=markdown)
+            assert not [one for one in links_in(whole(written)) if "evil" in one]
+            links = [
+                token.attrs["href"] for block in MarkdownIt().parse(written.body) if markdown
+                for token in block.children or () if token.type == "link_open"
+            ]  # fmt: skip
+            assert not any("evil" in link for link in links)
+            assert len(links) == (len(incidents) + 1) * markdown

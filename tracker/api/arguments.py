@@ -96,6 +96,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
         store.settled_ns = settings.watch.settled_ns
         store.runs_settle_ns = settings.alerts.settle_ns
         store.budgets = settings.budgets
+        store.repository = settings.repository
         return store
     except (OSError, ValueError) as error:
         shown = urls.name_of(urls.parse_url(name)) if "://" in name else name

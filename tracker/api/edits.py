@@ -380,10 +380,10 @@ def send_notifications(*, store: Store | None = None) -> tuple[int, Delivered]:
     """
     from tracker import config, notify
 
-    alerts, now = config.load().alerts, time.time_ns()
+    settings, now = config.load(), time.time_ns()
     with writing(store) as opened:
-        made = notify.enqueue(opened, alerts, now_ns=now)
-        return made, notify.deliver(opened, alerts, now_ns=now)
+        made = notify.enqueue(opened, settings.alerts, now_ns=now)
+        return made, notify.deliver(opened, settings.alerts, now_ns=now, page=settings.page)
 
 
 def _listed(names: Names) -> list[str]:

@@ -68,7 +68,7 @@ def notify(
     elif retry is not None:
         _retry(settings, retry)
     elif test:
-        _test(_channels(settings, channels or ()))
+        _test(_channels(settings, channels or ()), settings)
     elif dry_run:
         _preview(settings)
     else:
@@ -86,23 +86,27 @@ def _channels(settings: Settings, names: Sequence[str] = ()) -> list[Channel]:
     return [known[name] for name in names or known]
 
 
-def _test(channels: Sequence[Channel]) -> None:
+def _test(channels: Sequence[Channel], settings: Settings) -> None:
     import os
 
+    from tracker.notify.linking import example_of
     from tracker.notify.sending import Sender, send_within
     from tracker.results import Message
 
     sender = Sender(os.environ)
+    example = example_of(settings.page, settings.repository)
     failed = 0
     for channel in channels:
         message = Message(
             event="test", key=f"test:{channel.name}", workload="", severity="info", title="test message of tracker",
-            lines=(f"Channel {channel.name} works. No action is needed.",),
+            lines=(f"Channel {channel.name} works. No action is needed.", *example.lines), url=example.url,
         )  # fmt: skip
         reason = send_within(sender, channel, message)
         failed += reason is not None
         look = "; check there: the service may accept a message and not show it" if sender.to_look_at(channel) else ""
         emit(printable(f"{channel.name}: {f'failed: {reason}' if reason else f'delivered{look}'}"))
+    for sentence in example.sentences:
+        emit(printable(sentence))
     if failed:
         raise typer.Exit(EXIT_COULD_NOT_RUN)
 
@@ -125,14 +129,16 @@ def _round(settings: Settings) -> None:
 
 def _preview(settings: Settings) -> None:
     from tracker.notify.enqueueing import list_waiting, preview
+    from tracker.notify.linking import Linker
     from tracker.reports.message import write
 
     _channels(settings)
     with opened(settings, read_only=True) as store, store.reading():
         found = preview(store, settings.alerts, now_ns=time.time_ns())
         waiting = list_waiting(store, settings.alerts, now_ns=time.time_ns())
+        linker = Linker(settings.page, store.repository)
     for channel, message in found:
-        written = write(message)
+        written = write(linker.link(message))
         emit(f"to {channel}: {written.title}\n\n{written.body}\n\n", as_it_is=True)
     emit(f"{counted(len(found), 'message')} would be sent.")
     _emit_waiting(waiting)

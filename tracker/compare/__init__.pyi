@@ -1,8 +1,9 @@
+from .commits import notes_on_commits
 from .diff import diff, diffs
 from .gates import gate_of_diff
 from .log import log
 from .matrix import matrix
-from .references import label_of, may_be_path, names_path, needs_store, notes_on_commits, resolve, version_of
+from .references import label_of, may_be_path, names_path, needs_store, resolve, version_of
 from .show import show
 
 __all__ = [

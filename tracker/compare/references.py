@@ -6,30 +6,24 @@ A commit that a stored version has is that version, however it is named.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from msgspec import Struct
 
+from tracker.compare.commits import HASH, TIMEOUT_S
 from tracker.config.places import user_path
 from tracker.errors import UsageError
-from tracker.hooks.environment import GIT_READ_ONLY
+from tracker.hooks.environment import ask_git
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
-from tracker.results.findings import ListedFinding, ListedIncident
 from tracker.store import Store, queries
-from tracker.units import counted, format_numbers
+from tracker.units import format_numbers
 
-_TIMEOUT_S: Final = 10
-_HASH: Final = re.compile(r"[0-9a-f]{4,64}")
 _SHORTEST: Final = 7
 """Characters of a stored commit, or of a label that is one, that may stand for a longer one."""
-_NEWEST: Final = 5
-"""Pairs of versions whose commits are looked up: git takes some milliseconds for each."""
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -54,9 +48,10 @@ def version_of(store: Store, revision: str, workload: str | None = None) -> str 
     """
     groups = [list(own.structs(_Labelled)) for own in queries.version_groups(store, workload)]
     wanted = revision.lower()
-    found = _first_matching(groups, wanted) if _HASH.fullmatch(wanted) else []
+    found = _first_matching(groups, wanted) if HASH.fullmatch(wanted) else []
     if not found and not revision.startswith("-"):
-        commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        words = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"]
+        commit = ask_git(".", words, TIMEOUT_S, as_it_is=True)
         found = _first_matching(groups, commit) if commit else []
     if len(found) > 1:
         raise UsageError(f"{revision!r} means several versions: {', '.join(found)}", remedy="name one of them")
@@ -81,7 +76,7 @@ def _matching(versions: Sequence[_Labelled], wanted: str) -> list[str]:
     for one in versions:
         # a label may be a commit
         text = (one.version if one.commit is None else one.commit).lower()
-        is_commit = bool(_HASH.fullmatch(text)) and len(text) >= _SHORTEST
+        is_commit = bool(HASH.fullmatch(text)) and len(text) >= _SHORTEST
         if is_commit and (text.startswith(wanted) or wanted.startswith(text)):
             found[one.version] = None
     return list(found)
@@ -94,55 +89,6 @@ def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
     if wanted in queries.version_labels(store, workload):
         return wanted
     return version_of(store, wanted, workload) or wanted
-
-
-def notes_on_commits(store: Store, rows: Iterable[ListedFinding | ListedIncident]) -> tuple[str, ...]:
-    """Return sentences on the commits between the good and the bad version of findings or incidents, the newest first,
-    where both are known: their number and the command that lists them where the repository around the current folder
-    has them, else the two commits. Only for the first 5 pairs; others are counted.
-    """
-    versions = queries.versions(store)
-    commits = {(row[0], row[1]): row[2] for row in versions.rows("workload", "version", "commit")}
-    pairs: dict[tuple[str, str], tuple[str, str]] = {}
-    for row in rows:
-        names = str(row.good_version), row.version
-        good, bad = (commits.get((row.workload, name)) for name in names)
-        if good and bad and good != bad and all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
-            pairs.setdefault((good, bad), names)
-    if not pairs:
-        return ()
-    is_there = bool(_git("rev-parse", "--git-dir"))
-    notes = [
-        f"Between {names[0]} and {names[1]}: {_words_between(*pair, is_there)}"
-        for pair, names in list(pairs.items())[:_NEWEST]
-    ]
-    older = len(pairs) - _NEWEST
-    more = f"Commits between the versions of {counted(older, 'older change')}: tracker explain names them"
-    return (*notes, *([more] if older > 0 else []))
-
-
-def _words_between(good: str, bad: str, is_there: bool) -> str:
-    count = _git("rev-list", "--count", "--end-of-options", f"{good}..{bad}") if is_there else ""
-    if not count.isdigit():
-        return f"commits {good} and {bad}"
-    return f"{counted(int(count), 'commit')}: git log --oneline {good}..{bad}"
-
-
-def _git(*words: str) -> str:
-    """Return what git prints, '' where it cannot say."""
-    try:
-        done = subprocess.run(
-            ["git", "-c", "core.fsmonitor=false", *words],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=False,
-            env={**os.environ, **GIT_READ_ONLY},
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def needs_store(reference: str) -> bool:

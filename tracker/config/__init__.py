@@ -56,6 +56,14 @@ class Settings(Struct, frozen=True):
     least_coverage: float | None = None
     budgets: tuple[Budget, ...] = ()
 
+    @property
+    def repository(self) -> str | None:
+        """The folder of `page.repository`; a relative one starts at the settings file."""
+        if self.page.repository is None:
+            return None
+        folder = self.file.parent if self.file else Path()
+        return str(folder / user_path(self.page.repository))
+
 
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ, reads_file: bool = True) -> Settings:
     """Return the settings of this call; `database` is what `--db` says.

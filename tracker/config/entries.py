@@ -53,6 +53,9 @@ Everything is optional. A complete file:
     hosts = ["tracker.example"]
     keepers = ["wang"]
     perfetto = "https://ui.perfetto.dev"   # where the pages open traces; a copy of your own, or ""
+    url = "https://tracker.example"  # where the pages are: messages link the incident
+    commit_url = "https://git.example/gpt/compare/{good}...{bad}"
+    repository = "/srv/gpt"          # a clone: number of commits between versions, author of a single one
 
     [[alerts.channels]]
     name = "perf-team"
@@ -99,6 +102,12 @@ _MAY_BE_NONE: Final = ("alerts.settle",)
 """Times that may be NOT_AT_ALL."""
 _LONGEST: Final = "5200w"
 """A century: what is added to now stays a moment that a database can hold."""
+
+_HOST: Final = r"https?://(?:[\w.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?"
+_PAGES: Final = re.compile(rf"{_HOST}(?:/[\w.~%+/-]*)?", re.ASCII | re.IGNORECASE)
+_COMMITS: Final = re.compile(rf"{_HOST}/(?:[\w.~%+/?&=#:;,@$!*-]|{{good}}|{{bad}})+", re.ASCII | re.IGNORECASE)
+"""Addresses that messages link: of characters that no messenger takes for the end of one."""
+_WITH_LOGIN: Final = re.compile(r"[^/?#]*//[^/?#]*@")
 
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
@@ -285,7 +294,8 @@ class CoverageLimits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Who may do what on the pages of `tracker page`; its options of the same names go before these entries.
-    `perfetto`: where traces are opened, "" for nowhere.
+    `perfetto`: where traces are opened, "" for nowhere. `url`: where the pages are, for links in messages.
+    `repository`: the folder whose git knows the commits of versions.
     """
 
     token_file: str | None = None
@@ -297,6 +307,8 @@ class PageRoles(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     commit_url: str | None = None
     issue_url: str | None = None
     perfetto: str = "https://ui.perfetto.dev"
+    url: str | None = None
+    repository: str | None = None
 
 
 class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -425,8 +437,7 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
     found += [
         ("page.proxies", f"is {one!r}, expected a network") for one in entries.page.proxies if not _is_network(one)
     ]
-    if (url := entries.page.commit_url) and not (re.match("https?://", url) and "{good}" in url and "{bad}" in url):
-        found.append(("page.commit_url", f"is {url!r}, expected an http address with {{good}} and {{bad}}"))
+    found += _of_links(entries.page)
     if (url := entries.page.issue_url) and not (re.match("https?://", url) and "{title}" in url):
         found.append(("page.issue_url", f"is {url!r}, expected an http address with {{title}}, and {{text}} if wanted"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
@@ -437,6 +448,23 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         if paths.count(path) > 1
     ]
     return found + _of_alerts(entries.alerts, private=private)
+
+
+def _of_links(page: PageRoles) -> list[tuple[str, str]]:
+    """Key and problem of the addresses that messages link, and of the repository."""
+    found = []
+    for name in ("url", "commit_url"):
+        address = getattr(page, name)
+        if address is not None and _WITH_LOGIN.match(address):
+            # which may not be repeated
+            found.append((f"page.{name}", "holds a user or password, which everybody would read; leave it out"))
+    if page.url is not None and not _PAGES.fullmatch(page.url):
+        found.append(("page.url", f"is {page.url!r}, expected the address of tracker page, such as https://HOST/PATH"))
+    if (url := page.commit_url) and not ("{good}" in url and "{bad}" in url and _COMMITS.fullmatch(url)):
+        found.append(("page.commit_url", f"is {url!r}, expected an http address with {{good}} and {{bad}}"))
+    if page.repository is not None and (is_address(page.repository) or not page.repository.strip()):
+        found.append(("page.repository", "is no path, expected the folder of a clone"))
+    return found
 
 
 def _is_network(text: str) -> bool:

@@ -53,8 +53,12 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "hosts": "as --host, a list",
         "actors": "as --actor, a list",
         "keepers": "as --keeper, a list",
-        "commit_url": "the address of the commits {good}...{bad} of a finding or diff, linked on its page",
+        "commit_url": "the address of the commits {good}...{bad} of a finding or diff, linked on its page and in "
+        "messages",
         "issue_url": "the address of a new issue with {title} and {text}, linked on the page of an incident or finding",
+        "url": "the address of the pages, which messages on incidents link",
+        "repository": "the folder of a clone, whole and kept up to date: pages, findings, explain and messages say how "
+        "many commits lie between two versions, and who made a single one; a relative path starts at the settings file",
         "perfetto": "where the pages open traces; a copy of your own, or empty for no button",
     },
     "[alerts]": {

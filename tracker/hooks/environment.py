@@ -64,6 +64,11 @@ _VERSION_LINE = re.compile(r"^\s*[Vv]ersion\s*=\s*\[?([\w.]+)", re.MULTILINE)
 _CANN_HOMES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 GIT_READ_ONLY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 """Variables of a git that refreshes no index on the way, fetches nothing into a partial clone, and asks nobody."""
+_OF_REPOSITORY = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
+)  # fmt: skip
+"""Variables that say which repository it is, as git sets them for its hooks."""
 
 
 def word(value: object) -> str:
@@ -128,10 +133,17 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
     return {}
 
 
-def ask_git(folder: str, words: list[str], timeout_s: float, *, as_it_is: bool = False) -> str:
-    """What git answers, "" where it fails or takes too long, and for what is no short word unless `as_it_is`."""
+def ask_git(
+    folder: str, words: list[str], timeout_s: float, *, as_it_is: bool = False, ignores_variables: bool = False
+) -> str:
+    """What git answers, "" where it fails or takes too long, and for what is no short word unless `as_it_is`.
+
+    `ignores_variables`: it is asked of the repository of `folder`, also where variables name another one.
+    """
     environ = dict(os.environ)
     environ.update(GIT_READ_ONLY)
+    for variable in _OF_REPOSITORY if ignores_variables else ():
+        environ.pop(variable, None)
     try:
         asked = subprocess.Popen(
             ["git", "-C", folder, "-c", "core.fsmonitor=false", *words],
@@ -140,7 +152,7 @@ def ask_git(folder: str, words: list[str], timeout_s: float, *, as_it_is: bool =
             stderr=subprocess.DEVNULL,
             env=environ,
         )
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a NUL in a word
         return ""
     try:
         out, _ = asked.communicate(timeout=timeout_s)

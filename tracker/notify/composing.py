@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct
 
 from tracker.advice.versions import on_findings
+from tracker.compare.commits import VersionCommits, list_commits, pair_of
 from tracker.config import Alerts
 from tracker.config.owners import matches, owner_of
 from tracker.notify.routes import SEVERITIES, Route, Subject
@@ -140,9 +142,19 @@ class Composer:
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
             beside=tuple(self._finding(one, row, wish) for one in others),
+            **self._commits(row),
             advice=self._advice(row, tops) if is_first and wish.event != "recovered" else (),
             **_end_of(tops) if wish.event == "recovered" else {},
         )
+
+    def _commits(self, row: ListedIncident) -> dict[str, str]:
+        """The commits of both versions, where both are known."""
+        pair = pair_of(self._known_commits, row.workload, row.good_version, row.version)
+        return {} if pair is None else {"good_commit": pair[0], "commit": pair[1]}
+
+    @cached_property
+    def _known_commits(self) -> VersionCommits:
+        return list_commits(self._store)
 
     def _advice(self, row: ListedIncident, tops: Sequence[Seen]) -> tuple[str, ...]:
         if row.direction != "regression":

@@ -22,8 +22,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tracker.config import Alerts, Channel
+from tracker.config import Alerts, Channel, PageRoles
 from tracker.hooks import spool
+from tracker.notify.linking import Linker
 from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports.message import of_json
 from tracker.results import Message
@@ -56,15 +57,22 @@ class Delivered:
 
 
 def deliver(
-    store: Store, alerts: Alerts, *, now_ns: int, environ: Mapping[str, str] = os.environ, send: Send | None = None
+    store: Store,
+    alerts: Alerts,
+    *,
+    now_ns: int,
+    page: PageRoles = PageRoles(),  # noqa: B008 it cannot be changed
+    environ: Mapping[str, str] = os.environ,
+    send: Send | None = None,
 ) -> Delivered:
-    """Try every message that is due once. `send`: how, instead of with apprise.
+    """Try every message that is due once. `page`: where its links lead; `send`: how, instead of with apprise.
 
     Messages of one channel go one after the other, on one incident in their order; channels go side by side. What a
     channel cannot take within a minute stays due.
     """
-    round_ = _Round(store, {one.name: one for one in alerts.channels}, send or Sender(environ), now_ns)
-    return round_.run()
+    channels = {one.name: one for one in alerts.channels}
+    linker = Linker(page, store.repository)
+    return _Round(store, channels, send or Sender(environ), linker, now_ns).run()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +87,9 @@ class _Begun:
 class _Round:
     """One round of delivery. Threads send; only this one talks to the database."""
 
-    def __init__(self, store: Store, channels: Mapping[str, Channel], send: Send, now_ns: int) -> None:
-        self.store, self.channels, self.send, self.began_ns = store, channels, send, now_ns
+    def __init__(self, store: Store, channels: Mapping[str, Channel], send: Send, linker: Linker, now_ns: int) -> None:
+        self.store, self.channels, self.send, self.linker = store, channels, send, linker
+        self.began_ns = now_ns
         self.who = new_claimant()
         self.done: queue.SimpleQueue[tuple[Undelivered, str | None]] = queue.SimpleQueue()
         self.sending: dict[str, _Begun] = {}
@@ -156,7 +165,7 @@ class _Round:
 
     def _send(self, channel: Channel, message: Undelivered, text: Message) -> None:
         try:
-            reason = self.send(channel, text)
+            reason = self.send(channel, self.linker.link(text))
         except Exception as error:  # noqa: BLE001 its text may hold a secret; no channel may harm another
             reason = f"sending failed ({type(error).__name__})"
         self.done.put((message, reason))

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from tracker import reports
 from tracker.compare import references
 from tracker.errors import UsageError
-from tracker.page import links, runs
+from tracker.page import runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
 from tracker.profile.branches import branch_of, main_of
+from tracker.reports import addresses
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
@@ -103,7 +104,7 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     known = queries.versions(store).rows("workload", "version", "commit")
     commits = {version: commit for of, version, commit in known if of == workload}
     good, bad = (str(commits.get(label) or "") for label in labels)
-    return links.commits_address(template, good, bad)
+    return addresses.commits_address(template, good, bad)
 
 
 def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Document:

@@ -34,7 +34,7 @@ from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Ac
 from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run, sort_oldest_first
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen
-from tracker.reports import html
+from tracker.reports import addresses, html
 from tracker.reports.document import COMMITS, HERE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
@@ -477,7 +477,7 @@ class _Live:
             changed = [(option, value) for option, value in link.query if value]
             return links.address(page, self._asked.about, self._asked.sides, [*own, *changed])
         if link.page == COMMITS:
-            return links.commits_address(self._commit_url, query["good"], query["bad"])
+            return addresses.commits_address(self._commit_url, query["good"], query["bad"])
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
         is_named = link.page == "history" and workload and name and not name.isdigit()
         if is_named and not self._has_history(str(workload), query.get("--kind"), name):

@@ -15,6 +15,7 @@ from msgspec import NODEFAULT, Struct, structs
 
 from tracker.compare import references
 from tracker.errors import UsageError
+from tracker.reports.addresses import INCIDENT_PATH
 from tracker.reports.commands import command_of
 from tracker.reports.document import Target
 from tracker.results import (
@@ -168,7 +169,7 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "status": Screen(path="/status", title="Status", command="status"),
     "search": Screen(path="/search", title="Search", command="", options=SearchOptions, formats=(), is_on_top=False),
-    "incident": Screen(path="/incident/{}", title="Incident", command="explain", is_on_top=False),
+    "incident": Screen(path=INCIDENT_PATH, title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(
         path="/run/{}", title="Run", command="show", options=ShowOptions, choices=("by",), texts=_ROWS, is_on_top=False,
@@ -297,13 +298,6 @@ def address_of(link: Target) -> str:
     about = next((value for name, value in link.query if name in ("ID", "RUN")), "")
     sides = [value for name, value in link.query if name == "side"]
     return address(page, about, sides, [pair for pair in link.query if pair[0] not in ("ID", "RUN", "side")])
-
-
-def commits_address(template: str | None, good: str, bad: str) -> str:
-    """Return the address of the commits between two, "" without a template, or where both are the same or missing."""
-    if not template or not good or not bad or good == bad:
-        return ""
-    return template.replace("{good}", quote(good, safe="")).replace("{bad}", quote(bad, safe=""))
 
 
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker.compare.commits import SHORT_COMMIT, describe_commit
 from tracker.reports.cells import KINDS, calls, form, readable, share, signed
 from tracker.reports.views.findings import diff_text, explanation
 from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident
@@ -40,6 +41,9 @@ _COMMANDS: Final = {
 
 _SHORTER: Final = (60, 25, 10)
 """Characters of a name, where a title is too long."""
+
+_LINK_KEEP: Final = 8.9
+"""How important the first link is: a message leads somewhere before it explains."""
 
 _LONGEST_LINE: Final = 600
 """Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
@@ -187,7 +191,9 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
     what a message that comes twice is recognised.
     """
     if message.incidents and not message.held_back:
-        yield from _of_incidents(message, short=short, named=partial(said, markdown=markdown))
+        yield from _of_incidents(message, short=short, markdown=markdown)
+    else:
+        yield from _links(message, markdown=markdown)
     whole = partial(said, markdown=markdown, longest=_LONGEST_LINE)
     for place, line in enumerate(() if message.incidents else message.lines):
         yield Line(whole(line), 8.0 - place / 100)
@@ -204,13 +210,41 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
     yield Line(f"tracker {message.event}{of} [{harmless(message.key)}]", 9.0)
 
 
-def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -> Iterator[Line]:
+def _links(message: Message, *, markdown: bool) -> Iterator[Line]:
+    """Yield where the message leads: to its incidents, or to its page. The first link goes last of all."""
+    links = [(f"Incident I-{one.incident_id}", one.url) for one in message.incidents if one.url]
+    if message.url:
+        links.append(("Page", message.url))
+    for place, (name, url) in enumerate(links):
+        yield Line(_link(name, url) if markdown else f"{name}: {url}", 7.2 if place else _LINK_KEEP)
+
+
+def _link(name: str, url: str) -> str:
+    """Write a link of our own in Markdown. Both are made from the settings and numbers: they pass no `said`."""
+    return f"[{name}]({url})"
+
+
+def _devices(message: Message, *, markdown: bool) -> Iterator[Line]:
+    """Yield a line for each of several incidents: where it is, how much slower the step is there, and its link."""
+    named = partial(said, markdown=markdown)
+    for at, one in enumerate(message.incidents):
+        place, step = ", ".join(map(named, filter(None, (one.device, one.configuration)))), _step(one)
+        name = f"I-{one.incident_id}"
+        linked = _link(name, one.url) if markdown and one.url else name
+        url = f" {one.url}" if one.url and not markdown else ""
+        keep = 7.2 if at or not one.url else _LINK_KEEP
+        yield Line(f"- {place}: {step + ' ' if step else ''}({linked}){url}", keep)
+
+
+def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
+    named = partial(said, markdown=markdown)
     first, is_over = message.incidents[0], message.event == "recovered"
-    if len(message.incidents) > 1:
-        for one in message.incidents:
-            place, step = ", ".join(map(named, filter(None, (one.device, one.configuration)))), _step(one)
-            yield Line(f"- {place}: {step + ' ' if step else ''}(I-{one.incident_id})", 7.2)
-        yield Line("", 1.0)
+    several = len(message.incidents) > 1
+    head = [*(_devices if several else _links)(message, markdown=markdown)]
+    if not is_over:
+        head += _commits(message.incidents, short=short, markdown=markdown)
+    if head:
+        yield from (*head, Line("", 1.0))
     if message.narrowed_to:
         yield Line(f"Shown are the findings of {', '.join(map(named, message.narrowed_to))}.", 7.0)
     shown = first.shown[: _SHORT if short else None]
@@ -252,6 +286,25 @@ def _of_incidents(message: Message, *, short: bool, named: Callable[..., str]) -
         ]
         yield Line(f"Runs: baseline {sides[0]}, {named(first.version)} {sides[1]}.", 3.5)
         yield Line("", 1.0)
+
+
+def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) -> Iterator[Line]:
+    """Yield the commits between the versions: how many, the single one with its author, and where they are seen."""
+    named = partial(said, markdown=markdown)
+    pairs = {(one.good_commit, one.commit): one for one in incidents if one.good_commit and one.commit}
+    for one in pairs.values():
+        url = one.commits_url
+        noun = "Commits" if one.commits is None else counted(one.commits, "commit")
+        linked = _link(noun, url) if markdown and url else noun
+        both = f"{one.good_commit[:SHORT_COMMIT]}..{one.commit[:SHORT_COMMIT]}"
+        about = f" between {named(one.good_version or '')} and {named(one.version)}: {both}"
+        if one.author:
+            author, subject = (named(part) for part in (one.author, one.subject))
+            about = f": {describe_commit(one.commit, author, subject)}"
+        yield Line(f"{linked}{about}", 6.95)
+        if url and not markdown:
+            # on a line of its own, which goes first where there is no room: the incident leads there, too
+            yield Line(url if short else f"    {url}", 6.55)
 
 
 def _finding(finding: ToldFinding, *, short: bool, named: Callable[..., str]) -> str:

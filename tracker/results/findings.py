@@ -536,7 +536,10 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     with. `step_kind`: of which steps the step is. `so_far`: how many of the usual runs came that decided a part of it,
     where more may come and change that; empty: it stands. `coverage`: how many series of its version were judged, of
     how many, in words; empty: not known. `leading_cause`: what makes most of the change of the step, in a clause;
-    empty: nothing does.
+    empty: nothing does. `good_commit`, `commit`: of both versions; empty: not known.
+
+    Only in a message that is sent: `url`: of its page; `commits_url`: of the commits between both versions, `commits`:
+    how many, and of a single one `author` and `subject`; empty or None: not known.
     """
 
     incident_id: int
@@ -575,6 +578,13 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     so_far: str = ""
     coverage: str = ""
     leading_cause: str = ""
+    good_commit: str = ""
+    commit: str = ""
+    url: str = ""
+    commits_url: str = ""
+    commits: int | None = None
+    author: str = ""
+    subject: str = ""
 
 
 class Message(Struct, frozen=True, kw_only=True):
@@ -583,7 +593,7 @@ class Message(Struct, frozen=True, kw_only=True):
     `event`: opened, added, reminder or recovered, of incidents; else missing_runs, quarantined, watcher, budget (not
     met), budget_met (again) or test. `incidents`: of one version and direction, the most severe first: one line each.
     `held_back`: why it has no details; empty: it has them. `narrowed_to`: the patterns of operators that this channel
-    answers for; empty: all. `title`, `lines`: of a message without incidents.
+    answers for; empty: all. `title`, `lines`, `url`: of a message without incidents; `url`: where it leads.
     """
 
     event: str
@@ -598,3 +608,4 @@ class Message(Struct, frozen=True, kw_only=True):
     commands: dict[str, str] = field(default_factory=dict)
     title: str = ""
     lines: tuple[str, ...] = ()
+    url: str = ""

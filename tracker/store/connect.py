@@ -63,7 +63,8 @@ class Store:
     of ops and kernels that were read, by table and number. `migrates`: it makes its tables, or changes them.
     `settled_ns`: how long after its last rank a run waits for others, `settled` of [watch] in the settings;
     `runs_settle_ns`: how long after its first run a version waits for others, `settle` of [alerts];
-    `budgets`: what each version must keep.
+    `budgets`: what each version must keep; `repository`: the folder whose git knows the commits of versions, of [page];
+    None: the current folder.
     """
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False, migrates: bool = False) -> None:
@@ -79,6 +80,7 @@ class Store:
         self.settled_ns = Watch().settled_ns
         self.runs_settle_ns = Alerts().settle_ns
         self.budgets: tuple[Budget, ...] = ()
+        self.repository: str | None = None
         self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 

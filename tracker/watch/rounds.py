@@ -66,7 +66,8 @@ def _enqueue(work: Work) -> None:
 
 
 def _deliver(work: Work) -> None:
-    done = notify.deliver(work.store, work.settings.alerts, now_ns=work.now(), send=work.send)
+    settings = work.settings
+    done = notify.deliver(work.store, settings.alerts, now_ns=work.now(), page=settings.page, send=work.send)
     parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
     if any(parts.values()):
         words = [f"{count:,} {word}" for word, count in parts.items() if count]

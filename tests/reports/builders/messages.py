@@ -77,6 +77,21 @@ def two_devices() -> Message:
     return message("opened", told(), other)
 
 
+def linked(one: Message | None = None, **more: Any) -> Message:
+    """A message as it is sent where the settings say where the pages and commits are."""
+    good, bad = "4af1c2d0" * 5, "83fb3812" * 5
+    own = {"good_commit": good, "commit": bad, "commits_url": f"https://git.example/compare/{good}...{bad}", **more}
+    one = one or message()
+    incidents = tuple(
+        replace(each, url=f"https://tracker.example/incident/I-{each.incident_id}", **own) for each in one.incidents
+    )
+    return replace(one, incidents=incidents)
+
+
+SINGLE = {"commits": 1, "author": "Ann Lee", "subject": "use the fast path"}
+"""What is known of a single commit."""
+
+
 def held_back() -> Message:
     """An incident whose profiles were taken in another way."""
     return message("opened", held_back="other profiler settings measure something else (profiler steps 5 -> 10)")
