@@ -27,7 +27,8 @@ _LEAST_SHARE: Final = 0.5
 _MOST_SHARE: Final = 2.0
 """More than so many times the change of the step, and other changes take most of the cause back: they say as much."""
 _LONGEST_NAME: Final = 60
-"""Characters of a name; those of kernels have thousands."""
+_LONGEST_LABEL: Final = 18
+"""Characters of a name, and of the name in a label; those of kernels have thousands."""
 
 DATA_LOADING: Final = "data loading"
 """The cause of idle time, and the series of a run, that says how long the step waits for its data."""
@@ -151,19 +152,29 @@ def cause_of_operator(name: str, why: str, delta_ns: float) -> LeadingCause:
     >>> cause_of_operator("aten::gelu -> aten::mul, aten::pow", "replaced", 21.65e6).clause
     'aten::gelu -> mul, pow (+21.65 ms)'
     """
-    named = _shorten(replaced_name(name) if REPLACED_BY in name else name)
-    label = named.removeprefix("aten::")
+    named = _shorten(replaced_name(name) if REPLACED_BY in name else name, _LONGEST_NAME)
+    label = _shorten(_label_of(name), _LONGEST_LABEL)
     if not why or why.startswith(("replace", "renamed")):
         return LeadingCause(named, label, delta_ns)
     before, behind = _WORDS_OF_WHY.get(why, ("", f", {why}"))
     return LeadingCause(f"{before}{named}{behind}", label, delta_ns)
 
 
-def _shorten(name: str) -> str:
+def _label_of(name: str) -> str:
+    """Return a name without its namespace; of what replaced what the first of each side.
+
+    >>> _label_of("aten::gelu, aten::mm -> aten::mul, aten::pow"), _label_of("aten::copy_")
+    ('gelu -> mul', 'copy_')
+    """
+    sides = [side.partition(", ")[0] for side in name.split(REPLACED_BY)]
+    return REPLACED_BY.join(side.removeprefix("aten::") for side in sides)
+
+
+def _shorten(name: str, longest: int) -> str:
     """Return a name with its middle left out where it is long: names differ at both ends."""
-    if len(name) <= _LONGEST_NAME:
+    if len(name) <= longest:
         return name
-    half = _LONGEST_NAME // 2
+    half = (longest - 1) // 2
     return f"{name[:half]}…{name[-half:]}"
 
 
