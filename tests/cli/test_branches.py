@@ -83,6 +83,42 @@ def test_branch_of_known_commits_is_judged_in_a_shallow_clone(tracker, db, monke
     assert "shallow" not in done.err
 
 
+def test_a_branch_is_a_side_of_a_diff(tracker, db):
+    done = tracker("diff", "main", "pr12", "--db", db)
+    assert done.code == 0
+    assert "gpt, main m2 -> pr12 push3, NVIDIA H100" in done.out
+    assert "Note: main: the newest version of the main line, m2 (3 runs); pr12: its newest version push3 (3 runs)." in (
+        " ".join(done.out.split())
+    )
+    alone = tracker("diff", "pr12", "--fail-on", "new", "--db", db)
+    assert (alone.code, "the main line at m2" in alone.out) == (0, True)
+    found = json.loads(tracker("diff", "main", "push1", "--format", "json", "--db", db).out)
+    assert (found["baseline"]["run_ids"], found["baseline"]["names_branch"]) == ([4, 5, 6], True)
+
+
+def test_an_unknown_side_names_the_branches(tracker, db):
+    done = tracker("diff", "main", "pr13", "--db", db)
+    assert done.code == 2
+    assert done.plain.err == (
+        "tracker: there is no version or branch 'pr13' of gpt; did you mean pr12? newest: m2; branches: pr12 "
+        "(--branch NAME for a version of one); tracker versions lists them\n"
+    )
+
+
+def test_the_main_line_is_called_as_the_settings_say(tracker, db, tmp_path, monkeypatch):
+    settings = tmp_path / "tracker.toml"
+    settings.write_text('[versions]\nmain = "develop"\n')
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    assert "develop m2 -> pr12 push3" in tracker("diff", "develop", "pr12", "--db", db).out
+    assert tracker("diff", "main", "pr12", "--db", db).code == 2
+
+
+def test_a_shell_offers_branches_as_sides(db):
+    from tracker.cli.completing import _names
+
+    assert _names("side", "p", {"db": str(db)}) == ["pinned", "push1", "push2", "push3", "pr12"]
+
+
 def test_the_branch_may_be_named_and_a_push_too_by_its_environment(tracker, db, monkeypatch):
     assert tracker("findings", "--branch", "pr12", "--fail-on", "new", "--db", db).code == 0
     monkeypatch.setenv("TRACKER_BRANCH", "pr12")

@@ -153,4 +153,4 @@ def test_a_version_wins_over_a_folder_of_its_name(tracker, tmp_path, monkeypatch
         made.runs(store, "v1", count=1)
         made.runs(store, "v2", count=1, start=1)
     out = " ".join(tracker("diff", "v1", "v2", "--db", "own.db").out.split())
-    assert "v1 is the version; ./v1 is the folder of that name." in out
+    assert "v1 is of the database; ./v1 is the folder of that name." in out

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from tests.factories import save
 from tests.page.browsing import Browser
 from tests.ranks.made import job
+from tests.regressions import made
 from tests.regressions.found import made_finding
 from tests.repositories import MadeRepository
 from tracker import config
@@ -367,6 +368,30 @@ def test_paths_are_refused_alike_whether_they_exist(page):
     there, missing = (page.get(f"/diff?side=v1&side={path}") for path in ("/etc/passwd", "/etc/passwd-not-here"))
     assert there.status == missing.status == 404
     assert there.headline == missing.headline.replace("-not-here", "")
+
+
+def test_a_branch_is_a_side_of_the_diff_page(page, db, tmp_path, monkeypatch):
+    with open_store(str(db)) as store:
+        made.runs(store, "fix1", {"op05": 1.6}, start=9, workload="gpt @ my-branch")
+    found = page.get("/diff?side=main&side=my-branch")
+    assert found.status == 200 and found.headline.startswith("my-branch ")
+    assert "gpt, main v3 → my-branch fix1" in found.text
+    assert "main: the newest version of the main line, v3 (3 runs); my-branch: its newest version fix1" in found.text
+    assert "tracker diff main my-branch" in found.text
+    assert "the main line at v3" in page.get("/diff?side=my-branch").text
+    unknown = page.get("/diff?side=main&side=our-branch")
+    assert unknown.status == 400 and "branches: my-branch (--branch NAME for a version of one)" in unknown.text
+    # of two workloads with a main line one is chosen
+    with open_store(str(db)) as store:
+        made.runs(store, "b1", start=30, workload="bert")
+    assert page.get("/diff?side=main&side=main").headline == "Choose one of 2 workloads"
+    assert 'value="my-branch"' in page.get("/diff").text
+    # a file of that name is not read
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my-branch").write_text("[]")
+    beside = page.get("/diff.json?side=main&side=my-branch").json
+    assert beside["candidate"]["run_ids"] == [10, 11, 12]
+    assert page.get("/diff?side=main&side=./my-branch").status == 404
 
 
 def test_a_version_named_like_a_file_is_the_version(page, db, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import product
 
 from msgspec.structs import replace
 
@@ -13,7 +14,9 @@ from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
 from tracker.reports import render
-from tracker.results import ExplainedIncident
+from tracker.reports.views.finding_tests import sentence_of_test
+from tracker.results import ExplainedIncident, finding_tests
+from tracker.results.findings import FindingTest
 
 LONG = "the new activation is meant to be exact, and slower until it is fused; " * 2
 
@@ -24,10 +27,46 @@ def screen(found, **look):
 
 def test_every_test_is_a_sentence_with_its_limit():
     text = screen(explained())
-    assert "\n  passes  newest runs of the level before: 8, at least 3\n" in text
-    assert "\n  passes  change, machine-wide drift removed: 50.00 %, at least 3.00 %\n" in text
-    assert "\n  passes  every run after is beyond every run before\n" in text
-    assert "\n  FAILS   false discovery rate (q): 0.2, at most 0.05 (of the track, ann: fewer alarms)\n" in text
+    assert "\n  passes  8 runs of the level before; at least 3 needed\n" in text
+    assert "\n  passes  changed by 50 %, machine-wide drift removed; the limit is 3 %\n" in text
+    assert "\n  passes  new runs lie beyond those before, in more than 7 of 8 pairs of runs\n" in text
+    assert "\n  FAILS   false discovery rate (q) of 0.2; the limit is 0.05 (set)\n" in text
+    assert "\n  (set) by a user: alpha 0.05, ann: fewer alarms\n" in text
+
+
+def of_test(words, value=0.0625, limit=0.03, *, passes=True, test="change", limit_from="default"):
+    return FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=limit_from, meaning=words.meaning)
+
+
+def test_every_test_fits_a_line_of_80_columns():
+    """The largest numbers there are, and a limit that a user set."""
+    for words in (*finding_tests.WORDS_OF_TESTS.values(), finding_tests.name_nights(8)):
+        is_probability = words.sentence.startswith(("chance", "false"))
+        test = "q" if is_probability else "runs after" if "needed" in words.sentence else "change"
+        values = (0.12345, 1.2345e-12) if is_probability else (123.456, -0.12345, 0.0001234)
+        limit = 0.025 if "{limit}" in words.sentence else None
+        for value, passes in product(values, (True, False)):
+            sentence = sentence_of_test(of_test(words, value, limit, passes=passes, test=test))
+            assert len("  passes  " + sentence) <= 80, sentence
+            if "{" in words.sentence:
+                assert any(letter.isdigit() for letter in sentence)
+    assert len(sentence_of_test(of_test(finding_tests.CHANGE_OF_QUARTILE, 0.5, limit_from="ann"))) <= 70
+
+
+def test_a_test_says_number_and_limit_in_plain_words():
+    assert sentence_of_test(of_test(finding_tests.CHANGE, 8.43)) == "changed by 843 %; the limit is 3 %"
+    assert sentence_of_test(of_test(finding_tests.CHANGE, -0.4)) == "changed by -40 %; the limit is 3 %"
+    # a number just below its limit does not look equal to it
+    assert sentence_of_test(of_test(finding_tests.CHANGE, 0.029996, passes=False)) == (
+        "changed by 2.9996 %; the limit is 3 %"
+    )
+    few = of_test(finding_tests.RUNS_AFTER, 1, 2, passes=False, test="runs after")
+    assert sentence_of_test(few) == "1 run with the change; at least 2 needed"
+    beyond = of_test(finding_tests.BEYOND, None, None, passes=False, test="range")
+    assert sentence_of_test(beyond) == "too many pairs of a new run and one before are the wrong way round"
+    assert sentence_of_test(of_test(finding_tests.FALSE_DISCOVERY_RATE, 2.25e-12, 0.05, test="q")) == (
+        "false discovery rate (q) of 2.25e-12; the limit is 0.05"
+    )
 
 
 def test_a_finding_fits_a_screen_whatever_it_has():
@@ -35,7 +74,7 @@ def test_a_finding_fits_a_screen_whatever_it_has():
     notes, tests = [f"{LONG[:80]} {at}" for at in range(9)], (*TESTS[:3], *TESTS)
     whole = explained(tests=tests, events=9, facts=30, changes=20, notes=notes, cause=LONG, **calls)
     text = screen(whole)
-    assert len(text.splitlines()) <= 41
+    assert len(text.splitlines()) <= 42, "with a line on the limit that a user set"
     for hidden in ("7 more notes: --details", "6 more: --details", "ENV1 0 -> 1; 18 more: --details."):
         assert hidden in text
     assert len(screen(whole, details=True).splitlines()) > 80
@@ -77,7 +116,7 @@ def test_an_incident_of_many_findings_fits_a_screen():
     lines = screen(many).splitlines()
     assert lines[0] == "I-3: gpt, NVIDIA H100, batch=32; 30 findings in v42"
     assert lines[1].startswith("aten::op1 (op, all shapes) in v42: 10.00 ms -> 15.00 ms per step (+50.0 %)")
-    assert "    runs before 8 (3), change 50.00 % (3.00 %), q 0.2 (0.05, fails)" in lines
+    assert lines.count("    FAILS  false discovery rate (q) of 0.2; the limit is 0.05 (set)") == 8
     assert len(lines) <= 40 and "  … and 22 more" in lines
     details = screen(many, details=True)
     assert all(f"\nFinding {at}: " in details for at in range(1, 31))
@@ -134,4 +173,18 @@ def test_a_page_of_an_incident_draws_its_series_and_folds_its_tests():
     many = ExplainedIncident(tuple(explained(at, f"aten::op{at}") for at in range(1, 10)))
     page = render(many, "html")
     assert page.count('<path class="curve s') == 2 * 6, "six courses, and a key of each"
-    assert "runs before 8 (3)" not in page and "at least 3.00 %" in page
+    assert page.count("changed by 50 %, machine-wide drift removed; the limit is 3 %") == 9
+
+
+def test_an_incident_has_a_line_for_the_change_of_each_finding():
+    passing = [explained(at, f"aten::op{at}", tests=TESTS[:3]) for at in (1, 2)]
+    text = render(ExplainedIncident(tuple(passing)), "text", width=80)
+    assert text.count("\n    changed by 50 %, machine-wide drift removed; the limit is 3 %\n") == 2
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_notes_say_what_a_sentence_has_no_room_for():
+    words = finding_tests.CHANGE_OF_QUARTILE_WITHOUT_DRIFT
+    text = screen(explained(tests=(("change", 0.34, 0.03, True, "default", words.meaning),)))
+    assert "\n  passes  changed by 34 % at the lower quartile of calls; the limit is 3 %\n" in text
+    assert "varied less than their sum; machine-wide drift is removed from the change" in " ".join(text.split())

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tests.reports import builders, workbooks
 from tracker.columns import Columns
+from tracker.compare.references import FILES
 from tracker.reports import render
 from tracker.results import MATRIX_COLUMNS
 
@@ -27,7 +28,7 @@ def test_workbook_of_a_matrix_is_the_golden_one(golden):
 def of_files(*paths):
     """A matrix of as many sides as there are in `builders.matrix`, with these labels first."""
     whole = builders.matrix()
-    sides = [replace(side, label=path) for side, path in zip(whole.sides, paths, strict=False)]
+    sides = [replace(side, label=path, workload=FILES) for side, path in zip(whole.sides, paths, strict=False)]
     return builders.matrix(sides=(*sides, *whole.sides[len(paths) :]))
 
 

@@ -86,3 +86,17 @@ def test_a_run_is_there_or_an_error(store):
         queries.require_run(store, 2)
     with pytest.raises(UsageError, match="there is no run 3; tracker runs lists them"):
         queries.require_run(store, 3)
+
+
+def test_the_newest_version_of_a_line_has_active_runs(store):
+    """v3 of the main line is excluded; v2 is a version of the main line and of the branch."""
+    for version, workload in (("v1", "gpt"), ("v2", "gpt"), ("v3", "gpt"), ("v2", "gpt @ fix"), ("fix1", "gpt @ fix")):
+        save(store, version, workload=workload)
+    edits.exclude_all(store, [3], "noisy")
+    assert queries.newest_version(store, "gpt") == ("v2", (2,))
+    assert queries.newest_version(store, "gpt @ fix") == ("fix1", (5,))
+    assert queries.newest_version(store, "gpt @ fix", "h100") == ("fix1", (5,))
+    with pytest.raises(UsageError, match="gpt has no active run on a device like 'A100'"):
+        queries.newest_version(store, "gpt", "A100")
+    with pytest.raises(UsageError, match=r"there is no version or branch 'fix2'.*branches: fix .--branch NAME"):
+        queries.run_ids_of_version(store, "fix2", "gpt")

@@ -97,6 +97,7 @@ def opened(place: Settings | str | None, *, create: bool = False, read_only: boo
         store.runs_settle_ns = settings.alerts.settle_ns
         store.budgets = settings.budgets
         store.repository = settings.repository
+        store.main_branch = settings.main_branch
         return store
     except (OSError, ValueError) as error:
         shown = urls.name_of(urls.parse_url(name)) if "://" in name else name

@@ -61,8 +61,8 @@ def diff(
 ) -> results.Diff:
     """Compare candidate against baseline, as `tracker diff` does.
 
-    The sides are what `tracker diff` takes: labels of versions, `run:41`, paths. Without `store`, paths need no
-    database and labels mean the one of the command line. `with_flame`: what is saved as .html also draws the tree of
+    The sides are what `tracker diff` takes: labels of versions, branches, `run:41`, paths. Without `store`, paths need
+    no database and labels mean the one of the command line. `with_flame`: what is saved as .html also draws the tree of
     both sides. The other arguments are the fields of `tracker.results.DiffOptions`.
     """
     options = chosen(results.DiffOptions, locals())

@@ -61,3 +61,5 @@ def _offered(look_up: LookUp, kind: Offers, start: str, workload: str | None) ->
     if kind == "side":
         yield from (word for word in ("latest", "pinned") if word.startswith(start))
     yield from look_up("version" if kind == "side" else kind, start, workload)
+    if kind == "side":
+        yield from look_up("branch", start, workload)

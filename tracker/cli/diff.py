@@ -33,8 +33,8 @@ def diff(
     sides: Annotated[
         list[str],
         Option(
-            "Versions, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest or latest~1 (one run: the newest, "
-            "the one before), pinned, or paths. One side alone is compared with its --baseline; three make a matrix.",
+            "Versions, VERSION@DEVICE, branches (main: the main line), run:41, run:41,run:42, run:41:rank3, latest, "
+            "latest~1 (one run), pinned, paths. One side alone is compared with its --baseline; three make a matrix.",
             "[BASELINE] CANDIDATE...",
             positional=True,
             offers="side",
@@ -65,7 +65,7 @@ def diff(
     Example:
       tracker diff v1 v2
       tracker diff a.pt.trace.json b.pt.trace.json.gz --only overall,operator
-      tracker diff v1 v2 --by module --depth 3
+      tracker diff main my-branch --by module --depth 3
       tracker diff v1 v2 v3 v4 --by kernel
       tracker diff v2 --baseline pinned -o diff.xlsx
       tracker diff v1 v2 --by module -o v2.speedscope.json

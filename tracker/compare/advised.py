@@ -17,7 +17,7 @@ from tracker.compare.explain import code_line
 from tracker.compare.loading import load_all
 from tracker.compare.overall import step_numbers
 from tracker.compare.pairs import check_one_track
-from tracker.compare.references import named, needs_store
+from tracker.compare.references import find_named, needs_store
 from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
@@ -57,7 +57,8 @@ def advise(
     with ExitStack() as stack:
         if store is not None and any(map(needs_store, names)):
             stack.enter_context(store.reading())
-        settled, runs = named(store, names, options.workload)
+        sides = find_named(store, names, options.workload)
+        settled, runs = sides.references, sides.runs
         if store is not None:
             check_one_track(store, runs, choose="")
         *before, side = (
@@ -84,7 +85,7 @@ def advise(
             },
             use=found.use,
             missing=found.missing,
-            notes=(*on_kinds, *found.notes, *side.warnings),
+            notes=(*sides.notes, *on_kinds, *found.notes, *side.warnings),
             bottleneck=bottleneck(side).bound,
             slow_steps=list_slow_steps(side),
             loss=found.loss,

@@ -14,7 +14,7 @@ from tracker.compare import coverage, match
 from tracker.compare.models import describe_other_model
 from tracker.compare.operators import Operators, own_time
 from tracker.compare.other_work import OtherWork, find_other_work
-from tracker.compare.references import FILES, needs_store, short_labels
+from tracker.compare.references import FILES, needs_store, short_names
 from tracker.compare.sections import MATCHED_TABLES
 from tracker.compare.step_kinds import say_none_shared
 from tracker.detect import DEFAULTS
@@ -269,7 +269,7 @@ def _guess(baseline: LoadedSide, candidate: LoadedSide) -> str:
     guessed = [side for side in (baseline, candidate) if are_guesses(side.captures.listed("settings"))]
     if not guessed:
         return ""
-    labels = short_labels([side.side.label for side in (baseline, candidate)])
+    labels = short_names([side.side for side in (baseline, candidate)])
     of_sides = {baseline.side.label: labels[0], candidate.side.label: labels[1]}
     named = " and ".join(dict.fromkeys(of_sides[side.side.label] for side in guessed))
     are_stored = any(needs_store(side.side.label) for side in guessed)

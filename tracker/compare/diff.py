@@ -30,11 +30,12 @@ from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.loading import load_all, load_own_runs
 from tracker.compare.notes import notes_on_comparison
 from tracker.compare.own_runs import OwnRuns
-from tracker.compare.pairs import Pair, find_pairs
+from tracker.compare.pairs import Pair, find_pairs, merge_base_of
 from tracker.compare.references import needs_store, words_of
 from tracker.compare.sections import compare_table
 from tracker.compare.side import OwnRows, WorkTables
 from tracker.errors import UsageError
+from tracker.profile.branches import main_of
 from tracker.regressions.budgets import judge_side
 from tracker.regressions.sides import verdicts_of_sides
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
@@ -96,6 +97,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         more_runs = [run_id for own in (pair.bases or {}).values() for run_id in own.runs]
         left, right = load_all(store, pair.sides, options, stack, runs=pair.runs, steps=steps, more_runs=more_runs)
         left, right = with_known_bubbles(left), with_known_bubbles(right)
+        left, right = _with_branch(left, right, pair), _with_branch(right, left, pair)
         every_run = left, right
         left, right = left.leave_out_partial(), right.leave_out_partial()
         kinds = _find_kinds(left, right, pair)
@@ -175,6 +177,14 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             ),
         )
         return _without_tables(result) if result.is_refused else result
+
+
+def _with_branch(side: LoadedSide, other: LoadedSide, pair: Pair) -> LoadedSide:
+    """Return a side with what is known of its branch: where it left the main line, if the other side is of that."""
+    of, names_branch = side.side, side.side.label in pair.branches
+    is_beside_main_line = main_of(of.workload) == other.side.workload != of.workload
+    merge_base = merge_base_of(side.store, side.run_ids) if is_beside_main_line else ""
+    return replace(side, side=replace(of, names_branch=names_branch, merge_base=merge_base))
 
 
 def _judge_budgets(candidate: LoadedSide) -> tuple[JudgedBudget, ...]:

@@ -41,7 +41,7 @@ from tracker.compare.overall import (
     step_numbers,
     with_one_step,
 )
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_names
 from tracker.compare.renames import find_renames
 from tracker.compare.side import ExplainedTables
 from tracker.compare.slow_steps import explain_mean, list_slow_steps
@@ -192,7 +192,7 @@ def explain(
 
 def _remarks_on_odd_runs(sides: Sequence[LoadedSide], metric: str) -> Iterator[str]:
     """Yield the runs that the total of a side leaves out."""
-    for side, label in zip(sides, short_labels([side.side.label for side in sides]), strict=True):
+    for side, label in zip(sides, short_names([side.side for side in sides]), strict=True):
         odd = find_odd_run(side, metric)
         if odd is not None:
             yield sentence_on_odd_run(odd, label)

@@ -15,7 +15,7 @@ from tracker.compare.notes import (
     sentences_on_history,
     words_of_deciding_runs,
 )
-from tracker.compare.references import FILES, short_labels
+from tracker.compare.references import FILES, short_names
 from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -426,7 +426,7 @@ def add_regressed(headline: Headline, regressed: Sequence[Regressed]) -> Headlin
 
 def add_missing_devices(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
     """Return a headline that also names the sides of whose devices some capture has no event."""
-    labels = short_labels([side.side.label for side in sides])
+    labels = short_names([side.side for side in sides])
     without: dict[str, None] = {}
     for label, side in zip(labels, sides, strict=True):
         if lacks_device_data(side):
@@ -438,7 +438,7 @@ def add_missing_devices(headline: Headline, sides: Sequence[LoadedSide]) -> Head
 
 def add_machines(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
     """Return a headline that also says which runs their machine slowed down, as far as it is recorded."""
-    labels = short_labels([side.side.label for side in sides])
+    labels = short_names([side.side for side in sides])
     sentences = []
     for label, side in zip(labels, sides, strict=True):
         is_of_files = FILES in side.runs.listed("workload")
@@ -687,12 +687,13 @@ def do_overlap(one: Range, other: Range) -> bool:
 
 
 def _label_sides(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, str]:
-    a, b = short_labels([baseline.side.label, candidate.side.label])
+    a, b = short_names([baseline.side, candidate.side])
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
         a = f"{a} ({steps_words(baseline.side.chosen_steps)})"
         b = f"{b} ({steps_words(candidate.side.chosen_steps)})"
     if candidate.step_kind:
         a = f"{a} in {step_word(candidate.step_kind)}s"
-    if branch_of(candidate.side.workload) and not branch_of(baseline.side.workload):
+    is_beside_main_line = branch_of(candidate.side.workload) and not branch_of(baseline.side.workload)
+    if is_beside_main_line and not baseline.side.names_branch:
         a += " of the main line"
     return a, b

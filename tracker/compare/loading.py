@@ -47,7 +47,7 @@ def load(
 ) -> LoadedSide:
     """Return the side that `reference` names.
 
-    `steps`: only these, empty for all. `named`: what those in the database name, see `references.named`. `shared`:
+    `steps`: only these, empty for all. `named`: what those in the database name, see `find_named`. `shared`:
     answers about all sides. Databases opened on the way are closed by `stack`. Runs whose details were deleted are no
     part of it, unless `or_pruned`; a warning names them.
 
@@ -78,7 +78,7 @@ def load(
     run_ids, rank = named[reference]
     left, warnings = _with_details(store, run_ids, shared)
     if exists(reference):
-        warnings = (*warnings, f"{reference} is the version; ./{reference} is the folder of that name.")
+        warnings = (*warnings, f"{reference} is of the database; ./{reference} is the folder of that name.")
     if not left and not or_pruned:
         raise UsageError(f"{reference}: {warnings[0]}", remedy="tracker findings has what it showed")
     loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, shared)
@@ -115,7 +115,7 @@ def load_all(
 ) -> list[LoadedSide]:
     """Return the sides that the `references` name, as `load` gives each.
 
-    `runs`: what those in the database name, see `references.named`; `steps`: of each side, empty for all of all.
+    `runs`: what those in the database name, see `find_named`; `steps`: of each side, empty for all of all.
     Sides in one database and of the same ranks and steps ask it together. `more_runs`: what will be asked of these
     runs of `store`, too (`load_own_runs`).
     """

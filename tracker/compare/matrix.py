@@ -21,7 +21,7 @@ from tracker.compare.loading import load_all
 from tracker.compare.match import sum_exactly
 from tracker.compare.notes import warnings
 from tracker.compare.pairs import check_one_track
-from tracker.compare.references import named, needs_store
+from tracker.compare.references import find_named, needs_store
 from tracker.compare.sections import compare_table
 from tracker.compare.step_kinds import keep_shared_kind
 from tracker.errors import UsageError
@@ -57,7 +57,8 @@ def matrix(
     with ExitStack() as stack:
         if store is not None and all(map(needs_store, references)):
             stack.enter_context(store.reading())
-        references, runs = named(store, references, options.workload, options.config)
+        chosen = find_named(store, references, options.workload, options.config)
+        references, runs = chosen.references, chosen.runs
         if store is not None:
             check_one_track(store, runs)
         loaded = [with_known_bubbles(side) for side in load_all(store, references, options, stack, runs=runs)]
@@ -86,7 +87,7 @@ def matrix(
             tables=tables,
             judged=tuple(" ".join(found.judgement.sentences) for found in judged),
             options=options,
-            notes=tuple(dict.fromkeys([*on_kinds, *of_recordings, *warnings(sides)])),
+            notes=tuple(dict.fromkeys([*chosen.notes, *on_kinds, *of_recordings, *warnings(sides)])),
         )
 
 

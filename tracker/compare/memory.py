@@ -16,7 +16,7 @@ from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_names
 from tracker.compare.side import GRAIN
 from tracker.profile import MAX_BLOCKS, OWNER_SETTING
 from tracker.results import ADDED, BOTH, ONE_BY_ONE, OP_KEY, REMOVED
@@ -85,7 +85,7 @@ def note_on_rules(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, ...
     """Return a sentence where memory is compared by the allocator."""
     if not rules_differ((baseline, candidate)):
         return ()
-    old = short_labels([side.side.label for side in (baseline, candidate) if None in _rules(side).values()])
+    old = short_names([side.side for side in (baseline, candidate) if None in _rules(side).values()])
     why = f"no more is known of {' and '.join(old)}" if old else "the sides count it to operators by different rules"
     return (
         f"Memory is compared by allocator (aten::empty, ...): {why}. If an older tracker ingested a run, delete it and "

@@ -11,7 +11,7 @@ from tracker.compare.collectives import notes_of_difference, notes_of_groups, ro
 from tracker.compare.coverage import note_on_idle_rules, note_on_older_steps
 from tracker.compare.overall import OddRun, note_on_outside_work, note_on_steps_without_time
 from tracker.compare.overall_rows import group_splits, is_split
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_names
 from tracker.compare.sections import pairing_of
 from tracker.detect import words_of_limits
 from tracker.profile import NO_STEP
@@ -84,10 +84,15 @@ def notes_on_waiting_runs(sides: Sequence[LoadedSide]) -> list[str]:
     notes: dict[str, None] = {}
     for side in sides:
         is_version = side.side.version and side.side.label.partition("@")[0] == side.side.version
-        if not is_version:
+        if not is_version and not side.side.names_branch:
             continue
+        versions = {side.side.version}
+        if side.side.names_branch:
+            # newer ones of which all runs wait are passed over
+            order = queries.order_of_versions(side.store, side.side.workload)
+            versions = {version for version, place in order.items() if place >= order[side.side.version]}
         for run in waiting_runs(side.store, side.side.workload):
-            if run.version == side.side.version and run.run_id not in side.run_ids:
+            if run.version in versions and run.run_id not in side.run_ids:
                 notes[run.sentence] = None
     return [*notes]
 
@@ -95,7 +100,7 @@ def notes_on_waiting_runs(sides: Sequence[LoadedSide]) -> list[str]:
 def _name_sides(sides: Sequence[LoadedSide], sentences: Callable[[LoadedSide], Iterable[str]]) -> list[str]:
     """Return sentences about a side behind its name, once for both where they are the same."""
     names_of_sentence: dict[str, list[str]] = {}
-    names = short_labels([side.side.label for side in sides])
+    names = short_names([side.side for side in sides])
     for name, side in zip(names, sides, strict=True):
         for sentence in sentences(side):
             names_of_sentence.setdefault(sentence, []).append(name)
@@ -267,7 +272,7 @@ def _notes_on_shapes_of_op_map(operators: Operators, options: DiffOptions, unkno
 
 def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     """Return what the checks of captures (`timeline.checks`) found on each side, behind the name of the side."""
-    labels = short_labels([side.side.label for side in sides])
+    labels = short_names([side.side for side in sides])
     said: dict[str, tuple[str, list[str]]] = {}
     for label, side in zip(labels, sides, strict=True):
         form_of_sentence = {sentence: form for form, sentence in side.partial.guesses.items()}

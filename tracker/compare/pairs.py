@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.compare.references import Configuration, NamedRuns, configurations, means, named, words_of
+from tracker.compare.references import Configuration, NamedRuns, NamedSides, configurations, find_named, means, words_of
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.profile.branches import branch_of, main_of
 from tracker.regressions.bases import Bases, read_bases
@@ -135,9 +135,12 @@ def _of_branch(
             "device and configuration",
             remedy="profile the main line, too",
         )
+    # a side that names the branch is its newest version
+    names_branch = candidate in (branch, f"{branch}@{candidate.rpartition('@')[2]}")
+    version = track.labels[versions[-1]] if names_branch and versions else candidate
     words = (
         "the pinned version of the main line" if against == "pinned"
-        else f"the level of the main line at {base.label} ({base.why}), which {candidate} of branch {branch} was "
+        else f"the level of the main line at {base.label} ({base.why}), which {version} of branch {branch} was "
         "judged against" if level
         else f"the main line at {base.label} ({base.why})"
     )  # fmt: skip
@@ -160,7 +163,8 @@ def _by_version(runs: Sequence[TrackRun]) -> str:
 class Pair(Struct, frozen=True):
     """Two sides to compare. `runs`: what those in the database name; `options`: with the configuration that tells this
     pair from others; `notes`: which runs the baseline is, and what is not compared; `bases`: where nobody named the
-    baseline, which is the level that the step of the other side was judged against, what each series was.
+    baseline, which is the level that the step of the other side was judged against, what each series was; `branches`:
+    the sides that name a branch or the main line.
     """
 
     sides: tuple[str, str]
@@ -168,6 +172,7 @@ class Pair(Struct, frozen=True):
     options: DiffOptions
     notes: tuple[str, ...] = ()
     bases: Bases | None = None
+    branches: frozenset[str] = frozenset()
 
 
 def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, against: str = "window") -> list[Pair]:
@@ -176,15 +181,16 @@ def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, 
     One side alone is compared with what `against` says, see `find_baseline`. UsageError where a configuration is asked
     for that a side does not have, and where versions of several have none in common.
     """
-    sides, runs = named(store, sides, options.workload, options.config)
+    named = find_named(store, sides, options.workload, options.config)
+    sides, runs = named.references, named.runs
     if len(sides) == 1:
-        return _with_baselines(store, sides[0], runs, options, against)
+        return _with_baselines(store, named, options, against)
     one, other = sides
     if store is None or len(runs) < len({*sides}) or not any(_is_several(store, *own) for own in runs.items()):
-        return [Pair((one, other), runs, options)]
+        return [_make_pair((one, other), named, runs, options)]
     tracks = {side: _tracks(store, own) for side, own in runs.items()}
     if any(side.startswith("run:") and len(own) > 1 for side, own in tracks.items()):
-        return [Pair((one, other), runs, options)]  # a mixture that was asked for
+        return [_make_pair((one, other), named, runs, options)]  # a mixture that was asked for
     both = tracks[one].keys() & tracks[other].keys()
     if not both:
         has = ", ".join(f"{side} has {_listed(own)}" for side, own in tracks.items())
@@ -198,8 +204,35 @@ def find_pairs(store: Store | None, sides: Sequence[str], options: DiffOptions, 
     for track in sorted(both, key=_order):
         names = [_name(side, track, tracks[side]) for side in sides]
         own = {name: (tracks[side][track], runs[side][1]) for name, side in zip(names, sides, strict=True)}
-        found.append(Pair((names[0], names[1]), own, replace(options, config=dict(track[1])), notes))
+        of_track = named.renamed(dict(zip(sides, names, strict=True)))
+        own_options = replace(options, config=dict(track[1]))
+        found.append(_make_pair((names[0], names[1]), of_track, own, own_options, notes))
     return found
+
+
+def _make_pair(
+    sides: tuple[str, str], named: NamedSides, runs: Mapping[str, NamedRuns],
+    options: DiffOptions, notes: Sequence[str] = (), bases: Bases | None = None,
+) -> Pair:  # fmt: skip
+    """Return the pair of these sides, with what is said of those that name a branch.
+
+    `runs`: those that are compared, which may be fewer than the names mean.
+    """
+    on_names = replace(named, runs={one: runs[one] for one in named.runs}).notes
+    return Pair(sides, runs, options, (*on_names, *notes), bases, frozenset(named.newest))
+
+
+def merge_base_of(store: Store, run_ids: Sequence[int]) -> str:
+    """Return the version of the main line that is the merge base of runs of a branch; "" where that is not known, is no
+    version, or differs among them.
+    """
+    bases = set()
+    with store.connect() as connection:
+        for track_key in stored_tracks.list_tracks(connection, run_ids):
+            track = runs_of_track(connection, track_key)
+            bases |= {track.bases.get(run.version_id) for run in track.runs if run.run_id in run_ids}
+    found = bases.pop() if len(bases) == 1 else None
+    return found.label if found is not None and found.is_merge_base else ""
 
 
 def check_one_track(store: Store, runs: Mapping[str, NamedRuns], choose: str = "--config KEY=VALUE, ") -> None:
@@ -233,16 +266,16 @@ def _tracks(store: Store, of_side: NamedRuns) -> Tracks:
     return found
 
 
-def _with_baselines(
-    store: Store | None, side: str, runs: Mapping[str, NamedRuns], options: DiffOptions, against: str
-) -> list[Pair]:
+def _with_baselines(store: Store | None, named: NamedSides, options: DiffOptions, against: str) -> list[Pair]:
     """Return one side with the runs before it, for each of its tracks that has any."""
+    (side,), runs = named.references, named.runs
     if store is None or side not in runs:
         raise UsageError(f"{side} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
     if not _is_several(store, side, runs[side]):
         baseline, own, note = find_baseline(store, side, runs[side][0], against, options.workload)
         bases = _find_bases(store, runs[side][0], own, against)
-        return [Pair((baseline, side), {**runs, baseline: (own, None)}, options, (note,), bases)]
+        chosen = {**runs, baseline: (own, None)}
+        return [_make_pair((baseline, side), named, chosen, options, (note,), bases)]
     tracks = _tracks(store, runs[side])
     found: list[Pair] = []
     first: dict[Track, TooLittleDataError] = {}
@@ -256,7 +289,8 @@ def _with_baselines(
         chosen = {name: (tracks[track], None), baseline: (own, None)}
         own_options = replace(options, config=dict(track[1]))
         bases = _find_bases(store, tracks[track], own, against)
-        found.append(Pair((baseline, name), chosen, own_options, (note,), bases))
+        of_track = named.renamed({side: name})
+        found.append(_make_pair((baseline, name), of_track, chosen, own_options, (note,), bases))
     if not found:
         raise next(iter(first.values()))
     left_out = (f"Not compared: {_listed(first)}, of which {side} has the first runs.",) if first else ()

@@ -1,7 +1,8 @@
 """What a user names as a side of a diff: `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`,
-`latest~1`, `pinned`, a git revision, or a path on disk.
+`latest~1`, `pinned`, a branch, a git revision, or a path on disk.
 
-A commit that a stored version has is that version, however it is named.
+A version wins over a branch of its name, and that over a git revision. A commit that a stored version has is that
+version, however it is named.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from typing import Final
 
 from msgspec import Struct
 
+from tracker.compare.branch_sides import (
+    Branch,
+    NewestVersion,
+    find_branch,
+    find_newest,
+    note_on_newest,
+    notes_on_same_names,
+)
 from tracker.compare.commits import HASH, TIMEOUT_S
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.hooks.environment import ask_git
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
+from tracker.results import Side
 from tracker.store import Store, queries
 from tracker.units import format_numbers
 
@@ -29,7 +39,8 @@ _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 SIDES: Final = (
-    "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, a path, or PATH,PATH"
+    "a version or branch, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, a path, or "
+    "PATH,PATH"
 )
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 NamedRuns = tuple[tuple[int, ...], int | None]
@@ -108,28 +119,95 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> NamedR
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
     label, at, device = reference.rpartition("@")
-    if (at or reference.isdecimal()) and reference not in queries.version_labels(store, workload):
-        if not at:  # the bare number that `tracker runs` commands take
-            return resolve(store, f"run:{reference}", workload)
+    known = queries.version_labels(store, workload)
+    if reference.isdecimal() and reference not in known:  # the bare number that `tracker runs` commands take
+        return resolve(store, f"run:{reference}", workload)
+    if branch := find_branch(store, reference, workload):
+        return find_newest(store, branch).run_ids, None
+    if at and reference not in known:
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None
 
 
-def named(
-    store: Store | None, references: Sequence[str], workload: str | None = None, config: Mapping[str, str] = EMPTY
-) -> tuple[list[str], dict[str, NamedRuns]]:
-    """Return the references settled, and what those in the database name, of which only runs with the values of
-    `config`.
+class NamedSides(Struct, frozen=True):
+    """Sides as the user named them. `references`: settled; `runs`: what those in the database name; `newest`: the
+    version that those are that name a branch or the main line; `same_names`: notes on versions that are called like a
+    branch.
     """
-    references = [settled(store, reference, workload) for reference in references]
+
+    references: list[str]
+    runs: dict[str, NamedRuns]
+    newest: dict[str, NewestVersion]
+    same_names: tuple[str, ...] = ()
+
+    def renamed(self, names: Mapping[str, str]) -> NamedSides:
+        """Return the same with other references, such as those of one device."""
+        return NamedSides(
+            [names[one] for one in self.references],
+            {names[one]: own for one, own in self.runs.items()},
+            {names[one]: own for one, own in self.newest.items()},
+            self.same_names,
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the names mean where that is not plain: which version a branch is, and what else is called so."""
+        return (*note_on_newest(self.newest, {one: self.runs[one][0] for one in self.newest}), *self.same_names)
+
+
+def find_named(
+    store: Store | None, references: Sequence[str], workload: str | None = None, config: Mapping[str, str] = EMPTY
+) -> NamedSides:
+    """Return the sides that `references` name, those in the database with only their runs with the values of `config`.
+
+    Where several workloads have such a branch, or a main line, it is of the workload that the other sides are of.
+    """
+    references = _settle_all(store, references, workload)
     if config and (path := next((one for one in references if one.strip() and not needs_store(one)), None)):
         raise UsageError(f"--config chooses runs of a database, and {path} is a path", remedy="leave out --config")
     stored = [reference for reference in references if reference.strip() and needs_store(reference)]
-    return references, {} if store is None else {one: _chosen(store, one, workload, config) for one in stored}
+    if store is None:
+        return NamedSides(references, {}, {})
+    branches = {one: found for one in stored if (found := _find_branch(store, one, workload))}
+    runs = {one: resolve(store, one, workload) for one in stored if one not in branches}
+    mains = {one: branch.mains for one, branch in branches.items()}
+    for one in runs if branches else ():
+        labels = queries.labels_of(store, runs[one][0])
+        mains[one] = frozenset(main_of(line) for line, _ in labels.values())
+    newest = {}
+    for one, branch in branches.items():
+        of_others = [own for other, own in mains.items() if other != one]
+        newest[one] = find_newest(store, branch, frozenset.intersection(*of_others) if of_others else ())
+        runs[one] = newest[one].run_ids, None
+    chosen = {one: _choose_runs(store, one, runs[one], config) for one in stored}
+    names = [one for one in runs if one not in branches and not _is_reserved(one)]
+    return NamedSides(references, chosen, newest, notes_on_same_names(store, names, workload) if names else ())
 
 
-def _chosen(store: Store, reference: str, workload: str | None, config: Mapping[str, str]) -> NamedRuns:
-    run_ids, rank = resolve(store, reference, workload)
+def _settle_all(store: Store | None, references: Sequence[str], workload: str | None) -> list[str]:
+    """Return sides settled, see `settled`. A folder that is called like the main line is that where all other sides are
+    paths.
+    """
+    found = [settled(store, reference, workload) for reference in references]
+    names = [one for one in found if one.strip() and not is_path(one)]
+    if store is None or any(_is_reserved(one) or not exists(one) for one in names):
+        return found
+    branches = [_find_branch(store, one, workload) for one in names]
+    if not all(branch is not None and branch.is_main_line for branch in branches):
+        return found
+    return [f"./{one}" if one in names else one for one in found]
+
+
+def _find_branch(store: Store, reference: str, workload: str | None) -> Branch | None:
+    """Return the branch that a side names; None for what is a number of runs or another word of `resolve`."""
+    if _is_reserved(reference) or reference.startswith("run:") or reference.isdecimal():
+        return None
+    return find_branch(store, reference, workload)
+
+
+def _choose_runs(store: Store, reference: str, named_runs: NamedRuns, config: Mapping[str, str]) -> NamedRuns:
+    """Return those of the runs of a side that have the values of `config`."""
+    run_ids, rank = named_runs
     if not config:
         return run_ids, rank
     known = configurations(store, run_ids)
@@ -155,14 +233,16 @@ def words_of(configuration: Iterable[tuple[str, str]]) -> str:
 
 
 def settled(store: Store | None, reference: str, workload: str | None = None) -> str:
-    """Return `reference` as `resolve` and `is_path` take it: `./name` for a path that is no version, the version that a
-    git revision means, else `reference` itself.
+    """Return `reference` as `resolve` and `is_path` take it: `./name` for a path that is no version or branch, the
+    version that a git revision means, else `reference` itself.
     """
     if not reference.strip() or is_path(reference) or _is_reserved(reference):
         return reference
     known = () if store is None else queries.version_labels(store, workload)
     label, at, device = reference.rpartition("@")
     if reference in known or (at and label in known):
+        return reference
+    if store is not None and _find_branch(store, reference, workload):
         return reference
     if exists(reference):
         return f"./{reference}"
@@ -246,6 +326,20 @@ def exists(reference: str) -> bool:
             return user_path(reference).exists()
     except OSError:  # too long for a file name
         return False
+
+
+def short_names(sides: Iterable[Side]) -> list[str]:
+    """Return the labels of sides in short: those of paths as `short_labels` has them, others but for lists of runs as
+    they are, for the name of a branch or version may have a slash.
+    """
+    listed = list(sides)
+    shorts = short_labels([side.label for side in listed])
+    return [short_name(side.label, side.workload, short) for side, short in zip(listed, shorts, strict=True)]
+
+
+def short_name(label: str, workload: str, short: str = "") -> str:
+    """Return one label in short; `workload`: of its runs; `short`: the label of a path beside others."""
+    return short or short_labels([label])[0] if main_of(workload) == FILES else _shorten_list(label)
 
 
 def short_labels(labels: list[str]) -> list[str]:

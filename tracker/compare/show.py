@@ -37,7 +37,7 @@ from tracker.compare.overall import (
     step_numbers,
 )
 from tracker.compare.per_step import of_rows, with_number
-from tracker.compare.references import named, needs_store
+from tracker.compare.references import find_named, needs_store
 from tracker.compare.side import GRAIN, rows_of_captures
 from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import count_kinds, keep_kind
@@ -94,17 +94,20 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     with ExitStack() as stack:
         if store is not None and needs_store(reference):
             stack.enter_context(store.reading())
-        (reference,), runs = named(store, (reference,), options.workload)
+        sides = find_named(store, (reference,), options.workload)
+        (reference,), runs = sides.references, sides.runs
         (side,) = load_all(store, (reference,), options, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             whole = side.leave_out_partial()
             run_id, which = choose_median_run(whole)
             shown = show(store, f"run:{run_id}", options=options)
-            return replace(shown, notes=(which, *whole.left_out, *notes_on_waiting_runs((side,)), *shown.notes))
+            waiting = notes_on_waiting_runs((side,))
+            return replace(shown, notes=(*sides.notes, which, *whole.left_out, *waiting, *shown.notes))
         side, on_kinds = keep_kind(with_known_bubbles(side), options.step_kind)
         _check_filters(side, options)
         shown = _show_run(store, side, options, reference)
-        return replace(shown, notes=(*on_kinds, *shown.notes)) if on_kinds else shown
+        notes = (*sides.notes, *on_kinds)
+        return replace(shown, notes=(*notes, *shown.notes)) if notes else shown
 
 
 def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, reference: str) -> Shown:

@@ -50,7 +50,7 @@ def capture_branch(
     for folder in folders:
         if not ask_git(folder, ["rev-parse", "HEAD"], timeout_s):
             continue
-        main = main or _main_branch(folder, timeout_s) or environ.get("CI_DEFAULT_BRANCH", "")
+        main = main or name_of_remote_main_line(folder, timeout_s) or environ.get("CI_DEFAULT_BRANCH", "")
         branch = short_name(ask_git(folder, ["symbolic-ref", "--short", "-q", "HEAD"], timeout_s, as_it_is=True))
         if not branch:
             branch = branch_of_ci(environ, main)
@@ -129,6 +129,6 @@ def short_name(branch: str) -> str:
     return branch if _NAME.fullmatch(branch) else ""
 
 
-def _main_branch(folder: str, timeout_s: float) -> str:
+def name_of_remote_main_line(folder: str, timeout_s: float) -> str:
     """Return what the remote repository calls its main line, "" where that is not known."""
     return short_name(ask_git(folder, ["symbolic-ref", "--short", "-q", "refs/remotes/origin/HEAD"], timeout_s))

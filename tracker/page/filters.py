@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from tracker.compare.branch_sides import find_branch
 from tracker.config.owners import list_owners
 from tracker.page import links
 from tracker.page.answers import Inquiry
@@ -133,13 +134,17 @@ def workloads_that_fit(store: Store, asked: Inquiry) -> list[str]:
 
 
 def workloads_with(store: Store, sides: Sequence[str]) -> list[str]:
-    """Return the workloads that have all versions of `sides`; `latest` and `pinned` are of each."""
+    """Return the workloads that have all versions and branches of `sides`; `latest` and `pinned` are of each."""
     if not sides:
         return list(dict.fromkeys(queries.tracks(store).listed("workload")))
     known: dict[str, set[str]] = {}
     for name, version in queries.versions(store).rows("workload", "version"):
         known.setdefault(name, {"latest", "pinned"}).add(version)
-    return [name for name, versions in known.items() if versions.issuperset(sides)]
+
+    def has(name: str, side: str) -> bool:
+        return side in known[name] or (not branch_of(name) and find_branch(store, side, name) is not None)
+
+    return [name for name in known if all(has(name, side) for side in sides)]
 
 
 def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:
@@ -182,6 +187,9 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
 
 
 def _versions(store: Store, workload: str | None) -> tuple[str, ...]:
-    """Return the versions of a workload, or of all, the newest first, which a side may be."""
-    known = [label for name, label in queries.versions(store).rows("workload", "version") if workload in (None, name)]
-    return ("latest", "pinned", *list(dict.fromkeys(known[::-1]))[:_MOST_VERSIONS])
+    """Return what a side may be: branches and versions of a workload, or of all, the newest first."""
+    of_all = list(queries.versions(store).rows("workload", "version"))[::-1]
+    versions = dict.fromkeys(label for name, label in of_all if workload in (None, name))
+    branches = dict.fromkeys(branch_of(name) for name, _ in of_all if workload in (None, main_of(name)))
+    newest = [name for name in branches if name][:_MOST_VERSIONS]
+    return ("latest", "pinned", *newest, *list(versions)[:_MOST_VERSIONS])

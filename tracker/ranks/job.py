@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tracker.advice.step_order import numbers_by_order
 from tracker.compare.loading import load_all
 from tracker.compare.median_run import choose_median_run
-from tracker.compare.references import named, needs_store
+from tracker.compare.references import find_named, needs_store
 from tracker.compare.step_kinds import keep_kind
 from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.detect.step_order import Numbers
@@ -67,16 +67,17 @@ def _of_run(store: Store | None, reference: str, options: ClusterOptions) -> Clu
     with ExitStack() as stack:
         if store is not None and needs_store(reference):
             stack.enter_context(store.reading())
-        (reference,), runs = named(store, (reference,), options.workload)
+        sides = find_named(store, (reference,), options.workload)
+        (reference,), runs = sides.references, sides.runs
         (side,) = load_all(store, (reference,), reading, stack, runs=runs, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             whole = side.leave_out_partial()
             run_id, which = choose_median_run(whole)
             found = _of_run(store, f"run:{run_id}", options)
-            return replace(found, notes=(which, *whole.left_out, *found.notes))
+            return replace(found, notes=(*sides.notes, which, *whole.left_out, *found.notes))
         side, on_kinds = keep_kind(side, options.step_kind)
         found = _cluster(side, reference, options)
-        return replace(found, notes=(*on_kinds, *found.notes))
+        return replace(found, notes=(*sides.notes, *on_kinds, *found.notes))
 
 
 def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Cluster:

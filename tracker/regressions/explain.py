@@ -35,7 +35,8 @@ from tracker.regressions.track import (
     read_tracks,
     settings_note,
 )
-from tracker.results import NOBODY, ExplainedFinding
+from tracker.results import NOBODY, ExplainedFinding, finding_tests
+from tracker.results.finding_tests import WordsOfTest
 from tracker.results.findings import (
     ExplainedRows,
     FindingEvent,
@@ -48,13 +49,17 @@ from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_thrott
 from tracker.schema.series import NO_SERIES
 from tracker.store import Store, queries
 from tracker.store.queries.judgement import UserWord
-from tracker.units import counted, format_diff, format_moment, format_ns, time_unit
+from tracker.units import format_diff, format_moment, format_ns, time_unit
 
-_WORDS_OF_STATISTIC: Final = {
-    Statistic.CALL_QUARTILE: "by the lower quartile of the calls of a step",
-    Statistic.CALL_MEDIAN: "by the median of the calls of a step",
+_WORDS_OF_CHANGE: Final = {
+    (Statistic.PRINTED, False): finding_tests.CHANGE,
+    (Statistic.PRINTED, True): finding_tests.CHANGE_WITHOUT_DRIFT,
+    (Statistic.CALL_QUARTILE, False): finding_tests.CHANGE_OF_QUARTILE,
+    (Statistic.CALL_QUARTILE, True): finding_tests.CHANGE_OF_QUARTILE_WITHOUT_DRIFT,
+    (Statistic.CALL_MEDIAN, False): finding_tests.CHANGE_OF_MEDIAN,
+    (Statistic.CALL_MEDIAN, True): finding_tests.CHANGE_OF_MEDIAN_WITHOUT_DRIFT,
 }
-"""Statistic that is judged in place of the printed one -> its name."""
+"""The words of the test of a change, by the statistic that is judged, and whether drift is removed from it."""
 
 _LIST: Final = "tracker findings --state all lists them"
 _MOST_RUNS: Final = 64
@@ -290,7 +295,9 @@ def tests_of(
     sign = 1 if finding.direction == "regression" else -1
     found: list[FindingTest] = []
 
-    def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
+    def add(
+        test: str, value: float | None, limit: float | None, passes: bool | None, words: WordsOfTest, name: str
+    ) -> None:
         origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
         source: str | None = "default"
         if origin is not None:
@@ -298,7 +305,7 @@ def tests_of(
         if limit is None:
             source = None
         found.append(
-            FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=source, meaning=meaning)
+            FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=source, meaning=words.meaning)
         )
 
     before, after = (len(runs.split()) for runs in (finding.baseline_runs, finding.candidate_runs))
@@ -306,67 +313,62 @@ def tests_of(
     is_of_one_run = not is_presence and own.reason[row] == Reason.OPERATORS
     least = 2 if is_presence else limits.least_base
     new = 1 if is_presence or is_of_one_run else limits.least_new
-    meaning = "newest runs of the level before"
+    words = finding_tests.RUNS_BEFORE
     if not is_presence and before < least:
-        least, meaning = LEAST_BESIDE, f"{meaning}, with the noise of the level before that"
-    add("runs before", before, least, before >= least, meaning, "least_base")
-    add("runs after", after, new, after >= new, "runs that show the change together", "confirm")
+        least, words = LEAST_BESIDE, finding_tests.RUNS_BEFORE_WITH_OLDER_NOISE
+    add("runs before", before, least, before >= least, words, "least_base")
+    add("runs after", after, new, after >= new, finding_tests.RUNS_AFTER, "confirm")
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
-        is_centred = data.series.shares_shift[row] or own.reason[row] == Reason.EQUAL_MACHINE
-        what = "change, machine-wide drift removed" if is_centred else "change"
-        if own.statistic[row] != Statistic.PRINTED:
-            what = f"{what}, {_WORDS_OF_STATISTIC[own.statistic[row]]}, which varied less than their sum"
+        is_centred = bool(data.series.shares_shift[row]) or own.reason[row] == Reason.EQUAL_MACHINE
+        words = _WORDS_OF_CHANGE[Statistic(own.statistic[row]), is_centred]
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
-        add("change", math.expm1(float(own.change[row])), ratio, passes, what, MIN_RATIO)
+        add("change", math.expm1(float(own.change[row])), ratio, passes, words, MIN_RATIO)
         if finding.change == MACHINE:
             half = math.expm1(float(own.change[row]) / 2)
-            meaning = "machine-wide drift, at least half of the change: no operator alone is the cause"
             drift = math.expm1(_drift_between(window, own, row, is_new))
-            add("machine", drift, half, abs(drift) >= abs(half), meaning, "")
+            add("machine", drift, half, abs(drift) >= abs(half), finding_tests.MACHINE, "")
         certain = exact_share(own, data.series)
         if is_late:
             logs, is_known = own.logs[row], ~np.isnan(own.logs[row])
-            meaning = "runs after are beyond the runs before, but for one pair in eight"
             is_beyond = lie_beyond(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
-            add("range", None, None, is_beyond, meaning, "")
+            add("range", None, None, is_beyond, finding_tests.BEYOND_FOR_LATE, "")
         elif own.beyond[row] or not is_certain(own, data.series, limits)[row]:
-            meaning = "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more"
-            add("range", None, None, bool(own.beyond[row] != 0), meaning, "")
+            add("range", None, None, bool(own.beyond[row] != 0), finding_tests.BEYOND, "")
         else:
-            add("certain causes", certain, limits.gate_net, True, "new and removed operators, of the step", "gate_net")
+            add("certain causes", certain, limits.gate_net, True, finding_tests.CERTAIN, "gate_net")
         if is_of_one_run:
             half = limits.explained * float(own.contribution[row])
-            meaning = "new and removed operators, of the step: at least half of its change, for one run to decide"
-            add("certain causes", certain, half, certain >= half, meaning, "")
+            add("certain causes", certain, half, certain >= half, finding_tests.CERTAIN_FOR_ONE_RUN, "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding.contribution or 0.0
-        add("contribution", share, floor, abs(share) >= floor - 1e-12, "change as a part of the step", MIN_CONTRIBUTION)
+        passes = abs(share) >= floor - 1e-12
+        is_of_step = bool(data.series.is_time[row]) and not np.isnan(window.step).all()
+        words = finding_tests.CONTRIBUTION if is_of_step else finding_tests.CONTRIBUTION_TO_KIND
+        add("contribution", share, floor, passes, words, MIN_CONTRIBUTION)
     if not is_presence:
         q = finding.q
         decided = data.versions == track.place[finding.decided_version_id or finding.version_id]
         is_single = int(decided.sum()) == 1
         if is_of_one_run:
-            add("q", q, None, None, "false discovery rate (q), by which one run does not decide", "")
+            add("q", q, None, None, finding_tests.FALSE_DISCOVERY_RATE_OF_ONE_RUN, "")
         elif is_late:
             most_p = limits.late_of(is_single=is_single, is_alone=data.series.is_alone)
-            add("q", q, most_p, q is None or q <= most_p, "chance (p), times the places of the split", "")
+            add("q", q, most_p, q is None or q <= most_p, finding_tests.CHANCE_OF_SPLIT, "")
         else:
             alpha = limits.alpha_gradual_of(is_single=is_single) if is_gradual else limits.alpha
+            words = finding_tests.FALSE_DISCOVERY_RATE
             if not is_gradual and own.alpha[row] < alpha:
-                alpha, meaning = float(own.alpha[row]), "chance (p); nights of this series vary more than its runs"
-            else:
-                meaning = "false discovery rate (q)"
-            add("q", q, alpha, q is None or q <= alpha, meaning, "alpha")
+                alpha, words = float(own.alpha[row]), finding_tests.CHANCE_WITH_NIGHTS
+            add("q", q, alpha, q is None or q <= alpha, words, "alpha")
         if not is_late and own.nights[row] > 0:
-            nights, runs_alone = int(own.base_versions[row]), 1.0 / before + 1.0 / after
+            runs_alone = 1.0 / before + 1.0 / after
             share = float(own.nights[row] / (own.nights[row] + runs_alone))
-            meaning = f"night effect: part of the noise that {counted(nights, 'night')} before and one after leave"
-            add("nights", share, None, None, meaning, "")
+            add("nights", share, None, None, finding_tests.name_nights(int(own.base_versions[row])), "")
         least_change = float(np.expm1(detectable_change(own, data.series.family)[row]))
         if not math.isnan(least_change):
-            add("detectable", least_change, None, None, "smallest change that such runs show in 4 of 5 cases", "")
+            add("detectable", least_change, None, None, finding_tests.SMALLEST_CHANGE, "")
     return found
 
 

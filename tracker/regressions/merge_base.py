@@ -42,13 +42,15 @@ class BranchVersion(Struct, frozen=True):
 class MergeBase(Struct, frozen=True):
     """A version of the main line, by its place in their order from 1, and why it is that one, in words.
 
-    `is_known`: whether git said where the branch left the main line; else it is chosen by time.
+    `is_known`: whether git said where the branch left the main line; else it is chosen by time. `is_merge_base`:
+    whether this version is the commit itself.
     """
 
     place: int
     label: str
     why: str
     is_known: bool = True
+    is_merge_base: bool = False
 
 
 def find_merge_base(main: Sequence[MainVersion], version: BranchVersion, *, now_ns: int) -> MergeBase | None:
@@ -67,7 +69,7 @@ def find_merge_base(main: Sequence[MainVersion], version: BranchVersion, *, now_
         if place := place_of.get(commit[:_SHORTEST]):
             label = main[place - 1].label
             if number == 0:
-                return MergeBase(place, label, "the merge base")
+                return MergeBase(place, label, "the merge base", is_merge_base=True)
             left = version.main_commits[0][:_SHOWN]
             return MergeBase(place, label, f"the newest version before the merge base {left}, which is none")
     if not main:

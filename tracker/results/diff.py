@@ -35,7 +35,9 @@ class Side(Struct, frozen=True):
 
     `runs`, `ranks`, `steps` are counts; `device`: `vendor model`, `cpu` or `unknown`; `timeline`: `device` or `host`.
     `chosen_steps`: the steps that the user chose, empty for all. `steps` of the rank with most, `fewest_steps` of that
-    with fewest (of those that have any).
+    with fewest (of those that have any). `names_branch`: the label names a branch or the main line, of which this is
+    the newest version; `merge_base`: of a branch beside its main line, the version of the main line that it left at,
+    "" where that is not known.
     """
 
     label: str
@@ -51,6 +53,8 @@ class Side(Struct, frozen=True):
     chosen_steps: tuple[int, ...] = ()
     fewest_steps: int | None = None
     step_kind: str = ""
+    names_branch: bool = False
+    merge_base: str = ""
 
 
 class StepKind(Struct, frozen=True):

@@ -64,7 +64,7 @@ class Store:
     `settled_ns`: how long after its last rank a run waits for others, `settled` of [watch] in the settings;
     `runs_settle_ns`: how long after its first run a version waits for others, `settle` of [alerts];
     `budgets`: what each version must keep; `repository`: the folder whose git knows the commits of versions, of [page];
-    None: the current folder.
+    None: the current folder; `main_branch`: what the settings call the main line, None where they do not.
     """
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False, migrates: bool = False) -> None:
@@ -81,6 +81,7 @@ class Store:
         self.runs_settle_ns = Alerts().settle_ns
         self.budgets: tuple[Budget, ...] = ()
         self.repository: str | None = None
+        self.main_branch: str | None = None
         self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 

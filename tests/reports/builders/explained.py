@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.found import finding
-from tracker.results import ExplainedFinding
+from tracker.results import ExplainedFinding, finding_tests
 from tracker.results.findings import (
     ChangedFact,
     ExplainedRows,
@@ -17,8 +17,8 @@ from tracker.results.findings import (
 TESTS = (
     ("runs before", 8, 3, True, "default", "newest runs of the level before"),
     ("change", 0.5, 0.03, True, "default", "change, machine-wide drift removed"),
-    ("range", None, None, True, None, "every run after is beyond every run before"),
-    ("q", 0.2, 0.05, False, "of the track, ann: fewer alarms", "false discovery rate (q)"),
+    ("range", None, None, True, None, finding_tests.BEYOND.meaning),
+    ("q", 0.2, 0.05, False, "alpha 0.05, ann: fewer alarms", "false discovery rate (q)"),
 )
 
 

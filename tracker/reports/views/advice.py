@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_name
 from tracker.reports.cells import col, readable, share
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
@@ -34,14 +34,16 @@ def document(found: Advised, look: Look) -> Document:
     """Return the report of `tracker advise`."""
     run = found.run
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
-    label = short_labels([run["reference"]])[0]
+    label = short_name(run["reference"], str(run["workload"]))
     words = [what if what.endswith(label) or run["reference"].startswith("run:") else label, str(run["device"] or "")]
     of_log = run.get(UNPROFILED_STEP)
     words += [str(run.get("configuration") or "")]
     words += [f"step {format_ns(of_log)} by the timer log, without a profiler"] if of_log else []
     words += [f"step {format_ns(found.step_ns)}{' under the profiler' if of_log else ''}" if found.step_ns else ""]
     words += [f"bottleneck: {found.bottleneck}"] if found.bottleneck else []
-    before = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
+    before = (
+        "" if found.baseline is None else f"{short_name(found.baseline['reference'], found.baseline['workload'])} -> "
+    )
     remarks, blocks = [*found.partial.sentences], list[Block]()
     if found.use.get("hfu") is not None:
         model = f", MFU {share(found.use['mfu'])}" if found.use.get("mfu") is not None else ""

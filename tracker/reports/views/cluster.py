@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_name
 from tracker.reports.cells import READABLE, ColumnsOf, blank, cell, number, rate, readable, share, signed, words
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import (
@@ -338,12 +338,14 @@ def document(found: Cluster, look: Look) -> Document:
     what = " ".join(str(run[name]) for name in ("workload", "version") if run.get(name) and run[name] != "files")
     hosts = len({row.host for row in found.rows.ranks if row.host})
     named = [
-        what if run["reference"] != run.get("version") else short_labels([run["reference"]])[0],
+        what if run["reference"] != run.get("version") else short_name(run["reference"], str(run["workload"])),
         str(run["device"]),
     ]
     named += [str(run.get("configuration") or ""), counted(run["captured"], "rank")]
     named += [counted(hosts, "host")] if hosts > 1 else []
-    against = "" if found.baseline is None else f"{short_labels([found.baseline['reference']])[0]} -> "
+    against = (
+        "" if found.baseline is None else f"{short_name(found.baseline['reference'], found.baseline['workload'])} -> "
+    )
     return Document(
         title=f"{against}{', '.join(filter(None, named))}",
         headline=found.answer,

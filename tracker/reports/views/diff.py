@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from tracker.compare.headline import CUT_OUTS, FACTS
-from tracker.compare.references import short_labels
+from tracker.compare.references import FILES, short_names
 from tracker.compare.waiting import TRANSFER, WAIT
+from tracker.profile.branches import branch_of, main_of
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of
@@ -78,7 +79,9 @@ def document(diff: Diff, look: Look) -> Document:
         # the arrow leads from something to something
         return cells.pair(own or "none", other or "none") if own or other else ""
 
-    where = [both(name) for name in ("workload", "device", "configuration") if both(name) not in cells.UNSAID]
+    where = [both(name) for name in ("device", "configuration") if both(name) not in cells.UNSAID]
+    workload = _words_of_branches(before, after) or both("workload")
+    where = [workload, *where] if workload not in cells.UNSAID else where
     runs = f"{counted(after.runs, 'run')} each" if before.runs == after.runs else f"{both('runs')} runs"
     words = [*where, runs if max(before.runs, after.runs) > 1 else "1 run each"]
     if max(before.ranks, after.ranks) > 1:
@@ -103,6 +106,22 @@ def document(diff: Diff, look: Look) -> Document:
         notes=tuple(_notes(diff, look)),
         next_commands=tuple(_next(diff, look)),
     )
+
+
+def _words_of_branches(before: Side, after: Side) -> str:
+    """Return what is compared where a side names a branch, or where it left the main line is known; "" else:
+    `gpt, main v11 -> fix-attention b3, branched from v10`.
+    """
+    mains = {main_of(side.workload) for side in (before, after)}
+    if len(mains) > 1 or not any(side.names_branch or side.merge_base for side in (before, after)):
+        return ""
+    return f"{mains.pop()}, {cells.pair(*(_line_and_version(side) for side in (before, after)))}"
+
+
+def _line_and_version(side: Side) -> str:
+    line = branch_of(side.workload) or (side.label.partition("@")[0] if side.names_branch else "main line")
+    words = f"{line} {side.version}" if "," not in side.version else line
+    return f"{words}, branched from {side.merge_base}" if side.merge_base else words
 
 
 def _verdict_beside(headline: str, verdict: str | None, total: Row) -> str:
@@ -175,18 +194,15 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
 
 
-def heads(labels: list[str]) -> list[Column]:
+def heads(sides: Sequence[Side]) -> list[Column]:
     """Return the columns of two sides: their labels, of paths the folder that differs.
 
     They are `baseline` and `candidate` where these do not differ, and in short where they are too long to differ.
-
-    >>> [column.header for column in heads(["h100/a.json.gz", "mi300/a.json.gz"])]
-    ['h100', 'mi300']
-    >>> heads(["a_very_long_name_before.sqlite", "a_very_long_name_after.sqlite"])[0]
-    Column(header='a_very_long_name_before.sqlite', short='baseline')
     """
-    parts = [label.split("/") for label in short_labels(labels)]
-    names = [own[0] if len(own) > 1 else own[-1] for own in parts]
+    names = [
+        name.split("/")[0] if main_of(side.workload) == FILES else name
+        for name, side in zip(short_names(sides), sides, strict=True)
+    ]
     texts = [shorten(name, _LABEL) for name in names]
     if names[0] == names[1]:
         return [Column(side) for side in SIDES]
@@ -258,8 +274,8 @@ def _step(diff: Diff) -> Table:
             "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
         })  # fmt: skip
     # a number of other runs must not stand under the names of those of the step
-    before = _OWN_LEVEL if found.has_own_levels else diff.baseline.label
-    labels = heads([before, diff.candidate.label])
+    before = replace(diff.baseline, label=_OWN_LEVEL) if found.has_own_levels else diff.baseline
+    labels = heads([before, diff.candidate])
     columns = [
         col("step" if is_step else "E2E", "label"),
         group([*labels, Column("change"), Column("change %", drop=1, short="%")], lambda row: list(row["numbers"])),
@@ -334,7 +350,7 @@ def _slow_steps(diff: Diff, look: Look) -> Iterator[Table]:
     found = diff.explanation
     if found.mean is not None:
         yield mean_table(found.mean)
-    labels = short_labels([diff.baseline.label, diff.candidate.label])
+    labels = short_names([diff.baseline, diff.candidate])
     if labels[0] == labels[1]:
         labels = [*SIDES]
     steps_of_side = dict(zip(labels, (found.baseline_slow_steps, found.candidate_slow_steps), strict=True))
@@ -393,7 +409,7 @@ def _environment(diff: Diff, look: Look) -> Table:
         note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
         return table_of("", [], [], note=note, is_first=True)
     columns = [col("kind"), col("what else changed", "key", **NAME)]
-    labels = heads([diff.baseline.label, diff.candidate.label])
+    labels = heads([diff.baseline, diff.candidate])
     columns += [replace(one, cell=of(side), **NAME) for one, side in zip(labels, SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
     return table_of("", columns, rows, limit, is_first=True)

@@ -30,9 +30,10 @@ from tracker.reports.rows import plain, table_of
 from tracker.reports.text import shorten
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import findings
+from tracker.reports.views.finding_tests import notes_on_tests, sentence_of_test
 from tracker.results import NOBODY, REPLACED_BY, Advice, ExplainedFinding
 from tracker.results.findings import FindingEvent, FindingFact, FindingRun, FindingTest, ListedFinding
-from tracker.results.verdicts import TERMS
+from tracker.results.verdicts import NIGHT_EFFECT, TERMS
 from tracker.units import format_diff, format_moment
 
 if TYPE_CHECKING:
@@ -99,12 +100,13 @@ def document(found: ExplainedFinding, look: Look) -> Document:
 
 def _blocks(found: ExplainedFinding, row: ListedFinding, look: Look) -> Iterator[Block]:
     of_test, of_fact = ColumnsOf(FindingTest), ColumnsOf(FindingFact)
-    columns = [of_test.text("", _passes), of_test.text("", _sentence, **SENTENCE)]
+    columns = [of_test.text("", _passes), of_test.text("", sentence_of_test, **SENTENCE)]
     tests = found.rows.tests
-    said = " ".join([row.so_far, *(test.meaning for test in tests)])
-    terms = cells.glosses(term for term in TERMS if f"{term}:" in said)
+    terms = {term for term in TERMS if f"{term}:" in row.so_far}
+    terms |= {NIGHT_EFFECT} if any(test.test == "nights" for test in tests) else set()
+    note = "; ".join(filter(None, [*notes_on_tests(tests), cells.glosses(terms)]))
     yield table_of(
-        "Tests", columns, tests, is_first=True, note=terms, tone=lambda test: "worse" * (test.passes is False)
+        "Tests", columns, tests, is_first=True, note=note, tone=lambda test: "worse" * (test.passes is False)
     )
     yield _runs(found, row, look)
     events = [describe_event(one) for one in found.rows.events]
@@ -149,29 +151,6 @@ def what_to_do(advice: Iterable[Advice], finding: ListedFinding) -> Lines:
     sides = [("side", version) for version in (finding.good_version, finding.version) if version]
     link = Target("advice", (*sides, ("--workload", finding.workload)))
     return Lines("What to do", tuple(dict.fromkeys(item.sentence for item in advice)), is_wrapped=True, link=link)
-
-
-def _sentence(test: FindingTest) -> str:
-    """Say what a test measured, its limit, and who set that."""
-    sentence = test.meaning
-    value, limit = (format_value(test.test, number) for number in (test.value, test.limit))
-    if value:
-        sentence += f": {value}"
-    if limit:
-        bound = "at most" if test.test == "q" else "at least"
-        sentence += f", {bound} {limit}"
-    if test.limit_from not in (None, "default"):
-        sentence += f" ({test.limit_from})"
-    return sentence
-
-
-def format_value(test: str, value: float | None) -> str:
-    """Return what a test measured, or its limit; "" for none."""
-    if value is None:
-        return ""
-    if test.startswith("runs"):
-        return number(value)
-    return f"{value:.3g}" if test == "q" else f"{value * 100:.2f} %"
 
 
 def _runs(found: ExplainedFinding, finding: ListedFinding, look: Look) -> Table:

@@ -17,13 +17,16 @@ from tracker.reports.text import shorten
 from tracker.reports.view import View, list_fields_and_tables
 from tracker.reports.views import explained as view_of_finding
 from tracker.reports.views import findings
-from tracker.reports.views.explained import describe_event, format_value, what_to_do
+from tracker.reports.views.explained import describe_event, what_to_do
+from tracker.reports.views.finding_tests import sentence_of_test
 from tracker.results import NOBODY, REPLACED_BY, ExplainedFinding, ExplainedIncident
 from tracker.results.findings import FindingTest, ListedFinding
 from tracker.units import counted, format_diff, format_numbers, step_word
 
 _FINDINGS: Final = 8
 _STEP: Final = ("step", "e2e")
+_SAYS_MOST: Final = ("change", "contribution")
+"""Tests of which the first one stands below its finding."""
 _COURSES: Final = 6
 """Series of an incident on one chart: that of its headline and five others."""
 _LEGEND: Final = 48
@@ -45,10 +48,9 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
     following += findings.to_settle(f"I-{number}", rows)
     most = None if look.details else look.rows(_FINDINGS)
     made = findings.rows_of(rows, replace(look, details=True), most, below=below)
-    note = "" if look.has_drawings else "(in brackets the limit of a test)"
     chart = _courses(explained)
     lead = _lead_of_chart(chart, first) if chart is not None and look.has_drawings else ""
-    blocks: list[Block] = [replace(made, note=note, is_first=True, chart=chart, lead=lead)]
+    blocks: list[Block] = [replace(made, is_first=True, chart=chart, lead=lead)]
     advice = [item for found in explained for item in found.advice]
     blocks += [what_to_do(advice, first)] if advice else []
     marks = _marks(explained)
@@ -137,14 +139,15 @@ def _mean_of_runs(values: Sequence[float]) -> float:
 
 
 def _list_tests(tests: Sequence[FindingTest]) -> str:
-    """Return the tests that have a limit, in one line."""
-    listed = []
+    """Return the test that says most, in one line: the first that fails, else that of the change, or of its part of the
+    step.
+    """
     for test in tests:
-        value, limit = (format_value(test.test, number) for number in (test.value, test.limit))
-        if value and limit:
-            fails = "" if test.passes else ", fails"
-            listed.append(f"{test.test} {value} ({limit}{fails})")
-    return ", ".join(listed)
+        if test.passes is False:
+            return f"FAILS  {sentence_of_test(test)}"
+    by_name = {test.test: test for test in tests}
+    found = next((by_name[name] for name in _SAYS_MOST if name in by_name), None)
+    return "" if found is None else sentence_of_test(found)
 
 
 def _marks(explained: Sequence[ExplainedFinding]) -> Lines:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from tracker.compare.references import short_labels
+from tracker.compare.references import short_names
 from tracker.reports import cells
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import NAME, Column, Document, Lines, Look, Table, table
@@ -94,7 +94,7 @@ def labels(matrix: Matrix, width: int | None = _LABEL) -> list[str]:
 
     Paths by their last part, those of one name by as many parts as they differ in; what stands twice is numbered.
     """
-    heads = short_labels([printable(side.label) for side in matrix.sides])
+    heads = [printable(name) for name in short_names(matrix.sides)]
     short = [head if width is None else shorten(head, width) for head in heads]
     # what only its cut middle makes unique stays whole
     texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]

@@ -61,6 +61,7 @@ from tracker.store.queries.judgement import (
 from tracker.store.queries.resolve import (
     check_filters,
     latest,
+    newest_version,
     on_device,
     pinned,
     require_run,
@@ -91,6 +92,7 @@ from tracker.store.queries.runs import (
     versions,
     versions_with_branches,
     with_branch,
+    workloads_with_versions,
 )
 from tracker.store.recordings import Recorded, recorded, recorded_of, recordings
 
@@ -124,6 +126,7 @@ __all__ = [
     "memory_curve",
     "memory_owners",
     "memory_peaks",
+    "newest_version",
     "of_level",
     "on_device",
     "op_tree",
@@ -175,4 +178,5 @@ __all__ = [
     "waiting_runs",
     "with_branch",
     "with_values",
+    "workloads_with_versions",
 ]

@@ -17,9 +17,9 @@ from tracker.store.answers import rows
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.judgement import tracks
-from tracker.store.queries.runs import device_pattern, versions_with_branches
+from tracker.store.queries.runs import device_pattern, versions, versions_with_branches
 from tracker.store.sql import statement
-from tracker.units import device_key, device_part, natural
+from tracker.units import counted, device_key, device_part, natural
 
 _LISTED = 8
 """Names that an error lists."""
@@ -164,6 +164,27 @@ def run_ids_of_version(
         )
     if not found:
         raise _nothing_named(store, label, workload, device)
+    return _whole_runs(found, device)
+
+
+def newest_version(store: Store, workload: str, device: str | None = None) -> tuple[str, tuple[int, ...]]:
+    """Return the newest version of one line, a main line or a branch, that has active runs, and these, oldest first.
+
+    `workload`: exactly this one. `device`: as in `run_ids_of_version`. A version of which all runs wait for ranks
+    counts where there is no other. UsageError where no version has active runs.
+    """
+    labels = list(versions(store, workload).rows("version", "runs"))[::-1]
+    for label in [*(label for label, count in labels if count), *(label for label, count in labels if not count)]:
+        found = rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
+        # a main line is asked with its branches
+        if own := [row for row in found if row.workload == workload]:
+            return label, _whole_runs(own, device)
+    on = f" on a device like {device!r}" if device else ""
+    raise UsageError(f"{workload} has no active run{on}", remedy="tracker runs --state all lists them")
+
+
+def _whole_runs(found: Sequence[Any], device: str | None) -> tuple[int, ...]:
+    """Return the runs of these rows on one device that wait for no ranks, all where each of them does."""
     if device is not None:
         full = [row for row in found if _is_full_name(device, row.device)]
         found = full or found
@@ -254,7 +275,10 @@ def _nothing_named(store: Store, label: str, workload: str | None, device: str |
         of = f" of workload {workload!r}" if workload else ""
         on = f" on a device like {device!r}" if device else ""
         return UsageError(f"version {label!r}{of} has no active run{on}", remedy="tracker runs --state all lists them")
-    return unknown_version(label, known)
+    main = None if workload is None else main_of(workload)
+    lines = [str(row.workload) for row in rows(store, "branches")]
+    branches = list(dict.fromkeys(branch_of(name) for name in lines if main in (None, main_of(name))))
+    return unknown_version(label, known, branches)
 
 
 def similar_labels(label: str, known: Sequence[str]) -> list[str]:
@@ -267,19 +291,34 @@ def similar_labels(label: str, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*same, *get_close_matches(label, known, n=3)]))[:3]
 
 
-def unknown_version(label: str, known: Sequence[tuple[str, str]]) -> UsageError:
-    """Return the error for a version that is not among the `known` ones, each with its workload, in their order.
+def unknown_version(label: str, known: Sequence[tuple[str, str]], branches: Sequence[str] = ()) -> UsageError:
+    """Return the error for a version that is not among the `known` ones, each with its workload, in their order; it
+    names the newest version of main lines, and the `branches`.
 
     >>> print(unknown_version("v9", [("gpt", "v01"), ("gpt", "v08")]))
     there is no version 'v9' of gpt; newest: v08; tracker versions lists them
-    """
-    newest = dict(known)  # the last one of each workload
+    >>> print(unknown_version("fix-2", [("gpt", "v08"), ("gpt @ fix-1", "b1")], ["fix-1"]))
+    there is no version or branch 'fix-2' of gpt; did you mean fix-1? newest: v08; branches: fix-1 (--branch NAME for a version of one); tracker versions lists them
+    """  # noqa: E501
+    newest = {workload: version for workload, version in known if not branch_of(workload)} or dict(known)
     of = f" of {next(iter(newest))}" if len(newest) == 1 else ""
-    close = similar_labels(label, list(dict.fromkeys(version for _, version in known)))
+    close = similar_labels(label, list(dict.fromkeys([*(version for _, version in known), *branches])))
     meant = f"did you mean {' or '.join(close)}? " if close else ""
     latest = [version if of else f"{version} of {workload}" for workload, version in newest.items()]
     last = f"newest: {', '.join(latest[:3])}; " if latest else ""
-    return UsageError(f"there is no version {label!r}{of}", remedy=f"{meant}{last}tracker versions lists them")
+    what = "version or branch" if branches else "version"
+    return UsageError(
+        f"there is no {what} {label!r}{of}",
+        remedy=f"{meant}{last}{_words_of_branches(branches)}tracker versions lists them",
+    )
+
+
+def _words_of_branches(branches: Sequence[str]) -> str:
+    """Return the branches there are, at most the newest 8, and the option that names one; "" where there are none."""
+    older = len(branches) - _LISTED
+    more = f" and {counted(older, 'older one')}" if older > 0 else ""
+    names = ", ".join(branches[-_LISTED:])
+    return f"branches: {names}{more} (--branch NAME for a version of one); " if branches else ""
 
 
 def _is_full_name(device: str, name: str) -> bool:

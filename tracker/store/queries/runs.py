@@ -141,6 +141,11 @@ def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
     return [found.taken(kept[0]), found.taken(kept[1] & ~is_branch), found.taken(kept[2] & is_branch)]
 
 
+def workloads_with_versions(store: Store) -> list[str]:
+    """Return the workloads that have versions, main lines and branches, in order."""
+    return list(dict.fromkeys(versions(store).listed("workload")))
+
+
 def version_labels(store: Store, workload: str | None = None) -> set[str]:
     """Return the labels of all of `version_groups`."""
     return {label for own in version_groups(store, workload) for label in own.listed("version")}
