@@ -12,6 +12,7 @@ from tracker.config.owners import list_owners
 from tracker.page import links
 from tracker.page.answers import Inquiry
 from tracker.page.links import PAGES, Texts
+from tracker.page.wording import wording_of
 from tracker.profile.branches import branch_of, main_of
 from tracker.reports.html import Choice, Form
 from tracker.results.options import BRANCH, Declared
@@ -96,12 +97,16 @@ def _filter_of_words(asked: Inquiry, how: Declared, words: Sequence[str], texts:
     is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
     none = "default" if field == "states" else "none" if how.repeats else "any"
     first = "no" if how.kind is bool else usual if usual in how.words else none
-    choices = [Choice(first, _address(asked, others), not chosen)]
+    wording = wording_of(field, how.name)
+    choices = [Choice(wording.values.get(first, first), _address(asked, others), not chosen)]
     for word in words:
         if word not in (usual, is_none):
-            shown = "yes" if how.kind is bool else word
+            value = "yes" if how.kind is bool else word
+            shown = wording.values.get(value, value)
+            if shown == choices[0].words:
+                continue  # the usual value under its own name
             choices.append(Choice(shown, _address(asked, [*others, (how.name, word)]), word in chosen))
-    return how.name.removeprefix("--"), how.option.help, tuple(choices)
+    return wording.label, how.option.help, tuple(choices)
 
 
 def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
@@ -172,16 +177,16 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
     if not fields_with_text and not page.sides:
         return
     spelled = links.spelled(page.options)
-    own = [spelled[field].name for field in fields_with_text]
+    own = {spelled[field].name: wording_of(field, spelled[field].name).whole for field in fields_with_text}
     hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
     fields = [(name, "", value, "hidden") for name, value in hidden]
     shown = min(page.sides, max(3, len(asked.sides) + 1)) if page.sides > 1 else page.sides
     sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
     fields += [("side", "side" if page.sides > 1 else "against", value, "text") for value in sides]
-    for name in own:
+    for name, label in own.items():
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
-        fields.append((bare, bare, value, "text"))
+        fields.append((bare, label, value, "text"))
     offers = _versions(store, getattr(asked.options, "workload", None)) if page.sides > 1 else ()
     yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True, offers=offers)
 

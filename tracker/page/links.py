@@ -191,6 +191,8 @@ PAGES: Final[Mapping[str, Screen]] = {
 """Word of a page -> the page, in the order of the navigation bar."""
 CUT: Final = Screen(path="/run/{}/cut.json.gz", title="Cut", command="cut", options=CutOptions, formats=())
 """A step of a run as a trace: a file only."""
+HITS: Final = "/search.json"
+"""What a reader may mean who writes into the search."""
 CHECKED: Final = "/compare"
 """Where the checked runs of a list go: to their diff, the older side first, as `sort_oldest_first` has it."""
 
