@@ -86,9 +86,14 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
 
 
 def test_each_cell_of_the_board_leads_to_what_it_says(page):
-    """The row to its incident, the version to its diff with the one before, its step to the history."""
+    """The row to its incident, the version to its diff with the one before, its step to the history, its change to the
+    diff with the level that it was judged against.
+    """
     found = {*page.get("/").hrefs("article")}
-    assert found == {"/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt"}
+    assert found == {
+        "/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt",
+        "/diff?side=v3&workload=gpt",
+    }  # fmt: skip
 
 
 def test_a_point_of_a_history_leads_to_what_changed_there(page):

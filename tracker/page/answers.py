@@ -125,7 +125,8 @@ def _board(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     from tracker.regressions.board import board
 
     chosen = asked.options
-    options = BoardOptions(workload=chosen.workload, device=chosen.device, owner=chosen.owner, last=chosen.last)
+    # those of the command, without the part of the list that is shown
+    options = BoardOptions(**{name: getattr(chosen, name) for name in BoardOptions.__struct_fields__})
     found = board(store, options=options, owners=settings.alerts.owners)
     return Answer((replace(found, page=chosen.page),))
 

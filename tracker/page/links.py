@@ -61,7 +61,7 @@ NOT_HERE: Final = frozenset(
 """Fields of options that are about files, or the exit code."""
 OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))
 """Options that a chart of a history has links for."""
-_PAGE: Final = "--page"
+PAGE: Final = "--page"
 """The option of a long list that no command has."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
@@ -305,7 +305,7 @@ def address_of(link: Target) -> str:
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
-    options = [part for name, value in texts if name not in ("KEY", _PAGE) for part in (name, value) if part]
+    options = [part for name, value in texts if name not in ("KEY", PAGE) for part in (name, value) if part]
     return command_of(("tracker", page.command), [*names, *keys], options)
 
 
