@@ -279,7 +279,8 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
 
     run_id = known_run(store, asked.about)
-    shown = compare.show(store, f"run:{run_id}", options=asked.options)
+    # the page answers what to change, too
+    shown = compare.show(store, f"run:{run_id}", options=replace(asked.options, with_advice=True))
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
