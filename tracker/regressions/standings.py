@@ -19,7 +19,7 @@ from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
-from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, UNPROFILED
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_SERIES, STEP_WAYS, UNPROFILED
 from tracker.store import Store, queries
 from tracker.store.findings import JudgedRow
 from tracker.store.samples.statistics import over_runs
@@ -108,7 +108,7 @@ def _find_leading_part(
     for name, part, kind, value in queries.run_level(store, base_runs).rows("name", "part", "step_kind", "per_step"):
         if kind == judgement.step_kind:
             before.append((name, part, value))
-    ways = [{part for name, part, _ in side if name in ("step", "e2e")} for side in (before, numbers)]
+    ways = [{part for name, part, _ in side if name in STEP_SERIES} for side in (before, numbers)]
     way = next((way for way in STEP_WAYS if all(way in of_side for of_side in ways)), None)
     if way is None:
         return None
