@@ -63,6 +63,26 @@ def test_branch_alone_is_compared_with_where_it_left(line):
     assert sides_of(found) == sides_of(diffs(line, ["push2"])[0])
 
 
+@pytest.mark.parametrize(
+    ("side", "version"), [("pr12@H100", "push2"), ("push1@H100", "push1@H100"), ("pr12@NVIDIA H100", "push2")]
+)
+def test_note_on_a_baseline_names_a_version_and_no_branch(line, side, version):
+    leave_main_line_at(line, "0" * 12)
+    update(line, tracks_of(line))
+    (found,) = diffs(line, [side])
+    assert f"which {version} of branch pr12 was judged against" in " ".join(found.notes)
+
+
+def test_each_device_of_a_branch_has_the_note_on_its_version(line):
+    """The name of a device is put behind that of the branch."""
+    for version, workload in (("m1", "gpt"), ("push2", "gpt @ pr12")):
+        runs(line, version, start=30, workload=workload, device=ASCEND)
+    leave_main_line_at(line, "0" * 12)
+    update(line, tracks_of(line))
+    notes = [" ".join(found.notes) for found in diffs(line, ["pr12"])]
+    assert len(notes) == 2 and all("push2 of branch pr12 was judged against" in note for note in notes)
+
+
 def test_known_merge_base_is_in_the_title(line):
     assert "gpt, main m2 -> pr12 push2, NVIDIA H100" in render(diff(line, "main", "pr12"), "text")
     leave_main_line_at(line, "0" * 12)

@@ -1,5 +1,6 @@
-"""The commits between two versions: how many, and of a single one who made it. Git is asked when somebody reads of it;
-nothing of that is stored.
+"""The commits between two versions: how many, and of a single one who made it.
+
+Git is asked when a report is made; its answers are not stored.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ class Commits(Struct, frozen=True):
 
 
 class Repository:
-    """A git repository: that of `folder`, else the one around the current folder. Asked once for a pair of commits.
+    """A git repository: that of `folder`, else the one around the current folder.
 
-    Only of a folder that the settings name it says who made a commit. What git cannot say is left out, and no error.
+    It is asked once for a pair of commits. The author of a commit is named where `folder` is given, which the settings do. What git does not answer is left
+    out, without an error.
     """
 
     def __init__(self, folder: str | None) -> None:
