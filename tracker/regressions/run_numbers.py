@@ -27,13 +27,23 @@ class RunNumber(Struct, frozen=True):
     value: float | None
 
 
-def read_run_numbers(store: Store, run_ids: Sequence[int], step_kind: str) -> list[RunNumber]:
-    """Return the numbers of runs as a whole, of their steps of one kind."""
-    numbers = []
-    for name, way, kind, value in queries.run_level(store, run_ids).rows("name", "part", "step_kind", "per_step"):
-        if kind == step_kind or (not kind and name in OF_WHOLE_CAPTURE):
-            numbers.append(RunNumber(name, way, value))
-    return numbers
+class RunNumbers:
+    """The numbers of runs as a whole, which are read once for all of them."""
+
+    def __init__(self, store: Store, run_ids: Iterable[int]) -> None:
+        self._of_run: dict[int, list[tuple[str, RunNumber]]] = {}
+        columns = ("run_id", "name", "part", "step_kind", "per_step")
+        for run_id, name, way, kind, value in queries.run_level(store, sorted({*run_ids})).rows(*columns):
+            self._of_run.setdefault(run_id, []).append((kind, RunNumber(name, way, value)))
+
+    def of(self, run_ids: Iterable[int], step_kind: str) -> list[RunNumber]:
+        """Return the numbers of some of them, of their steps of one kind."""
+        numbers = []
+        for run_id in run_ids:
+            for kind, one in self._of_run.get(run_id, ()):
+                if kind == step_kind or (not kind and one.name in OF_WHOLE_CAPTURE):
+                    numbers.append(one)
+        return numbers
 
 
 def number_of(numbers: Sequence[RunNumber], names: Iterable[str], ways: Sequence[str] = STEP_WAYS) -> float | None:
@@ -41,9 +51,10 @@ def number_of(numbers: Sequence[RunNumber], names: Iterable[str], ways: Sequence
     None where none is above 0.
     """
     for name in names:
-        there = {one.way for one in numbers if one.name == name}
+        own = [one for one in numbers if one.name == name]
+        there = {one.way for one in own}
         way = next((way for way in ways if way in there), None)
-        known = [one.value for one in numbers if (one.name, one.way) == (name, way) and one.value and one.value > 0]
+        known = [one.value for one in own if one.way == way and one.value and one.value > 0]
         if known:
             return float(over_runs(np.array([known]))[0])
     return None

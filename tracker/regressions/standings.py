@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.regressions.leading import list_parts_that_changed
-from tracker.regressions.run_numbers import RunNumber, number_of, read_run_numbers
+from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
 from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results.board import LEAST_SEEN_CHANGE
@@ -20,7 +21,7 @@ from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
-from tracker.store import Store, queries
+from tracker.store import Store
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
 from tracker.units import counted, format_diff
@@ -33,18 +34,19 @@ class _LackingRuns(Struct, frozen=True):
     before: int = 0
 
 
-def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult], slow_host: str) -> TrackStanding:
+def make_standing(
+    store: Store, track: TrackRuns, captures: Columns, gates: Mapping[str, GateResult], slow_host: str
+) -> TrackStanding:
     """Return where a track stands: the numbers of its newest version as a whole, None where nothing is known, and how
-    it ends at each word of `--fail-on`. `slow_host`: in words, "" for none.
+    it ends at each word of `--fail-on`. `captures`: of that version; `slow_host`: in words, "" for none.
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
-    captures = queries.captures(store, run_ids)
     whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
     is_guess = are_guesses(captures.listed("settings"))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
-    numbers = read_run_numbers(store, whole, step_kind)
+    numbers = RunNumbers(store, whole).of(whole, step_kind)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     lacking = _count_lacking_runs(track, judgement, len(newest))
     coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
@@ -103,7 +105,7 @@ def _find_leading_part(
     if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
         return None
     base_runs = [int(run) for run in judgement.base_runs.split()]
-    before = read_run_numbers(store, base_runs, judgement.step_kind)
+    before = RunNumbers(store, base_runs).of(base_runs, judgement.step_kind)
     parts = list_parts_that_changed(before, numbers, is_on_device=is_on_device)
     return choose_leading(parts, judgement.step_after_ns - judgement.step_before_ns)
 
@@ -133,7 +135,7 @@ def find_undecided_step(store: Store, run_id: int, *, is_on_device: bool) -> Und
     runs = lacking.of_version + lacking.before
     if not runs or abs(change) < LEAST_SEEN_CHANGE:
         return None
-    numbers = read_run_numbers(store, run_ids, judgement.step_kind)
+    numbers = RunNumbers(store, run_ids).of(run_ids, judgement.step_kind)
     leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
     why = "" if leading is None else f": {leading.clause}"
     verb = "decides" if runs == 1 else "decide"
