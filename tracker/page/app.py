@@ -35,7 +35,7 @@ from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commi
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen
 from tracker.reports import addresses, html
-from tracker.reports.document import COMMITS, HERE, Document, Look, Target
+from tracker.reports.document import COMMITS, HERE, ICICLE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
 from tracker.units import format_moment, printable
@@ -134,11 +134,11 @@ def make(site: Site) -> App:
 
 
 def _css() -> str:
-    return "\n".join(map(html.text_of, ("page.css", "charts.css", "server.css")))
+    return "\n".join(map(html.text_of, ("page.css", "tabs.css", "charts.css", "server.css")))
 
 
 def _script() -> str:
-    return f"{html.text_of('page.js')}\n{html.text_of('charts.js')}"
+    return "\n".join(map(html.text_of, ("page.js", "tabs.js", "charts.js")))
 
 
 def _asset(text: str, kind: str) -> Response:
@@ -204,6 +204,8 @@ class _Pages:
             elif format and hasattr(options, "with_advice"):
                 # as `tracker show` has it in a file: a first screen has no room for it
                 options = replace(options, with_advice=True)
+            elif format == "html" and hasattr(options, "with_flame"):
+                options = replace(options, with_flame=True)
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
             user = None if word in _LIGHT else reader.name or reader.session or None
@@ -315,6 +317,7 @@ class _Pages:
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
+            swap=None if found.swap is None else Choice("swap sides", links.address_of(found.swap)),
             is_in_bar=asked.page == "board", acting=_acting(asked, read_only, reader),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
@@ -506,7 +509,7 @@ def _problem(status: int, sentence: str) -> Document:
 
 def _is_open(asked: Inquiry, texts: links.Texts) -> bool:
     """Return whether the filters of a page are unfolded: of runs, which are searched there, and where one is on."""
-    folded = links.OF_CHART | {"--workload"}
+    folded = links.OF_CHART | {"--workload", ICICLE}
     return asked.page == "runs" or any(name not in folded for name, _ in texts)
 
 
