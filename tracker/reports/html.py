@@ -30,6 +30,7 @@ from tracker.reports.document import (
     Bars,
     Block,
     Column,
+    Curves,
     Document,
     Lines,
     Look,
@@ -54,13 +55,14 @@ _PAGE: Final = Path(__file__).parent / "page"
 _FIRST: Final = 12
 _DETAIL: Final = 25
 _FEW: Final = 5
-"""Rows that a browser shows before somebody asks for more: on the first screen, and below; so few more are not hidden,
-nor rows that add up.
+"""Rows that a browser shows before somebody asks for more: on the first screen and under curves, and below; so few more
+are not hidden, nor rows that add up.
 """
 _TITLE: Final = 400
 """Characters of a title: that of many files names them all."""
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g", "waits": "t"}
 _START, _END = "<article>", "</article>"
+_TAB: Final = re.compile(r'<div class="tab" id="[a-z]+')
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
@@ -295,13 +297,12 @@ def _lead(link: Callable[[Target], str], tabs: Mapping[str, str], target: Target
 def joined(pages: Sequence[str]) -> str:
     """Join several pages to one: their articles, in the page whose style and script can show all of them."""
     articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
-    for place, article in enumerate(articles[1:], start=1):
-        # each article has its own tabs; texts of a document have no such sign
-        articles[place] = re.sub(r'(<div class="tab" id="\w+)', rf"\g<1>-{place + 1}", article)
     frames = [page.replace(article, "") for page, article in zip(pages, articles, strict=True)]
+    # each article has tabs of its own; no text of a document has such a sign
+    parts = [re.sub(_TAB, rf"\g<0>-{place}", article) for place, article in enumerate(articles[1:], start=2)]
     at = max(range(len(pages)), key=lambda place: len(frames[place]))
     start = pages[at].index(_START)
-    return frames[at][:start] + "\n".join(articles) + frames[at][start:]
+    return frames[at][:start] + "\n".join([articles[0], *parts]) + frames[at][start:]
 
 
 class _HtmlRow(Struct, frozen=True):
@@ -322,10 +323,11 @@ class _HtmlRow(Struct, frozen=True):
 
 
 class _HtmlBlock(Struct, frozen=True):
-    """A block as the template takes it. `is_offer`: its title is all of it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
-    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
-    columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
-    title leads; `chooser`: the form of the boxes in its rows; `acting`: the form that takes a row in place.
+    """A block as the template takes it. `is_offer`: its title is all of it. `classes`: which columns are aligned left,
+    hold names, or change; `shown`: rows before a reader asks for more; `packed`: the rows that are no HTML, and `left`
+    how many; `drawn`: headers of the columns with drawings; `below_at`: the column under which the sentence of a row
+    stands; `address`: where the title leads; `chooser`: the form of the boxes in its rows; `acting`: the form that
+    takes a row in place.
     """
 
     title: str
@@ -355,7 +357,8 @@ def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | N
         address = link(block.link) if block.link and link else ""
         return _HtmlBlock(block.title, block.lines, address=address, is_offer=not block.lines)
     block = _without_empty_columns(block)
-    rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
+    rows, spans = tuple(_rows(block, link)), _spans(block)
+    shown = _FIRST if block.is_first or isinstance(block.chart, Curves) else _DETAIL
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
     drawings = (("runs", any(block.strips)), (COURSE, any(block.sparks)), ("", bool(spans)))
