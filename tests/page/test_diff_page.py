@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 
 import pytest
 
@@ -70,10 +71,12 @@ def test_each_cause_leads_to_its_history_or_to_its_rows(page):
     assert all(page.get(address).status == 200 for address in causes.values() if address.startswith("/"))
 
 
-@pytest.fixture
-def address(db):
+@pytest.fixture(scope="module")
+def address(three_versions, tmp_path_factory):
     """The address of a server of three versions."""
-    with serving(db, *HERE) as served:
+    path = tmp_path_factory.mktemp("diff") / "tracker.db"
+    shutil.copy(three_versions, path)
+    with serving(path, *HERE) as served:
         yield served.rstrip("/")
 
 
