@@ -129,7 +129,7 @@ def test_what_differs_between_runs_is_a_column(db, page):
 def test_a_diff_without_sides_offers_versions(page):
     found = page.get("/diff")
     pairs = ["/diff?side=v2&side=v3&workload=gpt", "/diff?side=v1&side=v2&workload=gpt"]
-    assert found.hrefs("article")[:2] == pairs
+    assert found.hrefs("section")[:2] == pairs
     assert re.findall(r'<option value="([^"]+)">', found.text) == ["latest", "pinned", "v3", "v2", "v1"]
     assert found.text.count('list="offers"') == 3
     assert [page.get(address).status for address in pairs] == [200, 200]

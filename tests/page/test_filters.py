@@ -122,7 +122,7 @@ def test_no_choice_leads_to_a_workload_without_the_rest(tmp_path):
     page = Browser(path).logged_in()
     for address in ("/runs?version=v2", "/?device=MI300X", "/history?key=attention", "/log?device=MI300X"):
         found = page.get(address)
-        offered = [*filters_of(found).get("workload", {}).values(), *found.hrefs("article")]
+        offered = [*filters_of(found).get("workload", {}).values(), *found.hrefs("section")]
         assert not [link for link in offered if "bert" in link], address
         assert any("workload=gpt" in link for link in offered), address
         assert {link: page.get(link).status for link in offered} == dict.fromkeys(offered, 200), address

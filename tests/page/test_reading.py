@@ -51,7 +51,7 @@ ADDRESSES = {
     "/runs?version=v3": "3 runs",
     "/log?workload=gpt": "v3 is at",
     "/status": "No problem",
-    "/search?q=op05": "",
+    "/search?q=op0": "",
 }
 
 
@@ -60,7 +60,7 @@ def test_every_page_answers_and_names_its_command_and_files(page, address):
     found = page.get(address)
     assert found.status == 200 and found.headline.startswith(ADDRESSES[address])
     assert "style=" not in found.text and "<script>" not in found.text and "http" not in "".join(found.hrefs())
-    if address not in ("/diff", "/search?q=op05"):
+    if address not in ("/diff", "/search?q=op0"):
         # the board has it in its bar
         in_bar = 'title="In a terminal, and as a file"' in found.text
         assert in_bar or "<h2>This page in a terminal</h2>" in found.text
@@ -86,9 +86,14 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
 
 
 def test_each_cell_of_the_board_leads_to_what_it_says(page):
-    """The row to its incident, the version to its diff with the one before, its step to the history."""
+    """The row to its incident, the version to its diff with the one before, its step to the history, its change to the
+    diff with the level that it was judged against.
+    """
     found = {*page.get("/").hrefs("article")}
-    assert found == {"/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt"}
+    assert found == {
+        "/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt",
+        "/diff?side=v3&workload=gpt",
+    }  # fmt: skip
 
 
 def test_a_point_of_a_history_leads_to_what_changed_there(page):
@@ -116,10 +121,15 @@ def test_part_of_a_history_leads_back_to_all_of_it(page):
     assert page.get("/history?key=step&workload=gpt&from=v9").headline.startswith("there is no version 'v9'")
 
 
-def test_filter_stays_folded_when_only_the_chart_is_changed(page):
-    folded = '<details class="filters">'
-    assert folded in page.get("/history?workload=gpt&last=30&x-axis=date&y-axis=zero").text
-    assert folded not in page.get("/history?workload=gpt&kind=op").text
+def test_labels_of_filters_are_words(page):
+    """What a command spells for a terminal, a page says in words."""
+    found = page.get("/findings?kind=op").text
+    for words in ("kind of series:", "operator with its shapes", "findings that others cover:", "left out", "became:"):
+        assert words in found, words
+    text = page.get("/diff?side=v2&side=v3&workload=gpt").text
+    assert "sides that are not comparable:" in text and "operator (a name; * for any characters)" in text
+    for spelled in ("op_name<", ">force:", ">all:", ">no</a>", ">yes</a>"):
+        assert spelled not in found + text, spelled
 
 
 def test_two_versions_of_a_history_lead_to_their_diff(page):
@@ -358,7 +368,7 @@ def test_a_page_of_one_workload_offers_the_workloads(db, page):
         found = page.get(address.rstrip("?&"))
         assert (found.status, found.headline) == (200, "Choose one of 2 workloads"), address
         links = [f"{address}workload=bert", f"{address}workload=gpt"]
-        assert found.hrefs("article") == links
+        assert found.hrefs("section") == links
         assert [page.get(link).status for link in links] == [200, 200]
     assert page.get("/history.json").status == 400
     assert page.get("/diff?side=v1&side=v9").status == 400

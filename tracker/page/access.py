@@ -34,8 +34,8 @@ ONLY_GET_AND_POST: Final = "Pages are read by GET, and actions are sent by POST"
 _MOST_SESSIONS: Final = 1_000
 _LONGEST_NAME: Final = 100
 _POLICY: Final = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-    b"base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
+    b"frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
 HEADERS: Final = (
     (b"content-security-policy", _POLICY),
@@ -47,10 +47,9 @@ HEADERS: Final = (
 )  # fmt: skip
 """Headers of every response, but those that it has itself."""
 HANDS_OVER: Final = {
-    "content-security-policy": f"{_POLICY.decode()}; connect-src 'self'",
     "cross-origin-opener-policy": "same-origin-allow-popups",
 }
-"""Headers of a page that fetches a trace of its own server and hands it to a window of another one."""
+"""Headers of a page that hands a trace of its own server to a window of another one."""
 
 
 class Role(IntEnum):

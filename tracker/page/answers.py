@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tracker import reports
 from tracker.compare import references
 from tracker.errors import UsageError
-from tracker.page import runs
+from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
 from tracker.profile.branches import branch_of, main_of
 from tracker.reports import addresses
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _DISK_S: Final = 0.5
 """How long the disk of a trace may take to say whether the file is there."""
 _MOST_BESIDE: Final = 20
+_MOST_EXACT: Final = 50
+"""Hits that are looked at to see whether one thing alone is meant."""
 _MOST_PAIRS: Final = 50
 """Versions beside the one before that a diff without sides offers."""
 
@@ -54,7 +56,8 @@ class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
     what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`: a
-    workload and two versions of it, between which the commits may be linked; `swap`: the same with its sides swapped.
+    workload and two versions of it, between which the commits may be linked; `leads_to`: where the page that is
+    meant is; `swap`: the same with its sides swapped.
     """
 
     results: tuple[Any, ...]
@@ -67,6 +70,7 @@ class Answer(Struct, frozen=True):
     has_trace: bool = False
     swap: Target | None = None
     document: Document | None = None
+    leads_to: str = ""
     rows: Columns | None = None
 
     def makes(self) -> list[Callable[[Look], Document]]:
@@ -122,7 +126,8 @@ def _board(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     from tracker.regressions.board import board
 
     chosen = asked.options
-    options = BoardOptions(workload=chosen.workload, device=chosen.device, owner=chosen.owner, last=chosen.last)
+    # those of the command, without the part of the list that is shown
+    options = BoardOptions(**{name: getattr(chosen, name) for name in BoardOptions.__struct_fields__})
     found = board(store, options=options, owners=settings.alerts.owners)
     return Answer((replace(found, page=chosen.page),))
 
@@ -368,9 +373,15 @@ def _log(store: Store, asked: Inquiry) -> Answer:
 
 
 def _search(store: Store, asked: Inquiry) -> Answer:
-    from tracker.page.search import search
+    from tracker.page.search import list_hits, search
 
-    return Answer((), document=search(store, asked.options.q))
+    text = asked.options.q
+    # the findings of an operator are named as it is
+    exact = [hit for hit in list_hits(store, text or "", _MOST_EXACT) if hit.is_exact and hit.kind != "finding"]
+    if len(exact) == 1:
+        # there is nothing to choose
+        return Answer((), leads_to=links.address_of(exact[0].target))
+    return Answer((), document=search(store, text))
 
 
 def _status(store: Store, settings: Settings) -> Answer:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, quote
 from weakref import WeakValueDictionary
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy.exc import SQLAlchemyError
@@ -34,8 +35,9 @@ from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Ac
 from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run, sort_oldest_first
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen
+from tracker.page.search import list_hits
 from tracker.reports import addresses, html
-from tracker.reports.document import COMMITS, HERE, ICICLE, Document, Look, Target
+from tracker.reports.document import COMMITS, HERE, Document, Look, Target
 from tracker.reports.html import Around, Choice, Form, StepTrace
 from tracker.store import Store, queries
 from tracker.units import format_moment, printable
@@ -59,6 +61,8 @@ _LIVE: Final = ("board", "status")
 """Pages that are loaded again while they are open."""
 _MUTE: Final = "2w"
 """How long a mute lasts, unless the form says otherwise."""
+_HITS: Final = 10
+"""Hits that are listed while a reader writes."""
 _ISSUE: Final = 2_000
 """Characters of a page in the address of a new issue: trackers refuse addresses of more than 8 kB."""
 _TYPES: Final = {
@@ -114,7 +118,7 @@ def make(site: Site) -> App:
     routes = [
         Route(links.CUT.path.replace("{}", "{about}"), pages.cut), Route(links.CHECKED, pages.compare),
         Route(LOGIN, pages.login), Route(LOGOUT, pages.logout, methods=["POST"]),
-        Route("/act", pages.act, methods=["POST"]),
+        Route("/act", pages.act, methods=["POST"]), Route(links.HITS, pages.suggest),
         Route("/page.css", lambda _: _asset(_css(), "text/css")),
         Route("/page.js", lambda _: _asset(_script(), "text/javascript")),
     ]  # fmt: skip
@@ -222,6 +226,8 @@ class _Pages:
                 status = 200
                 try:
                     found = answer(store, asked, self._site.settings)
+                    if found.leads_to:
+                        return RedirectResponse(found.leads_to, status_code=303)
                 except UsageError as error:
                     if format or asked.about:
                         raise
@@ -243,6 +249,21 @@ class _Pages:
             return response
 
         return endpoint
+
+    async def suggest(self, request: Request) -> Response:
+        """Return what a reader may mean who has written this much, as JSON: name, what it is, where, and whether that
+        is all of its name.
+        """
+        _, options = links.read(PAGES["search"], parse_qsl(request.url.query, keep_blank_values=True))
+
+        def find() -> Response:
+            with self._site.opened(False) as store:
+                store.stop_after(LONGEST_S)
+                hits = list_hits(store, options.q or "", _HITS)
+            listed = [(hit.name, hit.what, links.address_of(hit.target), hit.is_exact) for hit in hits]
+            return Response(msgspec.json.encode(listed), media_type=_TYPES["json"])
+
+        return await self._worked(find, None, LONGEST_S)
 
     async def compare(self, request: Request) -> Response:
         """Lead to the diff of the checked runs, the older side first: a list has the newest run first."""
@@ -312,13 +333,12 @@ class _Pages:
             link=_Live(store, asked, self._site.settings.page.commit_url).address_of,
             command=printable(command),
             filters=tuple(filters.list_filters(store, asked, values)), narrowed_to=filters.narrowing(asked),
-            is_narrowed=_is_open(asked, texts) or not formats,
             trace=self._trace(asked, found) if found.trace is not None else None,
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
             swap=None if found.swap is None else Choice("swap sides", links.address_of(found.swap)),
-            is_in_bar=asked.page == "board", acting=_acting(asked, read_only, reader),
+            is_in_bar=bool(formats), is_dense=asked.page == "board", acting=_acting(asked, read_only, reader),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
@@ -505,12 +525,6 @@ class _Live:
 
 def _problem(status: int, sentence: str) -> Document:
     return Document(title="" if status == 200 else str(status), headline=sentence)
-
-
-def _is_open(asked: Inquiry, texts: links.Texts) -> bool:
-    """Return whether the filters of a page are unfolded: of runs, which are searched there, and where one is on."""
-    folded = links.OF_CHART | {"--workload", ICICLE}
-    return asked.page == "runs" or any(name not in folded for name, _ in texts)
 
 
 def _is_ambiguous(error: UsageError, page: Screen) -> bool:

@@ -12,6 +12,7 @@ from tracker.config.owners import list_owners
 from tracker.page import links
 from tracker.page.answers import Inquiry
 from tracker.page.links import PAGES, Texts
+from tracker.page.wording import wording_of
 from tracker.profile.branches import branch_of, main_of
 from tracker.reports.html import Choice, Form
 from tracker.results.options import BRANCH, Declared
@@ -36,9 +37,14 @@ def narrowing(asked: Inquiry) -> tuple[str, str]:
     """Return the filters that are on in words, and the address of the page without them; empty where none is."""
     if asked.page not in _LISTS:
         return "", ""
-    texts = links.query_of((), links.texts_of(asked.options))
-    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last", "page"))
+    texts = links.query_of((), _texts_of(asked))
+    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last"))
     return (words, PAGES[asked.page].path) if words else ("", "")
+
+
+def _texts_of(asked: Inquiry) -> Texts:
+    """Return the options of a page, without the part of a list that is shown: of another list it is another one."""
+    return [pair for pair in links.texts_of(asked.options) if pair[0] != links.PAGE]
 
 
 def values_of_choices(store: Store, asked: Inquiry, owners: Sequence[Owner]) -> dict[str, list[str]]:
@@ -49,7 +55,7 @@ def values_of_choices(store: Store, asked: Inquiry, owners: Sequence[Owner]) -> 
 
 def list_filters(store: Store, asked: Inquiry, values: Mapping[str, Sequence[str]]) -> Iterator[Filter]:
     """Yield the options whose values are links; `values`: those of `values_of_choices`."""
-    page, texts = PAGES[asked.page], links.texts_of(asked.options)
+    page, texts = PAGES[asked.page], _texts_of(asked)
     spelled = links.spelled(type(asked.options))
     for field in page.choices:
         if field == "branch":
@@ -96,12 +102,16 @@ def _filter_of_words(asked: Inquiry, how: Declared, words: Sequence[str], texts:
     is_none = "communication" if page is PAGES["diff"] and field == "by" and len(asked.sides) < 3 else usual
     none = "default" if field == "states" else "none" if how.repeats else "any"
     first = "no" if how.kind is bool else usual if usual in how.words else none
-    choices = [Choice(first, _address(asked, others), not chosen)]
+    wording = wording_of(field, how.name)
+    choices = [Choice(wording.values.get(first, first), _address(asked, others), not chosen)]
     for word in words:
         if word not in (usual, is_none):
-            shown = "yes" if how.kind is bool else word
+            value = "yes" if how.kind is bool else word
+            shown = wording.values.get(value, value)
+            if shown == choices[0].words:
+                continue  # the usual value under its own name
             choices.append(Choice(shown, _address(asked, [*others, (how.name, word)]), word in chosen))
-    return how.name.removeprefix("--"), how.option.help, tuple(choices)
+    return wording.label, how.option.help, tuple(choices)
 
 
 def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
@@ -111,7 +121,7 @@ def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
     known = [name for name in workloads_that_fit(store, asked) if branch_of(name) and main in (None, main_of(name))]
     if not 0 < len(known) <= MOST_CHOICES:
         return
-    others = [pair for pair in links.texts_of(asked.options) if pair[0] != "--workload"]
+    others = [pair for pair in _texts_of(asked) if pair[0] != "--workload"]
     of_main = others if main is None else [*others, ("--workload", main)]
     choices = [Choice("main line", _address(asked, of_main), not branch_of(workload or ""))]
     for name in known:
@@ -164,7 +174,7 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
     """Yield the form for what is no choice: names, patterns, and options of more values than links; of runs also that
     which compares the checked ones. `values`: those of `values_of_choices`.
     """
-    page, texts = PAGES[asked.page], links.texts_of(asked.options)
+    page, texts = PAGES[asked.page], _texts_of(asked)
     if asked.page == "runs":
         yield Form("", links.CHECKED, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side")
     crowded = [field for field, known in values.items() if len(known) > MOST_CHOICES]
@@ -172,16 +182,16 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
     if not fields_with_text and not page.sides:
         return
     spelled = links.spelled(page.options)
-    own = [spelled[field].name for field in fields_with_text]
+    own = {spelled[field].name: wording_of(field, spelled[field].name).whole for field in fields_with_text}
     hidden = links.query_of((), [pair for pair in texts if pair[0] not in own])
     fields = [(name, "", value, "hidden") for name, value in hidden]
     shown = min(page.sides, max(3, len(asked.sides) + 1)) if page.sides > 1 else page.sides
     sides = [*asked.sides, *[""] * (shown - len(asked.sides))]
     fields += [("side", "side" if page.sides > 1 else "against", value, "text") for value in sides]
-    for name in own:
+    for name, label in own.items():
         value = next((value for known, value in texts if known == name), "")
         ((bare, _),) = links.query_of((), [(name, value)])
-        fields.append((bare, bare, value, "text"))
+        fields.append((bare, label, value, "text"))
     offers = _versions(store, getattr(asked.options, "workload", None)) if page.sides > 1 else ()
     yield Form("", links.address(page, asked.about, (), []), (("", "Show"),), tuple(fields), asks=True, offers=offers)
 

@@ -61,8 +61,8 @@ NOT_HERE: Final = frozenset(
 """Fields of options that are about files, or the exit code."""
 OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))
 """Options that a chart of a history has links for."""
-_OF_PAGES: Final = ("--page", ICICLE)
-"""Options that no command has: a part of a long list, and a drawing that a file always has."""
+PAGE: Final = "--page"
+"""The option of a long list that no command has."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
 
@@ -197,6 +197,8 @@ PAGES: Final[Mapping[str, Screen]] = {
 """Word of a page -> the page, in the order of the navigation bar."""
 CUT: Final = Screen(path="/run/{}/cut.json.gz", title="Cut", command="cut", options=CutOptions, formats=())
 """A step of a run as a trace: a file only."""
+HITS: Final = "/search.json"
+"""What a reader may mean who writes into the search."""
 CHECKED: Final = "/compare"
 """Where the checked runs of a list go: to their diff, the older side first, as `sort_oldest_first` has it."""
 
@@ -309,7 +311,7 @@ def address_of(link: Target) -> str:
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
-    options = [part for name, value in texts if name not in ("KEY", *_OF_PAGES) for part in (name, value) if part]
+    options = [part for name, value in texts if name not in ("KEY", PAGE, ICICLE) for part in (name, value) if part]
     return command_of(("tracker", page.command), [*names, *keys], options)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports.cells import KINDS, col, readable
@@ -31,12 +32,66 @@ def search(store: Store, text: str | None) -> Document:
     if not text:
         headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
         return Document(title="Search", headline=headline)
-    parameters: dict[str, Any] = {"pattern": _pattern(text), **_numbers(text), "most": _MOST + 1}
-    tables = list(_tables(store, parameters))
+    tables = list(_tables(store, _parameters(text, _MOST + 1)))
     total = sum(len(one.rows) for one in tables)
     more = "at least " if any(one.more for one in tables) else ""
     headline = f"{more}{counted(total, 'name')} with {text}" if total else f"Nothing has {text} in its name"
     return Document(title="Search", headline=f"{headline[:1].upper()}{headline[1:]}", blocks=tuple(map(_cut, tables)))
+
+
+class Hit(Struct, frozen=True):
+    """What the words of a reader may mean.
+
+    - kind: which kind of search.sql it is; name: of it; what: the kind in words, with what tells it from others of that
+      name; target: where it is
+    - is_exact: the words are its whole name, but for a namespace
+    """
+
+    kind: str
+    name: str
+    what: str
+    target: Target
+    is_exact: bool
+
+
+def list_hits(store: Store, text: str, most: int) -> list[Hit]:
+    """Return at most so many things whose name has `text` in it: those with exactly this name first, then operators and
+    other series, then what else there is. A series of several kinds is listed once.
+    """
+    if not text:
+        return []
+    parameters = _parameters(text, most)
+    exact, others = list[Hit](), list[Hit]()
+    seen = set()
+    for kind, _, _, target in sorted(_KINDS, key=lambda one: one[0] != "series"):
+        rows = find_names(store, kind, **parameters)
+        # all shapes of an operator together say more than those with shapes one by one
+        for row in sorted(rows, key=lambda row: row["detail"] != "op_name") if kind == "series" else rows:
+            name, workload = readable(row["name"]), str(row["workload"])
+            if (kind, name, workload) in seen:
+                continue
+            seen.add((kind, name, workload))
+            is_exact = _is_named(str(row["name"]), parameters["exact"])
+            what = _NOUNS[kind] if name == workload else f"{_NOUNS[kind]} of {workload}"
+            (exact if is_exact else others).append(Hit(kind, name, what, target(row), is_exact))
+    return [*exact, *others][:most]
+
+
+def _is_named(name: str, exact: str) -> bool:
+    """Return whether a name is that, in any case and with or without a namespace.
+
+    >>> _is_named("aten::mm", "mm"), _is_named("aten::addmm", "mm")
+    (True, False)
+    """
+    lowered = name.lower()
+    return lowered == exact or lowered.endswith(f"::{exact}")
+
+
+def _parameters(text: str, most: int) -> dict[str, Any]:
+    """Return the parameters of search.sql for the words of a reader."""
+    lowered = text.lower()
+    within = f"%::{like_pattern(text)}"
+    return {"pattern": _pattern(text), "exact": lowered, "within": within, **_numbers(text), "most": most}
 
 
 def _cut(table: Table) -> Table:
@@ -91,6 +146,10 @@ def _runs(row: Row) -> Target:
     return Target("runs", (("--version", str(row["name"])), _workload(row)))
 
 
+def _board_of_device(row: Row) -> Target:
+    return Target("board", (_workload(row), ("--device", str(row["name"]))))
+
+
 def _run(row: Row) -> Target:
     return Target("run", (("RUN", str(row["number"])),))
 
@@ -115,6 +174,7 @@ _OF: Final = col("workload", form=str, **WORDS)
 _KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[Row], Target]], ...]] = (
     ("workload", "Workloads", (_name("workload"),), _board),
     ("version", "Versions", (_name("version"), _OF, col("commit", "detail", str, left=True)), _runs),
+    ("device", "Devices", (_name("device"), _OF), _board_of_device),
     ("run", "Runs", (_name("run"), col("version", "detail", str, left=True), _OF), _run),
     ("incident", "Incidents", (_name("incident"), col("version", "detail", str, left=True), _OF), _incident),
     (
@@ -131,3 +191,8 @@ _KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[Row], Target]]
     ),
 )
 """Kind of search.sql, its title, its columns, and where a row leads."""
+_NOUNS: Final = {
+    "workload": "workload", "version": "version", "device": "device", "run": "run", "incident": "incident",
+    "finding": "finding", "series": "history",
+}  # fmt: skip
+"""Kind -> what a hit of it is called."""

@@ -24,7 +24,7 @@ from tracker.regressions.causes import changed_between
 from tracker.regressions.found import FoundFinding, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.incidents import make_incident, share_of
+from tracker.regressions.incidents import make_incident, share_of, with_leading_cause
 from tracker.regressions.lifecycle import ALIKE, HOST, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
@@ -77,7 +77,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         remedy = _LIST if findings else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.key == finding.track_key)
-    incident = make_incident([row for row in findings if row.incident_id == finding.incident_id])
+    of_incident = [row for row in findings if row.incident_id == finding.incident_id]
+    incident = with_leading_cause(store, make_incident(of_incident), of_incident)
     shown = as_one(finding)
     shown = replace(shown, share_of_change=share_of(shown, incident))
     sides = [[int(run) for run in runs.split()] for runs in (finding.baseline_runs, finding.candidate_runs)]

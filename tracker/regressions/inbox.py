@@ -20,7 +20,7 @@ from tracker.regressions.budgets import judge_newest
 from tracker.regressions.coverage import sentences_on_missing
 from tracker.regressions.found import FoundFinding, IncidentStep, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, share_hosts
-from tracker.regressions.incidents import explain_incident, make_incident, share_of, urgency_of
+from tracker.regressions.incidents import explain_incident, make_incident, share_of, urgency_of, with_leading_cause
 from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
@@ -215,7 +215,8 @@ def leading_cause_of(store: Store, workload: str, incident_id: int) -> str:
     """Return what makes most of the change of the step of an incident, in a clause; "" where nothing does."""
     stored = queries.findings(store, workload=workload)
     own = [finding.finding_id for finding in stored if finding.incident_id == incident_id]
-    return make_incident(found_rows(store, finding_ids=own)).leading_cause
+    rows = found_rows(store, finding_ids=own)
+    return with_leading_cause(store, make_incident(rows), rows).leading_cause
 
 
 def _make_finding(

@@ -32,7 +32,7 @@ ICICLE: Final = "--icicle"
 """The option of the page of a diff that draws the tree of both sides, which takes a third of its time."""
 REACH: Final = 0.25
 """Change up or down at which a course touches its edge: all rows of a table have one scale."""
-COURSE: Final = f"step by version, ±{REACH * 100:g} %"
+COURSE: Final = f"step by version (±{REACH * 100:g} %)"
 """Title of the column of courses."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""

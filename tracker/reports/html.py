@@ -128,12 +128,12 @@ class Around(Struct, frozen=True, kw_only=True):
     """What a server puts around documents. `pages`: the navigation bar; `filters`: name, help, and the values to choose
     from; `forms`: below the first screen, those that ask above it; `formats`: the same as files; `command`: the same in
     a terminal; `link`: the address of a row; `css`, `script`: addresses; `who`: the reader; `logout`: where a form ends
-    the login, "" for none; `beside`: other pages on the same; `is_narrowed`: whether the filters are open; `search`:
+    the login, "" for none; `beside`: other pages on the same; `search`:
     where the words of a search go, the name of their field and what is in it; `trace`: the step to look at elsewhere;
     `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
     again while it is open, else ""; `narrowed_to`: the filters that are on in words, and the address without them.
     `acting`: what takes a row of a table in place; `is_in_bar`: filters, files and the command are in the top bar;
-    `swap`: the same with its sides swapped.
+    `is_dense`: the page is one list, which begins at once; `swap`: the same with its sides swapped.
     """
 
     pages: tuple[Choice, ...]
@@ -147,7 +147,6 @@ class Around(Struct, frozen=True, kw_only=True):
     who: str = ""
     logout: str = ""
     beside: tuple[Choice, ...] = ()
-    is_narrowed: bool = False
     search: tuple[str, str, str] | None = None
     trace: StepTrace | None = None
     markdown: str = ""
@@ -156,6 +155,7 @@ class Around(Struct, frozen=True, kw_only=True):
     acting: Form | None = None
     is_in_bar: bool = False
     swap: Choice | None = None
+    is_dense: bool = False
 
     @property
     def chooser(self) -> Form | None:

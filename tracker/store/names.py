@@ -28,10 +28,12 @@ def like_pattern(text: str) -> str:
 
 
 def find_names(store: Store, kind: str, **asked: Any) -> list[dict[str, Any]]:
-    """Return what has such a name, in order. Keys and other parameters: sql/search.sql."""
+    """Return what has such a name, in order; `exact` and `within` may be left out. Keys and other parameters:
+    sql/search.sql.
+    """
     from tracker.store.sql import statement
 
-    asked = {"kind": kind, **asked}
+    asked = {"kind": kind, "exact": "", "within": "", **asked}
     with store.connect() as connection:
         return [dict(row) for row in connection.execute(statement("search"), asked).mappings()]
 

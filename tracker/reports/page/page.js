@@ -229,14 +229,118 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
     status.textContent = "";
   });
 }
-/** The key / leads into the search of the page, unless somebody is writing. */
+/** While somebody writes into the search, what may be meant is listed below it; Enter goes to what was chosen, or is meant. */
+for (const field of document.querySelectorAll("[data-hits]")) {
+  const list = element("ul", { id: "hits", className: "hits", hidden: true });
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Hits");
+  field.after(list);
+  const roles = { role: "combobox", "aria-autocomplete": "list", "aria-controls": "hits", "aria-expanded": "false" };
+  for (const [name, value] of Object.entries(roles)) field.setAttribute(name, value);
+  let hits = [];
+  let chosen = -1;
+  let asked = 0;
+  let waiting = 0;
+
+  function show(found) {
+    hits = found;
+    // what is all of a name is meant
+    chosen = hits.length && hits[0][3] ? 0 : -1;
+    list.replaceChildren(...hits.map(([name, what], place) => {
+      const row = element("li", { id: `hit-${place}` }, name, element("small", { textContent: what }));
+      row.setAttribute("role", "option");
+      row.addEventListener("mousedown", (event) => { event.preventDefault(); location.href = hits[place][2]; });
+      return row;
+    }));
+    list.hidden = !hits.length;
+    field.setAttribute("aria-expanded", String(!list.hidden));
+    mark();
+  }
+
+  function mark() {
+    [...list.children].forEach((row, place) => row.setAttribute("aria-selected", String(place === chosen)));
+    if (chosen < 0) field.removeAttribute("aria-activedescendant");
+    else field.setAttribute("aria-activedescendant", `hit-${chosen}`);
+  }
+
+  async function ask() {
+    const number = ++asked;
+    const words = field.value.trim();
+    const response = words ? await fetch(`${field.dataset.hits}?q=${encodeURIComponent(words)}`).catch(() => null) : null;
+    const found = response?.ok ? await response.json() : [];
+    // an answer that comes late is of older words
+    if (number === asked && document.activeElement === field) show(found);
+  }
+
+  field.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, 120);
+  });
+  field.addEventListener("blur", () => show([]));
+  field.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && hits.length) {
+      chosen = (chosen + step + hits.length) % hits.length;
+      mark();
+    } else if (event.key === "Enter" && chosen >= 0) {
+      location.href = hits[chosen][2];
+    } else if (event.key === "Escape" && hits.length) {
+      show([]);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  });
+}
+/** Keys of every page, unless somebody is writing. */
+const KEYS = [
+  ["/", "search"], ["j", "next row"], ["k", "row before"], ["Enter", "open the row"], ["g b", "board"], ["?", "these keys"],
+];
+let row = null;
+let isGoing = false;
+
+function goTo(direction) {
+  const rows = [...document.querySelectorAll("tbody tr")].filter((one) => one.checkVisibility() && one.querySelector("a"));
+  if (!rows.length) return;
+  const place = rows.indexOf(row);
+  const next = place < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, place + direction));
+  row = rows[next];
+  row.querySelector("a").focus();
+  row.scrollIntoView({ block: "nearest" });
+}
+
+function showKeys() {
+  const found = document.querySelector("dialog.keys");
+  if (found) {
+    found.close();
+    return;
+  }
+  const rows = KEYS.map(([key, what]) => element("li", {}, element("kbd", { textContent: key }), ` ${what}`));
+  const close = element("button", { type: "button", textContent: "Close" });
+  const dialog = element("dialog", { className: "keys" }, element("h2", { textContent: "Keys" }), element("ul", {}, ...rows), close);
+  dialog.setAttribute("aria-label", "Keys");
+  close.addEventListener("click", () => dialog.close());
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 addEventListener("keydown", (event) => {
   const field = document.querySelector("nav input[type=search]");
   const isShortcut = event.ctrlKey || event.metaKey || event.altKey;
-  if (event.key !== "/" || isShortcut || !field || event.target.matches("input, textarea, select")) return;
+  if (isShortcut || event.target.matches("input, textarea, select")) return;
+  const wasGoing = isGoing;
+  isGoing = event.key === "g";
+  const board = document.querySelector("nav a[href='/']");
+  if (event.key === "/" && field) {
+    field.focus();
+    field.select();
+  } else if (event.key === "j") goTo(1);
+  else if (event.key === "k") goTo(-1);
+  else if (event.key === "?") showKeys();
+  else if (event.key === "b" && wasGoing && board) board.click();
+  else return;
   event.preventDefault();
-  field.focus();
-  field.select();
 });
 /** A button copies the text that it names, as it stands on the page. */
 for (const button of document.querySelectorAll("[data-copies]")) {

@@ -1,6 +1,8 @@
--- What has this in its name? One row per thing of this kind, in order of their names, at most so many.
--- Parameters: kind (workload, version, run, series, finding, incident); pattern (LIKE in lower case, ! escapes); run,
---   finding, incident (numbers, -1 = none); most (rows)
+-- What has this in its name? One row per thing of this kind, those with exactly this name first, then in order of their
+-- names, at most so many.
+-- Parameters: kind (workload, version, device, run, series, finding, incident); pattern (LIKE in lower case, !
+--   escapes); exact: the name in lower case, and within: a pattern of it behind a namespace; run, finding, incident
+--   (numbers, -1 = none); most (rows)
 -- Columns: name: of a finding with its shapes; workload (its name); detail: of a version its commit, of a run and an
 --   incident its version, of a series its kind, of a finding its version and state; number: of the run or finding
 SELECT
@@ -28,6 +30,16 @@ FROM (
         0 AS number
     FROM workload AS own
     WHERE :kind = 'workload' AND LOWER(own.name) LIKE :pattern ESCAPE '!'
+    UNION
+    SELECT
+        TRIM(d.vendor || ' ' || d.model) AS name,
+        w.name AS workload,
+        '' AS detail,
+        0 AS number
+    FROM run AS r
+    INNER JOIN device AS d ON r.device_id = d.id
+    INNER JOIN workload AS w ON r.workload_id = w.id
+    WHERE :kind = 'device' AND LOWER(d.vendor || ' ' || d.model) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
         'run:' || CAST(r.id AS TEXT) AS name,
@@ -78,5 +90,10 @@ FROM (
     INNER JOIN workload AS w ON i.workload_id = w.id
     WHERE :kind = 'incident' AND i.id = :incident
 ) AS found
-ORDER BY found.name, found.workload, found.detail, found.number
+ORDER BY
+    CASE
+        WHEN LOWER(found.name) = :exact OR LOWER(found.name) LIKE :within ESCAPE '!' THEN 0
+        ELSE 1
+    END,
+    found.name, found.workload, found.detail, found.number
 LIMIT :most
