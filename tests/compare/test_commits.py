@@ -100,6 +100,15 @@ def test_what_is_good_for_a_branch_may_be_of_its_main_line():
     assert pair_of(commits, "gpt", None, "m1") is None
 
 
+def test_workload_of_the_good_version_is_known():
+    """Both lines have a version v1, and a diff compares that of the main line."""
+    main, branch, own = "a" * 40, "c" * 40, "b" * 40
+    commits = {("gpt", "v1"): main, ("gpt @ pr1", "v1"): branch, ("gpt @ pr1", "push"): own}
+    assert pair_of(commits, "gpt @ pr1", "v1", "push", "gpt") == (main, own)
+    assert pair_of(commits, "gpt @ pr1", "v1", "push") == (branch, own)
+    assert pair_of(commits, "gpt", "push", "v1", "gpt @ pr1") == (own, main)
+
+
 @pytest.mark.parametrize("word", ["HEAD", "--all", "-h", "main\0", "", "v1..v2"])
 def test_what_is_no_hash_is_never_given_to_git(made, three, word):
     assert between(made.folder, three[0], word).count is None

@@ -1,5 +1,6 @@
-"""The commits between two versions: how many, and of a single one who made it. Git is asked when somebody reads of it;
-nothing of that is stored.
+"""The commits between two versions: how many, and of a single one who made it.
+
+Git is asked when a report is made; its answers are not stored.
 """
 
 from __future__ import annotations
@@ -54,9 +55,10 @@ class Commits(Struct, frozen=True):
 
 
 class Repository:
-    """A git repository: that of `folder`, else the one around the current folder. Asked once for a pair of commits.
+    """A git repository: that of `folder`, else the one around the current folder.
 
-    Only of a folder that the settings name it says who made a commit. What git cannot say is left out, and no error.
+    It is asked once for a pair of commits. The author of a commit is only named where `folder` is given, by the
+    settings. What git does not answer is left out, without an error.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -116,11 +118,17 @@ def list_commits(store: Store) -> VersionCommits:
     return {of: commit for of, commit in commits.items() if HASH.fullmatch(commit)}
 
 
-def pair_of(commits: VersionCommits, workload: str, good_version: str | None, version: str) -> tuple[str, str] | None:
-    """Return the commits of a good and a bad version; None where one is not known, or both are the same."""
+def pair_of(
+    commits: VersionCommits, workload: str, good_version: str | None, version: str, good_workload: str | None = None
+) -> tuple[str, str] | None:
+    """Return the commits of a good and a bad version; None where one is not known, or both are the same.
+
+    `good_workload`: of the good version; None for `workload`, or its main line.
+    """
     good = good_version or ""
     # what is good for a branch may be a version of its main line
-    good_commit = commits.get((workload, good)) or commits.get((main_of(workload), good))
+    good_workloads = (workload, main_of(workload)) if good_workload is None else (good_workload,)
+    good_commit = next((commits[own, good] for own in good_workloads if (own, good) in commits), None)
     commit = commits.get((workload, version))
     return (good_commit, commit) if good_commit and commit and good_commit != commit else None
 

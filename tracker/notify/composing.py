@@ -148,7 +148,7 @@ class Composer:
         )
 
     def _commits(self, row: ListedIncident) -> dict[str, str]:
-        """The commits of both versions, where both are known."""
+        """Return the commits of both versions, {} where one is not known."""
         pair = pair_of(self._known_commits, row.workload, row.good_version, row.version)
         return {} if pair is None else {"good_commit": pair[0], "commit": pair[1]}
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from tracker.compare.branch_sides import find_branch
+from tracker.compare.branch_sides import KnownNames, find_branch
 from tracker.config.owners import list_owners
 from tracker.page import links
 from tracker.page.answers import Inquiry
@@ -147,14 +147,14 @@ def workloads_with(store: Store, sides: Sequence[str]) -> list[str]:
     """Return the workloads that have all versions and branches of `sides`; `latest` and `pinned` are of each."""
     if not sides:
         return list(dict.fromkeys(queries.tracks(store).listed("workload")))
-    known: dict[str, set[str]] = {}
-    for name, version in queries.versions(store).rows("workload", "version"):
-        known.setdefault(name, {"latest", "pinned"}).add(version)
+    known = KnownNames(store)
 
     def has(name: str, side: str) -> bool:
-        return side in known[name] or (not branch_of(name) and find_branch(store, side, name) is not None)
+        if side in ("latest", "pinned") or side in known.labels_by_workload[name]:
+            return True
+        return not branch_of(name) and find_branch(known, side, name) is not None
 
-    return [name for name in known if all(has(name, side) for side in sides)]
+    return [name for name in known.labels_by_workload if all(has(name, side) for side in sides)]
 
 
 def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:

@@ -335,7 +335,8 @@ def side(store: Store, text: str, workload: str | None) -> str:
     except UsageError as error:
         if looks_like_path:
             raise NotFoundError(
-                f"{text!r} is no version or run, and a page reads no files", remedy="tracker versions lists versions"
+                f"{text!r} is no version, branch or run, and a page reads no files",
+                remedy="tracker versions lists versions",
             ) from error
         raise NotFoundError(error.problem, remedy=error.remedy) from error
     return ",".join(f"run:{run_id}{'' if rank is None else f':rank{rank}'}" for run_id in run_ids)

@@ -24,12 +24,11 @@ from tracker.results import CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, 
 from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, BoardRows, LateRun
 from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident, TrackStanding
 from tracker.results.partial import find_partial, keep_whole
-from tracker.schema.series import STEP_WAYS
+from tracker.schema.series import STEP_SERIES, STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
 from tracker.units import device_part
 
-_STEP: Final = ("step", "e2e")
 _STATES: Final = {
     "new": "new", "persisting": "open", "suspect": "open", "acknowledged": "acknowledged", "muted": "muted",
 }  # fmt: skip
@@ -114,7 +113,7 @@ def board(
     for row in rows.findings:
         place = row.workload, row.configuration, row.device
         if row.state == "expected":
-            if row.kind == "run" and row.name in _STEP:
+            if row.kind == "run" and row.name in STEP_SERIES:
                 accepted.add((place, row.version))
         elif row.direction == "regression":
             worse.setdefault(place, []).append(row)
@@ -223,7 +222,7 @@ def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKe
                 version=first.version,
                 is_pinned=bool(first.pinned),
                 runs=len({row.run_id for row in of_version}),
-                step_ns=number_of(numbers[at], _STEP, [way]) if is_shown else None,
+                step_ns=number_of(numbers[at], STEP_SERIES, [way]) if is_shown else None,
                 verdict=verdict,
                 reason=reason,
                 way=way,
@@ -239,7 +238,7 @@ def _find_way(numbers: Sequence[Sequence[RunNumber]]) -> str:
     the newest two have, else that of the newest: what was measured otherwise is no change of it.
     """
     newest: set[str] = set()
-    for name in _STEP:
+    for name in STEP_SERIES:
         of_two = [{one.way for one in of_version if one.name == name} for of_version in numbers[-2:]]
         newest = newest or of_two[-1]
         shared = set.intersection(*of_two)
@@ -341,7 +340,7 @@ def _make_incident(line: int, incident: ListedIncident, found: Sequence[ListedFi
         incident_id=incident.incident_id,
         version=incident.version,
         state=_state_of(incident, own),
-        is_of_step=any(row.kind == "run" and row.name in _STEP for row in own),
+        is_of_step=any(row.kind == "run" and row.name in STEP_SERIES for row in own),
         step_change=_change(incident.candidate_step_ns, incident.baseline_step_ns),
         name=first.name,
         change=first.change,
@@ -410,7 +409,7 @@ def _find_oldest(found: Sequence[ListedFinding], newest: _Version) -> ListedFind
     """Return the oldest finding of the step; one that was measured in another way says nothing of the newest step."""
     of_step = []
     for row in found:
-        is_step = row.kind == "run" and row.name in _STEP
+        is_step = row.kind == "run" and row.name in STEP_SERIES
         if is_step and row.part == newest.way and row.step_kind == newest.step_kind:
             of_step.append(row)
     return min(of_step, key=lambda row: row.finding_id or math.inf, default=None)

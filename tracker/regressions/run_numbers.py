@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.results.leading_cause import DATA_LOADING, IDLE_TIME
-from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, UNPROFILED
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_SERIES, STEP_WAYS, UNPROFILED
 from tracker.store import Store, queries
 from tracker.store.samples.statistics import over_runs
 
@@ -51,7 +51,7 @@ def number_of(numbers: Sequence[RunNumber], names: Iterable[str], ways: Sequence
 
 def find_shared_way(before: Sequence[RunNumber], after: Sequence[RunNumber]) -> str | None:
     """Return the best of STEP_WAYS in which the step of both sides was measured; None where there is none."""
-    ways_of_sides = [{one.way for one in side if one.name in ("step", "e2e")} for side in (before, after)]
+    ways_of_sides = [{one.way for one in side if one.name in STEP_SERIES} for side in (before, after)]
     return next((way for way in STEP_WAYS if all(way in ways for ways in ways_of_sides)), None)
 
 
@@ -65,7 +65,7 @@ def list_parts(numbers: Sequence[RunNumber], way: str) -> dict[str, float]:
         number = number_of(numbers, [name], [way])
         if number is not None:
             found[name] = number
-    step_ns = found.get("step") or found.get("e2e")
+    step_ns = next((found[name] for name in STEP_SERIES if name in found), None)
     if step_ns and found.get("compute", 0.0) >= _ALL_OF_STEP * step_ns:
         found = dict.fromkeys(PARTS, 0.0) | found
     if way == UNPROFILED and DATA_LOADING not in found:

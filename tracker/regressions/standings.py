@@ -10,8 +10,9 @@ from msgspec import Struct
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.regressions.leading import list_parts_that_changed
 from tracker.regressions.run_numbers import RunNumber, number_of, read_run_numbers
-from tracker.regressions.track import TrackRuns
+from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.regressions.usual_runs import list_awaited_runs
+from tracker.results.board import LEAST_SEEN_CHANGE
 from tracker.results.coverage import CountedSeries, Coverage
 from tracker.results.findings import TrackStanding
 from tracker.results.leading_cause import LeadingCause, choose_leading
@@ -20,7 +21,9 @@ from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store, queries
+from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
+from tracker.units import counted, format_diff
 
 
 class _LackingRuns(Struct, frozen=True):
@@ -49,7 +52,8 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
     awaited = list_awaited(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
     leading = None
     if lacking.of_version or lacking.before:
-        leading = _find_leading_part(store, track, judgement, numbers)
+        is_on_device = track.names.device not in ("", "cpu")
+        leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
     undecided = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
     new, any_open = (gates.get(word, undecided) for word in ("new", "any"))
     return TrackStanding(
@@ -91,18 +95,50 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
 
 
 def _find_leading_part(
-    store: Store, track: TrackRuns, judgement: JudgedRow | None, numbers: Sequence[RunNumber]
+    store: Store, judgement: JudgedRow | None, numbers: Sequence[RunNumber], *, is_on_device: bool
 ) -> LeadingCause | None:
-    """Return which part of the step makes most of its change in the newest version of a track; None where none does.
-    `numbers`: of its runs.
+    """Return which part of the step makes most of its change in a version; None where none does. `numbers`: of its
+    runs.
     """
     if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
         return None
     base_runs = [int(run) for run in judgement.base_runs.split()]
     before = read_run_numbers(store, base_runs, judgement.step_kind)
-    is_on_device = track.names.device not in ("", "cpu")
     parts = list_parts_that_changed(before, numbers, is_on_device=is_on_device)
     return choose_leading(parts, judgement.step_after_ns - judgement.step_before_ns)
+
+
+class UndecidedStep(Struct, frozen=True):
+    """A step that further runs decide. `words`: how it compares with the level before it, and why, in a clause."""
+
+    words: str
+
+
+def find_undecided_step(store: Store, run_id: int, *, is_on_device: bool) -> UndecidedStep | None:
+    """Return how the step of the version of a run compares with the level before it, where that is not decided and is
+    a change one can see; None where it is settled, or says nothing. `is_on_device`: its idle time is that of a device.
+    """
+    with store.connect() as connection:
+        track_keys = stored_tracks.list_tracks(connection, [run_id])
+        if not track_keys:
+            return None
+        track = runs_of_track(connection, track_keys[0])
+    version_id = next((run.version_id for run in track.runs if run.run_id == run_id), None)
+    judgement = None if version_id is None else track.judged.get(version_id)
+    if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
+        return None
+    run_ids = [run.run_id for run in track.runs_of(judgement.version_id)]
+    lacking = _count_lacking_runs(track, judgement, len(run_ids))
+    change = judgement.step_after_ns / judgement.step_before_ns - 1
+    runs = lacking.of_version + lacking.before
+    if not runs or abs(change) < LEAST_SEEN_CHANGE:
+        return None
+    numbers = read_run_numbers(store, run_ids, judgement.step_kind)
+    leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
+    why = "" if leading is None else f": {leading.clause}"
+    verb = "decides" if runs == 1 else "decide"
+    level = f"{format_diff(change)} against the runs before"
+    return UndecidedStep(f"{level}, which {counted(runs, 'more run')} {verb}{why}")
 
 
 def _name_cause(gate: GateResult, is_guess: bool) -> str:

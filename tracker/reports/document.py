@@ -272,8 +272,8 @@ class Table(Struct, frozen=True):
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
     where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
-    for nothing. `is_one_line`: a row is never higher than a line. `findings`: how many rows say that something changed,
-    also of those that are not shown.
+    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its bars are parts of a whole, and no
+    changes. `findings`: how many rows say that something changed, also of those that are not shown.
     """
 
     title: str
@@ -297,6 +297,7 @@ class Table(Struct, frozen=True):
     acts: tuple[str, ...] = ()
     is_one_line: bool = False
     findings: int = 0
+    has_shares: bool = False
     section: str = ""
     is_first: bool = False
 
