@@ -43,9 +43,9 @@ class Reply(Struct):
         return json.loads(self.body)
 
     def hrefs(self, part: str = "") -> list[str]:
-        """The addresses of the page, or of what stands between two tags such as `<article>`."""
+        """The addresses of other pages, in this one or in what stands between two tags such as `<article>`."""
         found = re.findall(rf"<{part}.*?</{part}>", self.text, re.DOTALL) if part else [self.text]
-        return [html.unescape(one) for text in found for one in re.findall(r'<a href="([^"]+)"', text)]
+        return [html.unescape(one) for text in found for one in re.findall(r'<a href="([^#"][^"]*)"', text)]
 
 
 class Browser:

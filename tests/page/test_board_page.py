@@ -11,37 +11,12 @@ import pytest
 from tests.page.browsing import Browser
 from tests.page.test_server import serving
 from tests.regressions import made
+from tests.reports.browser import OVERLAPS
 from tracker.regressions import judgement
 from tracker.store import open_store
 
 HERE = ("--listen", "127.0.0.1:0", "--no-token")
 LONG = "llama70b_bf16_with_a_name_that_no_column_has_room_for_{:02}"
-OVERLAPS = """() => {
-  const boxes = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const node = walker.currentNode;
-    const holder = node.parentElement;
-    if (!node.data.trim() || !holder.checkVisibility() || holder.closest("script, title")) continue;
-    const range = document.createRange();
-    range.selectNodeContents(node);
-    const cell = holder.closest("td")?.getBoundingClientRect();
-    for (const { left, top, right: end, bottom } of range.getClientRects()) {
-      // what has no room in a cell ends with it
-      const right = cell ? Math.min(end, cell.right) : end;
-      if (right - left > 1) boxes.push([left, top, right, bottom, node]);
-    }
-  }
-  const found = [];
-  boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
-    const width = Math.min(one[2], other[2]) - Math.max(one[0], other[0]);
-    // the boxes of two lines of a paragraph touch: letters do not fill them
-    const height = Math.min(one[3], other[3]) - Math.max(one[1], other[1]);
-    if (width > 1 && height > 4 && one[4] !== other[4]) found.push([one[4].data.trim(), other[4].data.trim()]);
-  }));
-  return found;
-}"""
-"""Pairs of texts of which one is drawn over another one."""
 CUT = """() => [...document.querySelectorAll(".one td")]
   .filter((cell) => cell.checkVisibility() && !cell.matches(".p, .a, :nth-child(2), :nth-child(6)"))
   .filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.innerText)"""

@@ -82,7 +82,7 @@ def test_checked_runs_of_two_workloads_follow_their_start(tmp_path):
 
 def swap_links(page, address):
     """The link of a page that swaps its sides; [] where it has none."""
-    return re.findall(r'<a href="([^"]+)">swap sides</a>', html.unescape(page.get(address).text))
+    return re.findall(r'<a class="button" href="([^"]+)">swap sides</a>', html.unescape(page.get(address).text))
 
 
 def test_a_diff_has_a_link_that_swaps_its_sides(page):

@@ -7,13 +7,12 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from tracker.page import links
-from tracker.page.links import NOT_HERE, PAGES, BoardPageOptions, MatrixOptions, RunsOptions
+from tracker.page.links import NOT_HERE, PAGES, BoardPageOptions, DiffPageOptions, MatrixOptions, RunsOptions
 from tracker.results import (
     OPEN_STATES,
     STATES,
     AdviseOptions,
     ClusterOptions,
-    DiffOptions,
     FindingsOptions,
     HistoryOptions,
     LogOptions,
@@ -28,10 +27,10 @@ OPTIONS = [
     ("history", HistoryOptions(key="aten::*norm*", shape="[1, 2]", metric="exposed_ns", config={"batch": "32=1"})),
     ("history", HistoryOptions(key="step", last=30, from_version="v&1", to_version="v9", x_axis="date", y_axis="zero")),
     ("history", HistoryOptions(module="*/Attention", kind="module", top=3, against="pinned", device="x", workload="w")),
-    ("diff", DiffOptions(op="a+b", module="m", kind="k", group="dp", ranks=(0, 3), stage=1, minimum_ns=2500,
+    ("diff", DiffPageOptions(op="a+b", module="m", kind="k", group="dp", ranks=(0, 3), stage=1, minimum_ns=2500,
                          baseline_steps=(1, 2, 3), candidate_steps=(4,), match="name", max_kernels=2,
                          only=("overall", "operator"), by=("module",), depth=2, force=True, config={"a": "b"},
-                         step_kind="DECODE",
+                         step_kind="DECODE", with_flame=True,
                          workload="w")),
     ("run", ShowOptions(steps=(12, 14), by=("rank", "module"), depth=3, op="x", group="dp", kind="k", minimum_ns=1,
      module="m", ranks=(7,), stage=0, step_kind="a+b c", workload="w")),

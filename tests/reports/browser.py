@@ -8,6 +8,34 @@ from contextlib import contextmanager
 
 import pytest
 
+OVERLAPS = """() => {
+  const boxes = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const holder = node.parentElement;
+    if (!node.data.trim() || !holder.checkVisibility() || holder.closest("script, title")) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const isCut = getComputedStyle(holder).overflow === "hidden";
+    const box = holder.closest(".flame > svg")?.querySelector("rect") ?? (isCut ? holder : holder.closest("td"));
+    const cell = box?.getBoundingClientRect();
+    for (const { left, top, right: end, bottom } of range.getClientRects()) {
+      // what has no room in a cell, in a box of a flame or in what cuts it, ends with it
+      const right = cell ? Math.min(end, cell.right) : end;
+      if (right - left > 1) boxes.push([left, top, right, bottom, node]);
+    }
+  }
+  const found = [];
+  boxes.forEach((one, at) => boxes.slice(at + 1).forEach((other) => {
+    const width = Math.min(one[2], other[2]) - Math.max(one[0], other[0]);
+    // the boxes of two lines of a paragraph touch: letters do not fill them
+    const height = Math.min(one[3], other[3]) - Math.max(one[1], other[1]);
+    if (width > 1 && height > 4 && one[4] !== other[4]) found.push([one[4].data.trim(), other[4].data.trim()]);
+  }));
+  return found;
+}"""
+"""Pairs of texts of which one is drawn over another one."""
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome", "/tmp/chromium")
 MISSING = "no Chromium here: sh scripts/browser.sh installs one"
 

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from tests.reports import builders, workbooks
 from tests.reports.builders import MS
 from tracker.columns import Columns
-from tracker.reports import render
+from tracker.reports import render, view_of
 from tracker.reports.cells import signed
+from tracker.reports.document import Look, Table
 from tracker.results import Contribution, DiffOptions, Judgement
 from tracker.results.verdicts import EXCUSED, REASONS
 
@@ -47,6 +48,30 @@ def test_causes_others_parts_and_rest_add_up_to_the_change():
     }  # fmt: skip
     changes = re.findall(r"  ([+-]\d+\.\d\d) ms", part[: part.index("\n", part.index("= step"))])
     assert sum(map(float, changes[:-1])) == pytest.approx(float(changes[-1]))
+
+
+def links_of_causes(*rows):
+    """Cause -> its link, and where it leads if the server has nothing on that."""
+    found = builders.diff(explanation=replace(builders.diff().explanation, contributions=rows))
+    blocks = view_of("diff").document(found, Look()).blocks
+    causes = next(one for one in blocks if isinstance(one, Table) and one.columns[0].header == "cause")
+    return {cells[0]: link for cells, link in zip(causes.rows, causes.links, strict=True)}
+
+
+def test_each_cause_has_a_link():
+    """A group that was replaced leads to the largest operator that came, a part of the step to its tab."""
+    links = links_of_causes(
+        Contribution("replacement", "aten::gelu -> MulBackward0, aten::mul, aten::pow", 3.0 * MS),
+        Contribution("part", "Idle", 1.0 * MS, metric="idle_ns"),
+        Contribution("part", "Transfers", 1.0 * MS, metric="exposed_transmit_ns"),
+        Contribution("others", "kernels", 1.0 * MS, count=3),
+        Contribution("rest", "", 0.1 * MS),
+    )
+    replaced, idle, transfers, others, rest, whole = links.values()
+    assert replaced.query[0] == ("KEY", "aten::mul") and replaced.otherwise.tab == "operators"
+    assert (idle.tab, idle.otherwise.query[0]) == ("idle", ("KEY", "idle time"))
+    assert (transfers.tab, transfers.otherwise.query[0]) == ("communication", ("KEY", "exposed communication"))
+    assert others.tab == "kernels" and rest is None and whole.query[0] == ("KEY", "step")
 
 
 def test_causes_of_one_direction_have_their_part_of_the_change():

@@ -8,13 +8,14 @@ import json
 import re
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders
 from tests.reports.builders import MS
 from tracker import compare, reports
 from tracker.cli.start import samples
-from tracker.reports.document import Bars, Curves, Flame, Trend
-from tracker.reports.html import PLAIN_ROWS
+from tracker.reports.document import HERE, Bars, Column, Curves, Document, Flame, Look, Tab, Target, Trend, table
+from tracker.reports.html import PLAIN_ROWS, Around, serve
 from tracker.reports.svg import chart, span, spans, strip
 from tracker.results import DiffOptions
 from tracker.results.verdicts import VERDICTS
@@ -28,7 +29,7 @@ def page_of(result, **wishes):
 
 def table_of(page, title):
     """Cells of the rows under a title that are HTML, and the packed rows: tone, sentence, address, tones, cells."""
-    part = page[page.index(f"<h2>{title}") :].split("<h2>", 2)[1]
+    part = re.split("<h[23]>", page[re.search(rf"<h[23]>{title}", page).start() :], maxsplit=2)[1]
     body = part[part.index("<tbody>") : part.index("</tbody>")]
     rows = [[html.unescape(re.sub("<[^>]+>", "", cell)) for cell in row.split("<td")[1:]] for row in body.split("<tr")]
     packed = re.search(r'octet-stream">(.+?)</script>', part)
@@ -114,6 +115,28 @@ def test_several_comparisons_are_articles_of_one_page():
     assert page.count("<article>") == 2 == page.count("<h1>") and page.count("<style>") == 1
 
 
+def test_tabs_of_several_comparisons_have_names_of_their_own():
+    page = reports.joined([page_of(builders.diff()), page_of(builders.judged())], "html")
+    names = re.findall(r'<div class="tab" id="([^"]+)"', page)
+    assert len({*names}) == len(names) and {"why", "operators", "why-2", "operators-2"} <= {*names}
+
+
+def test_a_link_to_nothing_leads_to_what_there_is_instead():
+    """The server has no history of `a`; the page has a tab of operators, and none of kernels."""
+    operators, kernels = Target(HERE, tab="operators"), Target(HERE, tab="kernels")
+    nowhere = Target("history", (("KEY", "a"),))
+    rows = {"a": replace(nowhere, otherwise=operators), "b": replace(nowhere, otherwise=kernels), "c": operators}
+    causes = table("", [Column("cause")], [("", [name]) for name in rows], links=tuple(rows.values()))
+    document = Document(
+        title="", headline="", blocks=(causes, table("All", [Column("operator")], [("", ["a"])], section="operator")),
+        tabs=(Tab("why", "Why"), Tab("operators", "Operators", ("operator",)), Tab("kernels", "Kernels", ("kernel",))),
+    )  # fmt: skip
+    served = serve([lambda _: document], Look(), Around(pages=(), css="", script="", link=lambda _: ""))
+    assert re.findall(r'<td>(?:<a href="([^"]+)">)?([abc])<', served)[:3] == [
+        ("#operators", "a"), ("", "b"), ("#operators", "c"),
+    ]  # fmt: skip
+
+
 def test_causes_stand_where_those_above_them_end():
     ends = spans([30.0, -10.0, None], ())
     assert ends == [(0.0, 30.0), (30.0, 20.0), (0.0, 20.0)]
@@ -151,7 +174,7 @@ def test_a_file_of_a_diff_draws_its_tree_and_a_terminal_does_not():
     # what is on one side alone is framed or dashed
     assert "class=new" in flame and "class=gone" in flame
     # the curves of memory have a table, with the peak of each side
-    memory = page.partition("<h2>Memory over time</h2>")[2].partition("</table>")[0]
+    memory = page.partition("<h3>Memory over time</h3>")[2].partition("</table>")[0]
     assert "<figure" in memory
     assert 20 < memory.count("<tr>") < 60 and "45.81 MiB" in memory and "66.06 MiB" in memory
     # 11 kB of it are the script of the charts

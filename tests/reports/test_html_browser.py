@@ -27,11 +27,10 @@ def written(tmp_path):
     return write
 
 
-def unfolded(page, title):
-    """The part of the page under a title, open."""
-    part = page.locator("details", has=page.locator("h2", has_text=title))
-    part.locator("summary").click()
-    return part
+def operators_of(page):
+    """The table of the operators with what belongs to it, shown: in its tab, without scripts in a box."""
+    page.locator("[role=tab], summary", has_text="Operators").first.click()
+    return page.locator("section", has=page.locator("h3", has_text="Operators by change"))
 
 
 def test_answer_step_and_causes_are_on_the_first_screen(browser, written):
@@ -73,7 +72,7 @@ def test_words_in_a_chart_never_meet(browser, tmp_path, width):
 
 def test_a_filter_finds_rows_that_are_packed(browser, written):
     with browser.opened(written(builders.diff(ops=many(1000)))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         assert part.locator("tbody tr").count() == 25
         part.get_by_role("searchbox").fill("op99")
         part.get_by_text("11 of 1,000 rows").wait_for()
@@ -86,7 +85,7 @@ def test_a_header_sorts_by_size_whatever_the_unit(browser, written):
         for at, size in enumerate((5, 5_000_000, 5_000, 7, 80, 9, 1, 2, 3, 4))
     ]
     with browser.opened(written(builders.diff(ops=builders.frame("ops", ops)))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         names = part.locator("tbody td:first-child")
         before = names.all_inner_texts()
         part.get_by_role("button", name="candidate").click()
@@ -100,7 +99,7 @@ def test_a_header_sorts_by_size_whatever_the_unit(browser, written):
 
 def test_findings_only_hides_what_is_noise(browser, written):
     with browser.opened(written(builders.diff(ops=judged_ops()))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         part.get_by_label("findings only").check()
         assert part.locator("tbody tr").count() == 3
 
@@ -115,7 +114,7 @@ def judged_ops():
 
 def test_a_button_shows_the_rest_and_printing_shows_all(browser, written):
     with browser.opened(written(builders.diff(ops=many(1000)))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         part.get_by_role("button", name="Show 500 more of 1,000 rows").click()
         part.get_by_role("button", name="Show all 1,000 rows").wait_for()
         assert part.locator("tbody tr").count() == 525
@@ -126,7 +125,7 @@ def test_a_button_shows_the_rest_and_printing_shows_all(browser, written):
 
 def test_the_page_reads_without_scripts(browser, written):
     with browser.opened(written(builders.diff(ops=many(1000))), script=False) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         assert part.locator("tbody tr").count() == PLAIN_ROWS
         assert part.locator("noscript p").is_visible()
 
@@ -135,7 +134,7 @@ def test_hostile_names_do_nothing(browser, written):
     ops = builders.frame("ops", [builders.op(f"{at}{HOSTILE}", HOSTILE, MS, 2 * MS) for at in range(300)])
     sides = {"baseline": builders.side(HOSTILE), "candidate": builders.side(f"{HOSTILE}2")}
     with browser.opened(written(builders.diff(ops=ops, **sides))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         part.get_by_role("button", name="Show all 300 rows").click()
         part.locator("tbody tr").nth(299).wait_for()
         assert page.locator("img").count() == 0
@@ -208,7 +207,7 @@ def test_a_drag_shows_a_part_and_a_button_all_of_it(chart_of_ten):
 
 def test_ten_thousand_rows_open_and_sort_in_a_moment(browser, written):
     with browser.opened(written(builders.diff(ops=many(10_000)))) as page:
-        part = unfolded(page, "Operators by change")
+        part = operators_of(page)
         took = page.evaluate("performance.now()")
         part.get_by_role("button", name="change", exact=True).click()
         part.locator("th[aria-sort=descending]").wait_for()

@@ -70,7 +70,8 @@ class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
     what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`:
-    those between which the commits may be linked; `leads_to`: where the page that is meant is.
+    those between which the commits may be linked; `leads_to`: where the page that is meant is; `swap`: the same with
+    its sides swapped.
     """
 
     results: tuple[Any, ...]
@@ -81,6 +82,7 @@ class Answer(Struct, frozen=True):
     versions: ComparedVersions | None = None
     trace: Path | None = None
     has_trace: bool = False
+    swap: Target | None = None
     document: Document | None = None
     leads_to: str = ""
     rows: Columns | None = None
@@ -202,7 +204,7 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
-        return Answer(found, asked.sides, beside=_swapped(asked, found), versions=_versions_of(found))
+        return Answer(found, asked.sides, versions=_versions_of(found), swap=_swapped(asked, found))
     rows = next(iter(chosen.by), "op")
     return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
 
@@ -216,18 +218,18 @@ def _versions_of(found: Sequence[Diff]) -> ComparedVersions | None:
     return ComparedVersions(candidate.workload, baseline.version, candidate.version, baseline.workload)
 
 
-def _swapped(asked: Inquiry, found: Sequence[Diff]) -> tuple[tuple[str, Target], ...]:
+def _swapped(asked: Inquiry, found: Sequence[Diff]) -> Target | None:
     """Return the link to the same diff with its sides swapped, and with the steps that were chosen of each."""
     if len(asked.sides) == 2:
         baseline, candidate = asked.sides
     elif len(found) == 1:
         baseline, candidate = found[0].baseline.label, asked.sides[0]
     else:
-        return ()  # on each device and configuration the baseline is another one
+        return None  # on each device and configuration the baseline is another one
     chosen = asked.options
     chosen = replace(chosen, baseline_steps=chosen.candidate_steps, candidate_steps=chosen.baseline_steps)
     query = (("side", candidate), ("side", baseline), *texts_of(chosen))
-    return (("swap sides", Target("diff", query)),)
+    return Target("diff", query)
 
 
 @read_one_state

@@ -139,11 +139,11 @@ def make(site: Site) -> App:
 
 
 def _css() -> str:
-    return "\n".join(map(html.text_of, ("page.css", "charts.css", "server.css")))
+    return "\n".join(map(html.text_of, ("page.css", "tabs.css", "charts.css", "server.css")))
 
 
 def _script() -> str:
-    return f"{html.text_of('page.js')}\n{html.text_of('charts.js')}"
+    return "\n".join(map(html.text_of, ("page.js", "tabs.js", "charts.js")))
 
 
 def _asset(text: str, kind: str) -> Response:
@@ -209,6 +209,8 @@ class _Pages:
             elif format and hasattr(options, "with_advice"):
                 # as `tracker show` has it in a file: a first screen has no room for it
                 options = replace(options, with_advice=True)
+            elif format == "html" and hasattr(options, "with_flame"):
+                options = replace(options, with_flame=True)
             asked = Inquiry(word, request.path_params.get("about", ""), tuple(sides), options)
             reader: Visitor = request.state.reader
             user = None if word in _LIGHT else reader.name or reader.session or None
@@ -336,6 +338,7 @@ class _Pages:
             beside=(*(Choice(words, links.address_of(target)) for words, target in found.beside),
                     *([Choice("commits", commits)] if commits else []),
                     *([Choice("open an issue", issue)] if issue else [])),
+            swap=None if found.swap is None else Choice("swap sides", links.address_of(found.swap)),
             is_in_bar=bool(formats), is_dense=asked.page == "board", acting=_acting(asked, read_only, reader),
             markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),

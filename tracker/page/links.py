@@ -17,7 +17,7 @@ from tracker.compare import references
 from tracker.errors import UsageError
 from tracker.reports.addresses import INCIDENT_PATH
 from tracker.reports.commands import command_of
-from tracker.reports.document import Target
+from tracker.reports.document import ICICLE, Target
 from tracker.results import (
     MATRIX_ROWS,
     OPEN_STATES,
@@ -103,7 +103,13 @@ class CutOptions(Struct, frozen=True):
     rank: Annotated[int | None, Option("The rank.", "R", least=0)] = None
 
 
-class MatrixOptions(DiffOptions, frozen=True, kw_only=True):
+class DiffPageOptions(DiffOptions, frozen=True, kw_only=True):
+    """How two sides are compared, and whether their tree is drawn, which takes a third of the time of the page."""
+
+    with_flame: Annotated[bool, Option("Draw the operators of both sides by their callers.", name=ICICLE)] = False
+
+
+class MatrixOptions(DiffPageOptions, frozen=True, kw_only=True):
     """How three and more sides are compared: the rows are those of a matrix, not of a tree."""
 
     by: Annotated[tuple[str, ...], Option("The rows.", words=MATRIX_ROWS)] = ()
@@ -151,7 +157,7 @@ PAGES: Final[Mapping[str, Screen]] = {
         choices=("workload", "device", "states", "direction", "kind", "only_new", "every"),
     ),
     "diff": Screen(
-        path="/diff", title="Diff", command="diff", options=DiffOptions, sides=MOST_SIDES, texts=_ROWS,
+        path="/diff", title="Diff", command="diff", options=DiffPageOptions, sides=MOST_SIDES, texts=_ROWS,
         formats=(*FORMATS, "speedscope"),
         choices=("workload", "by", "match", "force"),
     ),
@@ -213,7 +219,7 @@ def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any
     if len(pairs) > MOST_VALUES:
         raise UsageError(f"{len(pairs)} values in one address", remedy=f"a page takes {MOST_VALUES}")
     sides = [value for name, value in pairs if name == "side" and value] if page.sides else []
-    kind = MatrixOptions if page.options is DiffOptions and len(sides) > 2 else page.options
+    kind = MatrixOptions if page.options is DiffPageOptions and len(sides) > 2 else page.options
     named = {_bare(how.name): (field, how) for field, how in spelled(kind).items()}
     given: dict[str, list[str]] = {}
     for name, value in pairs:
@@ -305,7 +311,7 @@ def address_of(link: Target) -> str:
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
-    options = [part for name, value in texts if name not in ("KEY", PAGE) for part in (name, value) if part]
+    options = [part for name, value in texts if name not in ("KEY", PAGE, ICICLE) for part in (name, value) if part]
     return command_of(("tracker", page.command), [*names, *keys], options)
 
 

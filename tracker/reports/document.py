@@ -28,6 +28,8 @@ NARROW: Final = 3
 HERE: Final = ""
 COMMITS: Final = "commits"
 """Pages of a target that depend on the server."""
+ICICLE: Final = "--icicle"
+"""The option of the page of a diff that draws the tree of both sides, which takes a third of its time."""
 REACH: Final = 0.25
 """Change up or down at which a course touches its edge: all rows of a table have one scale."""
 COURSE: Final = f"step by version (±{REACH * 100:g} %)"
@@ -248,11 +250,14 @@ class Target(Struct, frozen=True):
     """Where a server of pages has more on a row: the word of a page, and what it is asked, as options and values.
 
     The page HERE is the one that is shown, with these options instead of its own; "" takes one away. COMMITS are those
-    from one version to another, wherever the settings of the server say that they are.
+    from one version to another, wherever the settings of the server say that they are. `tab`: the word of a tab to show
+    there. `otherwise`: where it leads if the server has nothing on that.
     """
 
     page: str
     query: tuple[tuple[str, str], ...] = ()
+    tab: str = ""
+    otherwise: Target | None = None
 
 
 class Table(Struct, frozen=True):
@@ -267,8 +272,8 @@ class Table(Struct, frozen=True):
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
     where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
-    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its
-    bars are parts of a whole, and no changes.
+    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its bars are parts of a whole, and no
+    changes. `findings`: how many rows say that something changed, also of those that are not shown.
     """
 
     title: str
@@ -291,6 +296,7 @@ class Table(Struct, frozen=True):
     checks: tuple[str, ...] = ()
     acts: tuple[str, ...] = ()
     is_one_line: bool = False
+    findings: int = 0
     has_shares: bool = False
     section: str = ""
     is_first: bool = False
@@ -298,7 +304,8 @@ class Table(Struct, frozen=True):
 
 class Lines(Struct, frozen=True):
     """Sentences under a title. `is_wrapped`: broken at the width; else each stays one line, since it may hold paths.
-    `is_drawing`: characters that draw what a chart shows; `link`: where a server has more on it.
+    `is_drawing`: characters that draw what a chart shows; `link`: where a server has more on it. Without lines it is an
+    offer, whose title leads there.
     """
 
     title: str
@@ -313,10 +320,19 @@ class Lines(Struct, frozen=True):
 Block = Table | Lines
 
 
+class Tab(Struct, frozen=True):
+    """A part of a document that a page shows at a time. `word`: in addresses; `sections`: those of its blocks."""
+
+    word: str
+    title: str
+    sections: tuple[str, ...] = ()
+
+
 class Document(Struct, frozen=True, kw_only=True):
     """A report. `title`: of what, and on how much it rests; `headline`: the sentence that answers; `verdict`: its word,
     "" where nothing was judged; `tone`: worse, better or nothing. `remarks`: what limits the headline, read before the
-    blocks; `notes`: what else to know, after them. `next_commands`: what to run next, whole command lines.
+    blocks; `notes`: what else to know, after them. `next_commands`: what to run next, whole command lines. `tabs`: of a
+    page that shows it; the first one has all that is in no section of the others, and one without blocks is left out.
     """
 
     title: str
@@ -327,6 +343,7 @@ class Document(Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...] = ()
     notes: tuple[str, ...] = ()
     next_commands: tuple[str, ...] = ()
+    tabs: tuple[Tab, ...] = ()
 
     def chosen(self, only: Sequence[str], *, details: bool) -> list[Block]:
         """Return the blocks to show: of the sections `only`, and a tree.
@@ -336,6 +353,10 @@ class Document(Struct, frozen=True, kw_only=True):
         if only:
             return [block for block in self.blocks if block.section in (*only, "tree")]
         return [block for block in self.blocks if details or block.is_first]
+
+    def tab_of(self, block: Block) -> Tab:
+        """Return the tab with a block, of a document that has tabs."""
+        return next((tab for tab in self.tabs if block.section in tab.sections), self.tabs[0])
 
 
 class Check(Struct, frozen=True):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from gzip import compress
 from hashlib import sha256
 from itertools import chain, zip_longest
@@ -23,7 +23,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.reports import svg
-from tracker.reports.document import COURSE, NARROW, Bars, Block, Column, Document, Lines, Look, Table, Target, Trend
+from tracker.reports.document import (
+    COURSE,
+    HERE,
+    NARROW,
+    Bars,
+    Block,
+    Column,
+    Curves,
+    Document,
+    Lines,
+    Look,
+    Tab,
+    Table,
+    Target,
+    Trend,
+)
 from tracker.reports.text import shorten
 from tracker.results.verdicts import VERDICTS
 from tracker.units import printable
@@ -40,13 +55,14 @@ _PAGE: Final = Path(__file__).parent / "page"
 _FIRST: Final = 12
 _DETAIL: Final = 25
 _FEW: Final = 5
-"""Rows that a browser shows before somebody asks for more: on the first screen, and below; so few more are not hidden,
-nor rows that add up.
+"""Rows that a browser shows before somebody asks for more: on the first screen and under curves, and below; so few more
+are not hidden, nor rows that add up.
 """
 _TITLE: Final = 400
 """Characters of a title: that of many files names them all."""
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g", "waits": "t"}
 _START, _END = "<article>", "</article>"
+_TAB: Final = re.compile(r'<div class="tab" id="[a-z]+')
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
@@ -54,9 +70,12 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
     css, article = text_of("page.css"), _article(make, look, None)
     # the last parts are for pages of a server alone
     script = text_of("page.js").partition('for (const button of document.querySelectorAll("[data-perfetto')[0]
-    charts = [block.chart for block in (*article.first, *article.detail)]
+    charts = [block.chart for block in article.blocks]
     if not any("class=flame" in chart for chart in charts):
         script = script.partition("for (const flame of")[0]  # this part is for boxes only
+    if article.tabs:
+        css += text_of("tabs.css")
+        script += f"\n{text_of('tabs.js')}"
     if any("class=frame" in chart for chart in charts):
         css += text_of("charts.css")
     if any("class=plot" in chart for chart in charts):
@@ -114,7 +133,7 @@ class Around(Struct, frozen=True, kw_only=True):
     `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
     again while it is open, else ""; `narrowed_to`: the filters that are on in words, and the address without them.
     `acting`: what takes a row of a table in place; `is_in_bar`: filters, files and the command are in the top bar;
-    `is_dense`: the page is one list, which begins at once.
+    `is_dense`: the page is one list, which begins at once; `swap`: the same with its sides swapped.
     """
 
     pages: tuple[Choice, ...]
@@ -135,6 +154,7 @@ class Around(Struct, frozen=True, kw_only=True):
     narrowed_to: tuple[str, str] = ("", "")
     acting: Form | None = None
     is_in_bar: bool = False
+    swap: Choice | None = None
     is_dense: bool = False
 
     @property
@@ -153,7 +173,9 @@ def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Aroun
 
     It loads the files of `around`, nothing else.
     """
-    articles = [_article(make, look, around.link, around.chooser, around.acting) for make in makes]
+    articles = []
+    for number, make in enumerate(makes, start=1):
+        articles.append(_article(make, look, around.link, around.chooser, around.acting, number))
     commands: list[Markup] = []
     if around.is_in_bar:
         # the list is the page: what to run next stands with the command for it
@@ -162,14 +184,34 @@ def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Aroun
     return _template("server.html").render(articles=articles, around=around, commands=commands)
 
 
+class _HtmlTab(Struct, frozen=True):
+    """A tab as the template takes it. `name`: in addresses; `findings`: rows that changed; `is_open`: also of a page
+    without scripts, where a tab is a box.
+    """
+
+    name: str
+    title: str
+    findings: int
+    is_open: bool
+    blocks: list[_HtmlBlock]
+
+
 class _Article(Struct, frozen=True):
-    """A document as the template takes it."""
+    """A document as the template takes it. `tabs`: empty for a document without, else the first one has `first` and
+    `detail`, and no blocks of its own.
+    """
 
     document: Document
     title: str
     first: list[_HtmlBlock]
     detail: list[_HtmlBlock]
     commands: list[Markup]
+    tabs: list[_HtmlTab]
+
+    @property
+    def blocks(self) -> Iterator[_HtmlBlock]:
+        """All blocks."""
+        return chain(self.first, self.detail, *(tab.blocks for tab in self.tabs))
 
 
 def _article(
@@ -178,26 +220,32 @@ def _article(
     link: Callable[[Target], str] | None,
     chooser: Form | None = None,
     acting: Form | None = None,
+    number: int = 1,
 ) -> _Article:
     """Make an article of a document.
 
     `link`: the address of a row, None for a file; `chooser`: the form that takes chosen rows; `acting`: the form that
-    takes a row in place.
+    takes a row in place; `number`: of the article in its page.
     """
     document = make(
         replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
     )
     chosen = document.chosen(look.only, details=True)
-    found = _Article(document, shorten(document.title, _TITLE), [], [], [])
+    shown = [block for block in chosen if _says_something(block, link)]
+    found = _Article(document, shorten(document.title, _TITLE), [], [], [], [])
     for line in map(escape, map(printable, document.next_commands)):
         found.commands.append(line)
-    for block in chosen:
-        if isinstance(block, Lines):
-            says_something = bool(block.lines) and not block.is_drawing
-        else:
-            says_something = bool(block.rows or block.note or block.title)
-        if says_something:
-            (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser, acting))
+    of_tabs = _blocks_of_tabs(document, shown)
+    names = {tab.word: _name_of_tab(tab, number) for tab, _ in of_tabs}
+    if link is not None:
+        link = partial(_lead, link, names)
+    for block in of_tabs[0][1] if of_tabs else shown:
+        (found.first if block.is_first or look.only else found.detail).append(_block(block, link, chooser, acting))
+    for place, (tab, blocks) in enumerate(of_tabs):
+        made = [_block(block, link, chooser, acting) for block in blocks] if place else []
+        findings = sum(block.findings for block in blocks if isinstance(block, Table))
+        is_open = any(block.is_first for block in blocks)
+        found.tabs.append(_HtmlTab(names[tab.word], tab.title, findings, is_open, made))
     rows = chain.from_iterable(block.rows for block in chosen if isinstance(block, Table))
     # a verdict may stand before what else it may be, or what users said
     said = chain([document.verdict], chain.from_iterable(rows))
@@ -207,13 +255,54 @@ def _article(
     return found
 
 
+def _says_something(block: Block, link: Callable[[Target], str] | None) -> bool:
+    """Return whether a block is worth its place: an offer only where it leads somewhere."""
+    if isinstance(block, Lines):
+        return bool(block.lines and not block.is_drawing) or bool(not block.lines and block.link and link)
+    return bool(block.rows or block.note or block.title)
+
+
+def _blocks_of_tabs(document: Document, blocks: Sequence[Block]) -> list[tuple[Tab, list[Block]]]:
+    """Return the tabs with the blocks of each; none for a document without, or where all are in one."""
+    if not document.tabs:
+        return []
+    found: dict[Tab, list[Block]] = {tab: [] for tab in document.tabs}
+    for block in blocks:
+        found[document.tab_of(block)].append(block)
+    first, *others = found.items()
+    others = [(tab, own) for tab, own in others if own]
+    return [first, *others] if others else []
+
+
+def _name_of_tab(tab: Tab, number: int) -> str:
+    """Return the name of a tab in addresses, which no other article of the page has."""
+    return tab.word if number == 1 else f"{tab.word}-{number}"
+
+
+def _lead(link: Callable[[Target], str], tabs: Mapping[str, str], target: Target) -> str:
+    """Return where a target leads, or else its `otherwise`; "" for nowhere. `tabs`: word -> name, of those that are
+    there.
+    """
+    if target.page == HERE and target.tab and not target.query:
+        address = f"#{tabs[target.tab]}" if target.tab in tabs else ""
+    else:
+        address = link(target)
+        if address and target.tab:
+            address += f"#{tabs.get(target.tab, target.tab)}"
+    if not address and target.otherwise is not None:
+        return _lead(link, tabs, target.otherwise)
+    return address
+
+
 def joined(pages: Sequence[str]) -> str:
     """Join several pages to one: their articles, in the page whose style and script can show all of them."""
     articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
     frames = [page.replace(article, "") for page, article in zip(pages, articles, strict=True)]
+    # each article has tabs of its own; no text of a document has such a sign
+    parts = [re.sub(_TAB, rf"\g<0>-{place}", article) for place, article in enumerate(articles[1:], start=2)]
     at = max(range(len(pages)), key=lambda place: len(frames[place]))
     start = pages[at].index(_START)
-    return frames[at][:start] + "\n".join(articles) + frames[at][start:]
+    return frames[at][:start] + "\n".join([articles[0], *parts]) + frames[at][start:]
 
 
 class _HtmlRow(Struct, frozen=True):
@@ -234,10 +323,11 @@ class _HtmlRow(Struct, frozen=True):
 
 
 class _HtmlBlock(Struct, frozen=True):
-    """A block as the template takes it. `classes`: which columns are aligned left, hold names, or change; `shown`: rows
-    before a reader asks for more; `packed`: the rows that are no HTML, and `left` how many; `drawn`: headers of the
-    columns with drawings; `below_at`: the column under which the sentence of a row stands; `address`: where the
-    title leads; `chooser`: the form of the boxes in its rows; `acting`: the form that takes a row in place.
+    """A block as the template takes it. `is_offer`: its title is all of it. `classes`: which columns are aligned left,
+    hold names, or change; `shown`: rows before a reader asks for more; `packed`: the rows that are no HTML, and `left`
+    how many; `drawn`: headers of the columns with drawings; `below_at`: the column under which the sentence of a row
+    stands; `address`: where the title leads; `chooser`: the form of the boxes in its rows; `acting`: the form that
+    takes a row in place.
     """
 
     title: str
@@ -259,14 +349,16 @@ class _HtmlBlock(Struct, frozen=True):
     chart: Markup = Markup("")
     chooser: Form | None = None
     acting: Form | None = None
+    is_offer: bool = False
 
 
 def _block(block: Block, link: Callable[[Target], str] | None, chooser: Form | None, acting: Form | None) -> _HtmlBlock:
     if isinstance(block, Lines):
         address = link(block.link) if block.link and link else ""
-        return _HtmlBlock(block.title, block.lines, address=address)
+        return _HtmlBlock(block.title, block.lines, address=address, is_offer=not block.lines)
     block = _without_empty_columns(block)
-    rows, spans, shown = tuple(_rows(block, link)), _spans(block), _FIRST if block.is_first else _DETAIL
+    rows, spans = tuple(_rows(block, link)), _spans(block)
+    shown = _FIRST if block.is_first or isinstance(block.chart, Curves) else _DETAIL
     if isinstance(block.chart, Trend):
         rows = rows[::-1]  # the newest first: the chart above has the course
     drawings = (("runs", any(block.strips)), (COURSE, any(block.sparks)), ("", bool(spans)))

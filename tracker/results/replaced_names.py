@@ -41,6 +41,16 @@ def replaced_name(name: str) -> str:
     return REPLACED_BY.join(shown)
 
 
+def largest_that_came(name: str) -> str:
+    """Return the name that changed most of those that came, no node of autograd where there is another one.
+
+    >>> largest_that_came("aten::gelu, GeluBackward0 -> PowBackward0, aten::mul, aten::tanh")
+    'aten::mul'
+    """
+    names = split_names(name.rpartition(REPLACED_BY)[2])
+    return next((one for one in names if not _NODE.search(one)), names[0])
+
+
 def split_names(text: str) -> list[str]:
     """Return the names of a list with commas in between; those in brackets are of the names of kernels.
 

@@ -18,6 +18,8 @@ from tracker.reports import cells
 from tracker.reports.cells import col, of, values
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
+    HERE,
+    ICICLE,
     NAME,
     SENTENCE,
     Bars,
@@ -26,6 +28,7 @@ from tracker.reports.document import (
     Document,
     Lines,
     Look,
+    Tab,
     Table,
     Target,
     few,
@@ -39,7 +42,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.reports.views.slow_steps import mean_table, slow_steps_table
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
-from tracker.results.replaced_names import replaced_name
+from tracker.results.replaced_names import largest_that_came, replaced_name
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, gloss_of, word_of_step
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import counted, format_diff, format_ns, format_numbers, some_of, step_word, steps_words, time_unit
@@ -64,6 +67,23 @@ _BESIDE: Final = (UNPROFILED_STEP, "mean_step_ns", "data_loading_ns", "peak_allo
 """Numbers of the step that are no part of its sum."""
 _REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
 _AT_ONCE: Final = "kernels at the same time"
+_OPERATORS, _ICICLE, _KERNELS, _IDLE = "operators", "icicle", "kernels", "idle"
+_COMMUNICATION: Final = "communication"
+_TABS: Final = (
+    Tab("why", "Why"), Tab(_OPERATORS, "Operators", ("operator", "module")), Tab(_ICICLE, "Icicle", ("tree",)),
+    Tab(_KERNELS, "Kernels", ("kernel", "kernel_type", "metric", "api")),
+    Tab("memory", "Memory", ("memory", "memory_peak", "memory_block")), Tab(_IDLE, "Idle by place", ("idle",)),
+    Tab(_COMMUNICATION, "Communication", ("communication", "link")), Tab("counters", "Counters", ("counter",)),
+    Tab("environment", "Environment", ("environment",)),
+)  # fmt: skip
+"""What a page shows of a diff at a time. `Why` has the step, its causes, and what the numbers rest on."""
+_TAB_OF_CAUSE: Final = {
+    "idle_ns": _IDLE, "exposed_communication_ns": _COMMUNICATION, WAIT: _COMMUNICATION, TRANSFER: _COMMUNICATION,
+    "exposed_copy_ns": _KERNELS,
+}  # fmt: skip
+"""Part of the step -> the tab that says where it comes from."""
+_WHOLE_OF_HALF: Final = {WAIT: "exposed_communication_ns", TRANSFER: "exposed_communication_ns"}
+"""Half of a part of the step -> the part, which has a history."""
 
 
 def document(diff: Diff, look: Look) -> Document:
@@ -105,6 +125,7 @@ def document(diff: Diff, look: Look) -> Document:
         blocks=tuple(_blocks(diff, look)),
         notes=tuple(_notes(diff, look)),
         next_commands=tuple(_next(diff, look)),
+        tabs=() if diff.is_refused or diff.options.tree or look.only else _TABS,
     )
 
 
@@ -167,8 +188,8 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
         if _has_causes(diff):
             yield _causes(diff)
         yield from _slow_steps(diff, look)
-        if diff.samples.tree and look.has_drawings:
-            yield tree.flame_of_diff(diff)
+        if look.has_drawings and not look.only:
+            yield _icicle(diff)
         yield _environment(diff, look)
     for section in look.sections() if diff.tree_table is None or look.only else ():
         if section == "memory_peak" and section not in look.only:
@@ -192,6 +213,16 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
     yield Lines("Bottleneck", lines, section="overall", is_first=False, is_wrapped=True)
     if diff.judgement is not None and diff.judgement.judged:
         yield Lines("Verdicts", diff.judgement.sentences, is_first=False, is_wrapped=True)
+
+
+def _icicle(diff: Diff) -> Block:
+    """Return the drawing of the tree of both sides; where none was asked for, the offer of a page to draw it."""
+    if diff.samples.tree:
+        return tree.flame_of_diff(diff)
+    if diff.options.with_flame:
+        return Lines("Icicle", ("the sources state no calls of operators",), section="tree", is_first=False)
+    link = Target(HERE, ((ICICLE, "1"),), tab=_ICICLE)
+    return Lines("Draw the operators of both sides by their callers", (), section="tree", is_first=False, link=link)
 
 
 def heads(sides: Sequence[Side]) -> list[Column]:
@@ -285,9 +316,11 @@ def _step(diff: Diff) -> Table:
     drawn = zip(labels, sides, parts, strict=True)
     chart = Bars(tuple(names), tuple((one.header, format_ns(value, unit), tuple(own)) for one, value, own in drawn))
     strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
+    judged = [total, *(of_step.get(row["metric"], {}) for row in rows if row["metric"] != found.total_metric)]
     return table_of(
         "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
         links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
+        findings=sum(diff_tables.is_finding(one.get("verdict"), one.get("reason")) for one in judged),
     )  # fmt: skip
 
 
@@ -327,14 +360,6 @@ def _causes(diff: Diff) -> Table:
         kinds = {"whole": "strong", "others": "sum", "earlier": "sum", "rest": "sum"}
         return cells.TONES.get(row.verdict or "", kinds.get(row.kind, ""))
 
-    def link(row: Contribution) -> Target | None:
-        # of a cause that is one operator, or one part of the step
-        if row.kind == "part":
-            return diff_tables.history_of_run(diff, row.metric)
-        sums = ("alike", "others", "earlier", "overlap", "rest", "replacement", "whole")
-        is_one = row.kind not in sums
-        return history_of(diff.candidate.workload, row.name) if is_one else None
-
     columns = [
         Column("cause", lambda row: name_of_cause(row, diff), **NAME),
         Column("change", lambda row: cells.signed(format_ns(delta_of(row), unit), delta_of(row))),
@@ -342,7 +367,29 @@ def _causes(diff: Diff) -> Table:
         Column("why", _why, **SENTENCE),
     ]  # fmt: skip
     adds = tuple(None if row.kind == "whole" else delta_of(row) for row in rows)
-    return table_of("", columns, rows, is_first=True, tone=tone, links=link, adds=adds)
+    return table_of("", columns, rows, is_first=True, tone=tone, links=lambda row: _link_of_cause(row, diff), adds=adds)
+
+
+def _link_of_cause(row: Contribution, diff: Diff) -> Target | None:
+    """Return where a cause leads: a part of the step to the tab with its places, anything else to its history, or to
+    its rows; None for what is left over.
+    """
+    if row.kind == "part":
+        history = diff_tables.history_of_run(diff, _WHOLE_OF_HALF.get(row.metric, row.metric))
+        tab = _TAB_OF_CAUSE.get(row.metric)
+        return Target(HERE, tab=tab, otherwise=history) if tab else history
+    if row.kind == "whole":
+        return diff_tables.history_of_run(diff, diff.explanation.total_metric)
+    if row.kind in ("earlier", "rest"):
+        return None
+    are_several = row.kind in ("alike", "others")
+    is_of_kernels = row.kind in ("kernel", "category", "overlap") or (are_several and row.name == "kernels")
+    rows = Target(HERE, tab=_KERNELS if is_of_kernels else _OPERATORS)
+    if are_several or row.kind in ("category", "overlap"):
+        return rows
+    name = largest_that_came(row.name) if row.kind == "replacement" else row.name
+    history = history_of(diff.candidate.workload, name)
+    return rows if history is None else replace(history, otherwise=rows)
 
 
 def _slow_steps(diff: Diff, look: Look) -> Iterator[Table]:
@@ -412,7 +459,7 @@ def _environment(diff: Diff, look: Look) -> Table:
     labels = heads([diff.baseline, diff.candidate])
     columns += [replace(one, cell=of(side), **NAME) for one, side in zip(labels, SIDES, strict=True)]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
-    return table_of("", columns, rows, limit, is_first=True)
+    return table_of("", columns, rows, limit, is_first=True, section="environment", findings=len(rows))
 
 
 def _notes(diff: Diff, look: Look) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -20,7 +21,7 @@ from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATO
 from tracker.results import BOTH, Cause, Diff
 from tracker.results.columns import CALLS, MATCHED_COLUMNS, Measure
 from tracker.results.sections import SECTION
-from tracker.results.verdicts import REASONS, STILL
+from tracker.results.verdicts import CHANGED, EXCUSED, REASONS, STILL
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 
 if TYPE_CHECKING:
@@ -92,7 +93,15 @@ def _compared(
 ) -> Table:  # fmt: skip
     """Return rows by change: their keys, both sides, `extra` columns, and verdicts where there are any."""
     columns = [*keys, *sides(calls, of), *extra, *verdicts(rows)]
+    if rows.has("verdict"):
+        reasons = rows.listed("reason") if "reason" in rows else repeat(None)
+        parts["findings"] = sum(map(is_finding, rows.listed("verdict"), reasons))
     return table_of(title, columns, rows, limit, tone=lambda row: tone(row, row[f"delta_{of}"]), **parts)
+
+
+def is_finding(verdict: str | None, reason: str | None) -> bool:
+    """Return whether a row changed by its verdict, and no user excused it."""
+    return verdict in CHANGED and verdict != "SUSPECT" and reason != EXCUSED
 
 
 def _series(diff: Diff, name: str, kind: str) -> Callable[[Row], Target | None]:

@@ -26,7 +26,8 @@ long a collective stood still says more than how long it worked.
 """
 SERIES_OF_RUN: Final[Mapping[str, str]] = {
     "step_ns": "step", "e2e_ns": "e2e", "compute_ns": "compute", "idle_ns": "idle time",
-    "exposed_communication_ns": "exposed communication", "data_loading_ns": "data loading",
+    "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copy",
+    "data_loading_ns": "data loading",
     "peak_allocated_bytes": "peak memory",
 }  # fmt: skip
 """Row of the overall table -> the series of whole runs that follows it."""
