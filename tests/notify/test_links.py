@@ -58,6 +58,27 @@ def test_a_message_leads_to_its_incident_and_commits(store, commits, tmp_path):
     ]
 
 
+def test_a_message_names_a_few_commits_one_by_one(store, commits, tmp_path):
+    store.repository = str(tmp_path / "clone")
+    made = MadeRepository(tmp_path / "clone", is_new=False)
+    last = made.commit("drop the cache", "Li Wei")
+    body = render_message(sent(store, commits[0], last)).body
+    assert body.splitlines()[1:5] == [
+        f"2 commits between v1 and v2: {commits[0][:8]}..{last[:8]}",
+        f"    {last[:8]} by Li Wei: drop the cache",
+        f"    {commits[1][:8]} by Grace Persona: use the fast path",
+        f"    https://git.example/compare/{commits[0]}...{last}",
+    ]
+
+
+def test_commits_are_between_the_versions_that_have_them():
+    """What leads was good until v10, the step until v09."""
+    own = messages.told(
+        good_version="v09", version="v11", good_commit="a" * 40, commit="b" * 40, good_commit_version="v10"
+    )
+    assert "Commits between v10 and v11: aaaaaaaa..bbbbbbbb" in render_message(messages.message("opened", own)).body
+
+
 def test_who_made_a_commit_is_never_stored(commits, tmp_path):
     path = tmp_path / "own.db"
     with open_store(str(path)) as store:
@@ -106,5 +127,5 @@ def test_an_example_shows_both_links_and_names_a_wrong_repository():
     page, commits, repository = found.sentences
     assert page == "Messages on I-4 will link https://tracker.example/incident/I-4"
     assert commits.endswith("will link https://git.example/compare/4af1c2d0...83fb3812")
-    assert repository.startswith("/nowhere/at/all is no git repository")
+    assert repository.startswith("[page] repository: /nowhere/at/all is no folder")
     assert example_of(PageRoles(), None).sentences == ()

@@ -14,6 +14,7 @@ from tests.reports.builders import messages
 from tracker.reports.message import Limits, cut, harmless, json_of, of_json, said
 from tracker.reports.message import write as render_message
 from tracker.results import Message
+from tracker.results.findings import ToldCommit
 
 CASES = {
     "opened": messages.message(),
@@ -177,7 +178,8 @@ def test_no_name_from_outside_becomes_a_link(form, markdown):
         version=EVIL_LINK, good_version=EVIL_LINK, device=EVIL_LINK, configuration=EVIL_LINK,
         shown=(messages.finding(EVIL_LINK, 1, 2),),
     )  # fmt: skip
-    hostile = {"author": EVIL_LINK, "subject": EVIL_LINK, "commits": 1}
+    commit = ToldCommit(commit="83fb3812", author=EVIL_LINK, subject=EVIL_LINK)
+    hostile = {"author": EVIL_LINK, "subject": EVIL_LINK, "named_commits": (commit,), "commits": 1}
     for more in (hostile, {"commits": 3}):
         for incidents in ((found,), (found, found)):
             message = messages.linked(messages.message("opened", *incidents, workload=EVIL_LINK), **more)

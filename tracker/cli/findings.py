@@ -14,6 +14,8 @@ from tracker.api.edits import mute_end
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, next_lines, plan
+from tracker.cli.output import note as note_of_work
+from tracker.compare.commits import Repository
 from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
@@ -51,7 +53,9 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
-        found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, found.rows.incidents)))
+        confirmed = [row for row in found.rows.findings if row.incident_id is not None]
+        notes = compare.notes_on_commits(store, confirmed, with_missing=page.details)
+        found = replace(found, notes=(*found.notes, *notes))
         newest = [line.last_run_id for line in found.rows.lines]
         is_lost = fail_on not in (None, BUDGET) and is_merge_base_lost(store, newest)
     if fail_on == COVERAGE:
@@ -96,7 +100,9 @@ def explain(
     with opened(db, read_only=True) as store, store.reading():
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
-        notes = compare.notes_on_commits(store, [one.finding for one in found])
+        notes = compare.notes_on_commits(store, [one.finding for one in found], with_missing=True)
+        if problem := Repository(store.repository).problem:
+            note_of_work(f"note: {problem}")
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from tracker import reports
 from tracker.compare import references
+from tracker.compare.commits import choose_pair, list_commits
 from tracker.errors import UsageError
 from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
@@ -139,7 +140,8 @@ def _findings(store: Store, asked: Inquiry) -> Answer:
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings(store, options=chosen)
-        notes = compare.notes_on_commits(store, found.rows.incidents)
+        confirmed = [row for row in found.rows.findings if row.incident_id is not None]
+        notes = compare.notes_on_commits(store, confirmed)
     incidents = [f"I-{incident.incident_id}" for incident in found.rows.incidents]
     beside = tuple((name, Target("incident", (("ID", name),))) for name in incidents[:_MOST_BESIDE])
     return Answer((replace(found, notes=(*found.notes, *notes)),), beside=beside)
@@ -157,11 +159,14 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
             found = [explain(store, one) for one in numbers]
         except UsageError as error:
             raise NotFoundError(error.problem, remedy=error.remedy) from error
-        notes = compare.notes_on_commits(store, [one.finding for one in found])
+        rows = [one.finding for one in found]
+        notes = compare.notes_on_commits(store, rows, with_missing=True)
+        pair = choose_pair(list_commits(store), rows)
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
-    versions = (first.workload, first.good_version or "", first.version)
+    good_version = first.good_version or "" if pair is None else pair.good_version
+    versions = (first.workload, good_version, first.version)
     if asked.page == "incident":
         return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)

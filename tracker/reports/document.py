@@ -314,7 +314,8 @@ Block = Table | Lines
 class Document(Struct, frozen=True, kw_only=True):
     """A report. `title`: of what, and on how much it rests; `headline`: the sentence that answers; `verdict`: its word,
     "" where nothing was judged; `tone`: worse, better or nothing. `remarks`: what limits the headline, read before the
-    blocks; `notes`: what else to know, after them. `next_commands`: what to run next, whole command lines.
+    blocks; `notes`: what else to know, after them, each with a command line below it where it has a line break.
+    `next_commands`: what to run next, whole command lines.
     """
 
     title: str

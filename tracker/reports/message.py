@@ -289,7 +289,7 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[
 
 
 def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) -> Iterator[Line]:
-    """Yield the commits between the versions: how many, the single one with its author, and where they are seen."""
+    """Yield the commits between the versions: how many, a few with their authors, and where they are seen."""
     named = partial(said, markdown=markdown)
     pairs = {(one.good_commit, one.commit): one for one in incidents if one.good_commit and one.commit}
     for one in pairs.values():
@@ -297,11 +297,18 @@ def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) 
         noun = "Commits" if one.commits is None else counted(one.commits, "commit")
         linked = _link(noun, url) if markdown and url else noun
         both = f"{one.good_commit[:SHORT_COMMIT]}..{one.commit[:SHORT_COMMIT]}"
-        about = f" between {named(one.good_version or '')} and {named(one.version)}: {both}"
-        if one.author:
-            author, subject = (named(part) for part in (one.author, one.subject))
-            about = f": {describe_commit(one.commit, author, subject)}"
-        yield Line(f"{linked}{about}", 6.95)
+        since = one.good_commit_version or one.good_version or ""
+        between = f" between {named(since)} and {named(one.version)}: {both}"
+        described = []
+        for commit in one.named_commits:
+            author, subject = named(commit.author), named(commit.subject)
+            described.append(describe_commit(replace(commit, author=author, subject=subject)))
+        if len(described) == 1:
+            yield Line(f"{linked}: {described[0]}", 6.95)
+        else:
+            yield Line(f"{linked}{between}", 6.95)
+            for place, line in enumerate(() if short else described):
+                yield Line(f"    {line}", 6.94 - place / 100)
         if url and not markdown:
             # on a line of its own, which goes first where there is no room: the incident leads there, too
             yield Line(url if short else f"    {url}", 6.55)
