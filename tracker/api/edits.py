@@ -199,7 +199,8 @@ def edit_runs(
     runs.
 
     `runs`: numbers, or `run:41`. What is None or empty stays; an empty note removes it; `configuration` replaces the
-    whole one. `commit`: of a version that has none, so of all its runs. All runs are changed or none, and verdicts follow. UsageError for a run that is unknown.
+    whole one. `commit`: of a version that has none, so of all its runs. All runs are changed or none, and verdicts
+    follow. UsageError for a run that is unknown, or a version that is another commit.
     """
     from tracker.intake import parse_device
 

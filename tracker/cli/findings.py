@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from tracker.compare.commits import Repository
 from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
+from tracker.results.findings import WORDS_OF_MARKS
 from tracker.results.options import Option
 from tracker.results.verdicts import BUDGET, COVERAGE
 from tracker.units import counted, format_moment, format_numbers, some_of
@@ -113,10 +114,6 @@ Targets = Annotated[
         "Findings (12) or incidents (I-3), as tracker findings lists them.", "ID...", positional=True, offers="finding"
     ),
 ]
-_DONE: Final = {
-    "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
-    "invalid": "marked as false positive", "note": "with a new note",
-}  # fmt: skip
 
 
 def ack(
@@ -292,7 +289,10 @@ def _done_lines(action: str, done: Sequence[FoundFinding], rows: Sequence[FoundF
     named = uncovered(done)
     names = f" ({some_of([name_of(as_one(row)) for row in named])})"
     listed = format_numbers(_numbers_of(named))
-    lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}", *_lines_of_covered(done, named)]
+    lines = [
+        f"{counted(len(named), 'finding')} {WORDS_OF_MARKS[action]}: {listed}{names}",
+        *_lines_of_covered(done, named),
+    ]
     incidents = {row.incident_id for row in done}
     steps = [
         row for row in rows

@@ -24,10 +24,11 @@ from tracker.reports import addresses
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
-from tracker.results import BoardOptions, ExplainedIncident, ShowOptions
-from tracker.results.findings import ListedFinding
+from tracker.reports.views.explained import describe_event
+from tracker.results import NOBODY, BoardOptions, ExplainedFinding, ExplainedIncident, ShowOptions
+from tracker.results.findings import WORDS_OF_MARKS, FindingEvent, ListedFinding
 from tracker.store import Store, queries, read_one_state
-from tracker.units import counted
+from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -110,6 +111,30 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     commits = {version: commit for of, version, commit in known if of == workload}
     good, bad = (str(commits.get(label) or "") for label in labels)
     return addresses.commits_address(template, good, bad)
+
+
+def describe_newest_mark(found: Answer) -> str:
+    """Return what users did last with an incident or a finding, in a line; "" for nothing, and for other pages.
+
+    The page that an action leads to says by it what was done.
+    """
+    (first, *_), name = found.results or (None,), found.acts_on
+    explained = first.explained if isinstance(first, ExplainedIncident) else (first,)
+    if not all(isinstance(one, ExplainedFinding) for one in explained):
+        return ""
+    marks: dict[tuple[int, FindingEvent], list[int]] = {}
+    for one in explained:
+        for event in one.rows.events:
+            if event.when_ns is not None and event.who != NOBODY:
+                marks.setdefault((event.when_ns, event), []).append(one.finding.finding_id or 0)
+    if not marks:
+        return ""
+    when_and_event = max(marks, key=lambda mark: mark[0])
+    numbers, newest = marks[when_and_event], when_and_event[1]
+    of = name if len(numbers) == len(explained) else f"{format_numbers(sorted(numbers))} of {name}"
+    action, _, more = newest.state.partition(" ")
+    done = " ".join(filter(None, (WORDS_OF_MARKS.get(action, action), more)))
+    return f"{of if of.startswith('I-') else f'Finding {of}'} {describe_event(replace(newest, state=done))}"
 
 
 def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Document:

@@ -38,6 +38,11 @@ another name, and takes as long as before.
 OPEN_STATES: Final = STATES[:5]
 CONFIRMED_STATES: Final = STATES[1:5]
 ENDED_STATES: Final = STATES[5:11]
+WORDS_OF_MARKS: Final = {
+    "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
+    "invalid": "marked as false positive", "note": "with a new note",
+}  # fmt: skip
+"""What a user did to findings -> what they are then."""
 DIRECTIONS: Final = ("regression", "improvement")
 
 
