@@ -210,5 +210,5 @@ def test_acknowledging_needs_no_reason_and_the_page_says_what_was_done(page):
     assert re.search(r'role="status">I-1 acknowledged by root on [\d :-]+ UTC: acknowledged<', after)
     page.act("undo", "", whole="I-1", reason="too early", by="li")
     for address, name in (("/incident/I-1", "I-1"), ("/finding/3", "Finding 3")):
-        assert f'role="status">{name} undo of ack by li on ' in page.get(address).text
+        assert f'role="status">{name}: undo of ack by li on ' in page.get(address).text
     assert page.act("expect", "3", reason="").status == 400

@@ -191,3 +191,19 @@ def test_no_name_from_outside_becomes_a_link(form, markdown):
             ]  # fmt: skip
             assert not any("evil" in link for link in links)
             assert len(links) == (len(incidents) + 1) * markdown
+
+
+@pytest.mark.parametrize("markdown", [False, True])
+def test_advice_ends_at_a_sentence_or_a_word(markdown):
+    """It was cut at 120 characters: "... the loa..."."""
+    long = (
+        "Raise num_workers of the DataLoader, since the step waits for its data in 33.1 ms of 152 ms: at most 33.1 ms"
+    )
+    first = f"{long}. Pin the memory, too, so that copies run beside the step."
+    assert len(first) > 120
+    body = render_message(messages.message("opened", messages.told(advice=(first,))), markdown=markdown).body
+    assert "copies run beside the step." in body
+    for text, end in ((f"{first} {first} {first}", "at most 33.1 ms."), ("word " * 100, "word ...")):
+        body = render_message(messages.message("opened", messages.told(advice=(text,))), markdown=markdown).body
+        (line,) = (line for line in body.splitlines() if "What to do" in line)
+        assert line.rstrip("`").endswith(end) and len(line) < 330

@@ -133,6 +133,9 @@ def describe_newest_mark(found: Answer) -> str:
     numbers, newest = marks[when_and_event], when_and_event[1]
     of = name if len(numbers) == len(explained) else f"{format_numbers(sorted(numbers))} of {name}"
     action, _, more = newest.state.partition(" ")
+    if action not in WORDS_OF_MARKS:
+        # undo of a mark
+        of += ":"
     done = " ".join(filter(None, (WORDS_OF_MARKS.get(action, action), more)))
     return f"{of if of.startswith('I-') else f'Finding {of}'} {describe_event(replace(newest, state=done))}"
 

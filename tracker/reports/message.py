@@ -48,6 +48,9 @@ _LINK_KEEP: Final = 8.9
 _LONGEST_LINE: Final = 600
 """Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
 
+_LONGEST_ADVICE: Final = 300
+"""Characters of what to do about a change."""
+
 _SHORT_NAME: Final = 40
 """Characters of the name of an op in the short form; what was replaced has two of them."""
 
@@ -238,6 +241,7 @@ def _devices(message: Message, *, markdown: bool) -> Iterator[Line]:
 
 def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
     named = partial(said, markdown=markdown)
+    whole = partial(said, markdown=markdown, longest=_LONGEST_LINE)
     first, is_over = message.incidents[0], message.event == "recovered"
     several = len(message.incidents) > 1
     head = [*(_devices if several else _links)(message, markdown=markdown)]
@@ -272,7 +276,8 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[
             yield Line(f"{first.coverage.capitalize()}.", 5.0)
         if first.causes and not short:
             yield Line(f"Causes: {', '.join(map(named, first.causes))}.", 6.6)
-        yield from (Line(f"What to do: {named(sentence)}", 6.5) for sentence in first.advice if not short)
+        for sentence in () if short else first.advice:
+            yield Line(f"What to do: {whole(shorten_advice(sentence))}", 6.5)
         if first.environment:
             yield Line(f"Changed with it: {changes(first, named)}.", 4.0)
     elif first.left:
@@ -374,6 +379,20 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
     if longest is not None and len(text) > longest:
         text = text[: longest - len(ELLIPSIS)] + ELLIPSIS
     return as_code(text) if markdown and not _PLAIN.fullmatch(text) else text
+
+
+def shorten_advice(text: str, longest: int = _LONGEST_ADVICE) -> str:
+    """Return as many whole sentences of `text` as fit; where the first one does not, as many whole words of it.
+
+    >>> shorten_advice("Raise num_workers. Each worker needs memory.", 30)
+    'Raise num_workers.'
+    >>> shorten_advice("Raise num_workers until the loader keeps up.", 30)
+    'Raise num_workers until ...'
+    """
+    if len(text) <= longest:
+        return text
+    end = text.rfind(". ", 0, longest)
+    return text[: end + 1] if end > 0 else cut(text[: 2 * longest], longest)
 
 
 def as_code(text: str) -> str:
