@@ -13,6 +13,9 @@ from tracker.schema.series import (
     KINDS,
     NO_SERIES,
     RUN_SERIES,
+    RUN_SERIES_OF,
+    STEP_KEY,
+    STEP_SERIES,
     WAYS,
     SeriesKey,
     find_metric,
@@ -34,6 +37,11 @@ def test_a_kind_names_columns_of_its_level(kind):
     assert not kind.texts or kind.texts in columns
     for metric in kind.metrics:
         assert {metric.column or metric.name, metric.if_missing or "calls"} <= columns.keys()
+
+
+def test_series_that_are_the_step_begin_with_the_marked_one():
+    assert STEP_SERIES[0] == STEP_KEY.name
+    assert {RUN_SERIES_OF[name].judged_as for name in STEP_SERIES} == {"STEP", "WHOLE"}
 
 
 @pytest.mark.parametrize("kind", OF_LEVELS, ids=lambda kind: kind.word)

@@ -9,7 +9,8 @@ from sqlalchemy import text
 
 from tests.regressions.made import runs
 from tracker import api
-from tracker.compare import diff, diffs
+from tracker.compare import branch_sides, diff, diffs
+from tracker.compare.branch_sides import KnownNames, find_branch
 from tracker.errors import SourceError, UsageError
 from tracker.profile import Device
 from tracker.regressions.judgement import tracks_of, update
@@ -60,6 +61,26 @@ def test_branch_alone_is_compared_with_where_it_left(line):
     assert sides_of(found) == ((1, 2, 3), (10, 11, 12))
     assert "at m1 (the merge base), which push2 of branch pr12 was judged against: m1 (run 1-3)." in found.notes[1]
     assert sides_of(found) == sides_of(diffs(line, ["push2"])[0])
+
+
+@pytest.mark.parametrize(
+    ("side", "version"), [("pr12@H100", "push2"), ("push1@H100", "push1@H100"), ("pr12@NVIDIA H100", "push2")]
+)
+def test_note_on_a_baseline_names_a_version_and_no_branch(line, side, version):
+    leave_main_line_at(line, "0" * 12)
+    update(line, tracks_of(line))
+    (found,) = diffs(line, [side])
+    assert f"which {version} of branch pr12 was judged against" in " ".join(found.notes)
+
+
+def test_each_device_of_a_branch_has_the_note_on_its_version(line):
+    """The name of a device is put behind that of the branch."""
+    for version, workload in (("m1", "gpt"), ("push2", "gpt @ pr12")):
+        runs(line, version, start=30, workload=workload, device=ASCEND)
+    leave_main_line_at(line, "0" * 12)
+    update(line, tracks_of(line))
+    notes = [" ".join(found.notes) for found in diffs(line, ["pr12"])]
+    assert len(notes) == 2 and all("push2 of branch pr12 was judged against" in note for note in notes)
 
 
 def test_known_merge_base_is_in_the_title(line):
@@ -174,6 +195,35 @@ def test_unknown_side_names_branches(line):
     words = "there is no version or branch 'pr1' of gpt; did you mean pr12.*branches: pr12 .--branch NAME"
     with pytest.raises(UsageError, match=words):
         diff(line, "main", "pr1")
+
+
+@pytest.mark.parametrize("name", ["", "@", "@H100", "main@", "pr12@"])
+def test_no_name_and_no_device_are_no_branch(line, name):
+    assert find_branch(KnownNames(line), name) is None
+    assert find_branch(KnownNames(line), "main@H100").device == "H100"
+
+
+@pytest.mark.parametrize("name", ["main@", "pr12@", "m1@"])
+def test_an_empty_device_is_one_sentence(line, name):
+    with pytest.raises(UsageError, match=f"'{name}' names no device behind @; write {name}DEVICE, or {name[:-1]}"):
+        diff(line, "m2", name)
+
+
+def test_git_is_asked_once_for_all_names(line, monkeypatch):
+    asked = []
+    monkeypatch.setattr(branch_sides, "name_of_remote_main_line", lambda *_: asked.append(1) or "trunk")
+    known = KnownNames(line)
+    assert [find_branch(known, name) for name in ("one", "two@H100", "three")] == [None] * 3
+    assert find_branch(known, "trunk").is_main_line
+    assert len(asked) == 1
+
+
+def test_a_label_is_a_version_of_a_branch_and_its_main_line(line):
+    """Of another branch it is none."""
+    runs(line, "other1", start=20, workload="gpt @ other")
+    known = KnownNames(line)
+    assert known.is_version("m1", "gpt @ pr12") and known.is_version("push1", "gpt") and known.is_version("push1")
+    assert not known.is_version("push1", "gpt @ other") and not known.is_version("push1", "bert")
 
 
 def test_files_of_the_name_come_first_and_folders_last(line, tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.regressions.found import made_finding
 from tests.repositories import MadeRepository
-from tracker.compare.commits import Commits, Repository, VersionCommits, VersionPair, choose_pair
+from tracker.compare.commits import Commits, Repository, VersionCommits, VersionPair, choose_pair, pair_of
 from tracker.results.findings import ToldCommit
 
 
@@ -163,6 +163,16 @@ def test_a_wrong_repository_says_what_is_wrong(made, tmp_path, name, problem):
 def test_a_shallow_clone_is_named_as_such(made, three, tmp_path):
     made.git("clone", "-q", "--depth", "1", f"file://{made.folder}", str(tmp_path / "shallow"))
     assert Repository(str(tmp_path / "shallow")).problem.endswith("run git fetch --unshallow there")
+
+
+def test_workload_of_the_good_version_is_known():
+    """Both lines have a version v1, and a diff compares that of the main line."""
+    main, branch, own = "a" * 40, "c" * 40, "b" * 40
+    hashes = {("gpt", "v1"): main, ("gpt @ pr1", "v1"): branch, ("gpt @ pr1", "push"): own}
+    commits = VersionCommits(hashes, {})
+    assert pair_of(commits, "gpt @ pr1", "v1", "push", "gpt") == (main, own)
+    assert pair_of(commits, "gpt @ pr1", "v1", "push") == (branch, own)
+    assert pair_of(commits, "gpt", "push", "v1", "gpt @ pr1") == (own, main)
 
 
 @pytest.mark.parametrize("word", ["HEAD", "--all", "-h", "main\0", "", "v1..v2"])

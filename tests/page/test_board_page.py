@@ -88,7 +88,7 @@ def test_24_workloads_fit_a_screen_in_lines_of_30_pixels(browser, address):
         )
         assert len(boxes) == 24 and {round(height) for height, _ in boxes} == {30}
         assert max(bottom for _, bottom in boxes) <= 900
-        assert page.locator("summary h2").get_by_text("As before (3)").count() == 1
+        assert page.locator("summary h2").get_by_text("Nothing to decide (3)").count() == 1
         assert page.locator("h1").bounding_box()["y"] <= 56
         assert (page.evaluate(OVERLAPS), page.evaluate(CUT)) == ([], [])
 
@@ -109,7 +109,7 @@ def test_cause_change_and_state_stand_on_a_narrow_screen(browser, address):
         texts = page.locator(".one tbody tr").nth(0).locator("td:visible").all_inner_texts()
         assert next(filter(None, texts)) == "▲"
         assert any(re.fullmatch(r"\+\d+\.\d %", text) for text in texts)
-        assert any(text.startswith("outside operators +20.00 ms") for text in texts)
+        assert any(text.startswith("idle +20.00 ms") for text in texts)
         assert any(re.fullmatch(r"new I-\d+", text) for text in texts)
 
 

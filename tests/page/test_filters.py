@@ -10,7 +10,9 @@ import pytest
 from tests.factories import save
 from tests.page.browsing import Browser
 from tracker import config
+from tracker.compare import branch_sides
 from tracker.config import Owner
+from tracker.page.filters import workloads_with
 from tracker.profile import Device
 from tracker.store import open_store
 
@@ -126,6 +128,20 @@ def test_no_choice_leads_to_a_workload_without_the_rest(tmp_path):
         assert not [link for link in offered if "bert" in link], address
         assert any("workload=gpt" in link for link in offered), address
         assert {link: page.get(link).status for link in offered} == dict.fromkeys(offered, 200), address
+
+
+def test_workloads_with_a_branch_cost_one_question_to_git(tmp_path, monkeypatch):
+    """Only gpt has the side: the others are not offered, and git is not asked of each."""
+    asked = []
+    monkeypatch.setattr(branch_sides, "name_of_remote_main_line", lambda *_: asked.append(1) or "")
+    with open_store(str(tmp_path / "many.db")) as store:
+        for number in range(5):
+            save(store, "v1", f"w{number}", steps=1)
+        save(store, "push1", "w3 @ pr12", steps=1)
+        assert workloads_with(store, ["v1", "pr12"]) == ["w3"]
+        assert workloads_with(store, ["nowhere"]) == []
+        assert workloads_with(store, ["latest", "main"]) == [f"w{number}" for number in range(5)]
+    assert len(asked) == 2, "once for each question"
 
 
 def test_a_row_of_a_workload_on_two_devices_leads_to_its_own(tmp_path):

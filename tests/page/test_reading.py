@@ -26,6 +26,7 @@ from tracker import config
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, address_of
 from tracker.profile import Device
+from tracker.regressions import judgement
 from tracker.reports.addresses import incident_address
 from tracker.store import open_store
 
@@ -86,9 +87,14 @@ def test_rows_lead_to_pages_that_exist_up_to_the_third_click(page):
 
 
 def test_each_cell_of_the_board_leads_to_what_it_says(page):
-    """The row to its incident, the version to its diff with the one before, its step to the history."""
+    """The row to its incident, the version to its diff with the one before, its step to the history, its change to the
+    diff with the level that it was judged against.
+    """
     found = {*page.get("/").hrefs("article")}
-    assert found == {"/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt"}
+    assert found == {
+        "/incident/I-1", "/diff?side=v2&side=v3&workload=gpt", "/history?key=step&workload=gpt",
+        "/diff?side=v3&workload=gpt",
+    }  # fmt: skip
 
 
 def test_a_point_of_a_history_leads_to_what_changed_there(page):
@@ -262,6 +268,36 @@ def test_commits_are_linked_where_the_settings_say_where_they_are(db):
     assert "https://git" not in page.get("/diff?side=v1&side=v3").text  # v1 has no commit
     history = page.get("/history?key=step&workload=gpt")
     assert f"https://git.example/compare/{'a' * 40}...{'b' * 40}" in history.hrefs("table")
+
+
+def test_commits_from_the_main_line_to_a_branch_are_linked(tmp_path):
+    """In diffs of both orders, and on the page of the incident, as in its message."""
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        found = made.runs(store, "m1", of_run={"commit": "a" * 40})
+        own = {"commit": "b" * 40, "main_commits": ("a" * 12,)}
+        found += made.runs(store, "p1", {"op05": 3.0}, start=3, workload="gpt @ pr12", of_run=own)
+        judgement.update(store, judgement.tracks_of(store, found))
+    page = Browser(path, page=config.PageRoles(commit_url="https://git.example/{good}...{bad}")).logged_in()
+    between = f"https://git.example/{'a' * 40}...{'b' * 40}"
+    for address in ("/diff?side=main&side=pr12", "/diff?side=m1&side=p1", "/diff?side=pr12", "/incident/I-1"):
+        assert between in page.get(address).hrefs("p"), address
+    assert f"https://git.example/{'b' * 40}...{'a' * 40}" in page.get("/diff?side=p1&side=m1").hrefs("p")
+
+
+def test_what_is_no_commit_is_not_linked(db):
+    """As a message does: a build number is no commit."""
+    with open_store(str(db)) as store:
+        save(store, "v2", of_run={"commit": "build-7"})
+        save(store, "v3", of_run={"commit": "build-8"})
+    page = Browser(db, page=config.PageRoles(commit_url="https://git.example/{good}...{bad}")).logged_in()
+    for address in ("/incident/I-1", "/diff?side=v2&side=v3", "/history?key=step&workload=gpt"):
+        assert "https://git.example" not in page.get(address).text, address
+
+
+def test_pages_without_sides_name_what_a_side_may_be(page):
+    for address in ("/diff", "/advise"):
+        assert "versions, branches, runs (run:41), latest, or pinned" in page.get(address).headline
 
 
 def test_pages_name_the_commit_in_the_repository_of_the_settings(db, tmp_path):

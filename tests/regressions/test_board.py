@@ -201,3 +201,46 @@ def test_a_late_run_of_another_owner_is_left_out(store):
 
 def test_an_empty_board_names_the_first_command(store):
     assert "tracker ingest PATH --version VERSION --workload WORKLOAD" in render(board(store), "text")
+
+
+def test_muted_regression_stands_behind_an_open_one(store):
+    """I-2 of v3 is new and muted, I-1 of v2 is open: that one is what the line is about."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 11.0}, start=5)
+    runs(store, "v3", {"op07": 11.0, "op08": 11.0}, start=8)
+    update(store, tracks_of(store))
+    tracker.mute("I-2", until="2w", reason="later", store=store)
+    found = board(store)
+    assert found.headline == "No new regression; 1 open"
+    assert (line(found, "gpt")["incident_id"], line(found, "gpt")["state"]) == (1, "open")
+    assert [one["state"] for one in found.tables["incidents"].records()] == ["open", "muted"]
+
+
+def test_branch_stands_below_with_its_change_against_the_main_line(store):
+    """pr12 takes 50 ms instead of 40; pr13 is as the main line; on another device there is nothing of them."""
+    runs(store, "v1", count=3)
+    runs(store, "v2", start=3, count=3)
+    runs(store, "fix", start=6, workload="gpt @ pr13")
+    runs(store, "p1", {"op07": 11.0}, start=9, workload="gpt @ pr12")
+    update(store, tracks_of(store))
+    found = board(store)
+    branches = found.tables["branches"].records()
+    assert [(one["branch"], one["version"], one["against"], one["runs"]) for one in branches] == [
+        ("pr12", "p1", "v2", 3), ("pr13", "fix", "v2", 3),
+    ]  # fmt: skip
+    assert (round(branches[0]["step_change"], 2), branches[0]["step_verdict"]) == (0.25, "REGRESSED")
+    text = render(found, "text", width=120)
+    assert "2 branches: pr12 +25.1 % REGRESSED against v2, pr13 " in text
+    assert len(board(store, options=BoardOptions(device="h-100")).rows.branches) == 2
+    assert board(store, options=BoardOptions(workload="gpt @ pr13")).rows.branches[0].branch == "pr13"
+
+
+def test_faster_step_beside_a_slower_operator_is_not_red(store):
+    """op07 is slower, and idle time that was in every step before is gone: the step is faster."""
+    runs(store, "v1", count=5, idle_ns=20_000_000)
+    runs(store, "v2", {"op07": 5.0}, start=5)
+    update(store, tracks_of(store))
+    blocks = document(board(store), Look()).blocks
+    for table in blocks:
+        tones = dict(zip((column.header for column in table.columns), table.cell_tones[0], strict=True))
+        assert tones["since good"] != "worse"

@@ -14,7 +14,7 @@ from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
 from tracker.reports import render
-from tracker.reports.views.finding_tests import sentence_of_test
+from tracker.reports.views.finding_tests import notes_on_tests, sentence_of_test
 from tracker.results import ExplainedIncident, finding_tests
 from tracker.results.findings import FindingTest
 
@@ -40,7 +40,7 @@ def of_test(words, value=0.0625, limit=0.03, *, passes=True, test="change", limi
 
 def test_every_test_fits_a_line_of_80_columns():
     """The largest numbers there are, and a limit that a user set."""
-    for words in (*finding_tests.WORDS_OF_TESTS.values(), finding_tests.name_nights(8)):
+    for words in finding_tests.WORDS_OF_TESTS.values():
         is_probability = words.sentence.startswith(("chance", "false"))
         test = "q" if is_probability else "runs after" if "needed" in words.sentence else "change"
         values = (0.12345, 1.2345e-12) if is_probability else (123.456, -0.12345, 0.0001234)
@@ -67,6 +67,44 @@ def test_a_test_says_number_and_limit_in_plain_words():
     assert sentence_of_test(of_test(finding_tests.FALSE_DISCOVERY_RATE, 2.25e-12, 0.05, test="q")) == (
         "false discovery rate (q) of 2.25e-12; the limit is 0.05"
     )
+
+
+def test_a_small_number_has_no_exponent():
+    tiny = of_test(finding_tests.CONTRIBUTION, 1e-7, 0.001, passes=False, test="contribution")
+    assert sentence_of_test(tiny) == "the change is less than 0.001 % of the step; the limit is 0.1 %"
+    lower = of_test(finding_tests.CHANGE, -1e-7)
+    assert sentence_of_test(lower) == "changed by less than 0.001 %; the limit is 3 %"
+    # beside a limit that is as small the number itself is needed
+    beside = of_test(finding_tests.CHANGE, 4e-7, 5e-7, passes=False)
+    assert sentence_of_test(beside) == "changed by 0.00004 %; the limit is 0.00005 %"
+    alike = of_test(finding_tests.CHANGE, 4e-7, 4.0001e-7, passes=False)
+    assert sentence_of_test(alike) == "changed by 0.00004 %; the limit is 0.000040001 %"
+    assert sentence_of_test(of_test(finding_tests.CHANGE, 0.0)) == "changed by 0 %; the limit is 3 %"
+
+
+def test_a_number_that_was_not_computed_is_named_so():
+    """Without its limit, of which nothing can be said, nor who set it."""
+    for words in finding_tests.WORDS_OF_TESTS.values():
+        if "{value}" in words.sentence:
+            of_user = of_test(words, None, 0.05, test="q", limit_from="alpha 0.05, ann: fewer alarms")
+            sentence = sentence_of_test(of_user)
+            assert sentence.endswith("was not computed") and "{" not in sentence and "set" not in sentence
+            assert [note for note in notes_on_tests([of_user]) if "ann" in note] == []
+    assert sentence_of_test(of_test(finding_tests.FALSE_DISCOVERY_RATE, None, 0.05, test="q")) == (
+        "false discovery rate (q) was not computed"
+    )
+    assert sentence_of_test(of_test(finding_tests.CHANCE_OF_SPLIT, None, 0.05, test="q")) == (
+        "chance (p) was not computed"
+    )
+
+
+def test_night_effect_is_named_with_its_part_of_the_noise():
+    nights = FindingTest(
+        test="nights", value=0.25, limit=None, passes=None, limit_from=None, meaning=finding_tests.describe_nights(8)
+    )
+    sentence = sentence_of_test(nights)
+    assert sentence == "night effect (8 nights before, one after), part of the noise: 25 %"
+    assert len("  passes  " + sentence) <= 80
 
 
 def test_a_finding_fits_a_screen_whatever_it_has():

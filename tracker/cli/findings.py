@@ -22,6 +22,7 @@ from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
 from tracker.results.findings import WORDS_OF_MARKS
 from tracker.results.options import Option
 from tracker.results.verdicts import BUDGET, COVERAGE
+from tracker.schema.series import STEP_SERIES
 from tracker.units import counted, format_moment, format_numbers, some_of
 
 if TYPE_CHECKING:
@@ -297,7 +298,7 @@ def _done_lines(action: str, done: Sequence[FoundFinding], rows: Sequence[FoundF
     steps = [
         row for row in rows
         if row.incident_id in incidents and row.state in CONFIRMED_STATES and row.under is None
-        and row.kind == "run" and row.name in ("step", "e2e")
+        and row.kind == "run" and row.name in STEP_SERIES
     ]  # fmt: skip
     if action in ("expect", "invalid") and steps:
         step = steps[0]

@@ -1,5 +1,6 @@
-"""The commits between two versions: how many, and of a few who made them. Git is asked when somebody reads of it;
-nothing of that is stored.
+"""The commits between two versions: how many, and of a few who made them.
+
+Git is asked when a report is made; its answers are not stored.
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ class Commits(Struct, frozen=True):
 
 
 class Repository:
-    """A git repository: that of `folder`, else the one around the current folder. Asked once for a pair of commits.
+    """A git repository: that of `folder`, else the one around the current folder.
 
-    Only of a folder that the settings name it says who made a commit. What git cannot say is left out, and no error.
+    It is asked once for a pair of commits. The author of a commit is only named where `folder` is given, by the
+    settings. What git does not answer is left out, without an error.
     """
 
     def __init__(self, folder: str | None) -> None:
@@ -176,6 +178,23 @@ def list_commits(store: Store) -> VersionCommits:
     return VersionCommits(hashes, places)
 
 
+def pair_of(
+    commits: VersionCommits, workload: str, good_version: str | None, version: str, good_workload: str | None = None
+) -> tuple[str, str] | None:
+    """Return the commits of a good and a bad version; None where one is not known, or both are the same.
+
+    `good_workload`: of the good version; None for `workload`, or its main line.
+    """
+    good = good_version or ""
+    if good_workload is None:
+        # what is good for a branch may be a version of its main line
+        good_commit = commits.find_hash(workload, good)
+    else:
+        good_commit = commits.hashes.get((good_workload, good), "")
+    commit = commits.hashes.get((workload, version))
+    return (good_commit, commit) if good_commit and commit and good_commit != commit else None
+
+
 def choose_pair(commits: VersionCommits, rows: Sequence[ListedFinding]) -> VersionPair | None:
     """Return the versions between which the commits are that may have caused an incident; None where no good version
     has a commit, or the bad one has none, or the same.
@@ -184,11 +203,10 @@ def choose_pair(commits: VersionCommits, rows: Sequence[ListedFinding]) -> Versi
     the one with the nearest good version that has a commit.
     """
     first = rows[0]
-    commit = commits.find_hash(first.workload, first.version)
-    for good_version in _list_good_versions(commits, rows) if commit else ():
-        good_commit = commits.find_hash(first.workload, good_version)
-        if good_commit and good_commit != commit:
-            return VersionPair(good_version, first.version, good_commit, commit)
+    for good_version in _list_good_versions(commits, rows):
+        pair = pair_of(commits, first.workload, good_version, first.version)
+        if pair is not None:
+            return VersionPair(good_version, first.version, *pair)
     return None
 
 
@@ -233,7 +251,7 @@ def _name_missing(commits: VersionCommits, rows: Sequence[ListedFinding]) -> Ite
     """Yield that the nearest good version of an incident has no commit while the bad one has, and what to do."""
     version, workload = rows[0].version, rows[0].workload
     good_versions = _list_good_versions(commits, rows)
-    if good_versions and commits.find_hash(workload, version) and not commits.find_hash(workload, good_versions[0]):
+    if good_versions and (workload, version) in commits.hashes and not commits.find_hash(workload, good_versions[0]):
         nearest = good_versions[0]
         yield (
             f"{nearest} has no commit: what changed between {nearest} and {version} is not known; give --commit at "

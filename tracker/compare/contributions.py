@@ -265,9 +265,14 @@ def find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
     return main_cause
 
 
+def change_of_data_loading(overall: Columns) -> float:
+    """Return by how much data loading changed, 0 where that is not known."""
+    return dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+
+
 def is_waiting_for_data(idle_delta_ns: float, overall: Columns, delta_ns: float | None) -> bool:
     """Return whether idle time changed because data loading did, and that carries at least half of the change."""
-    loading = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+    loading = change_of_data_loading(overall)
     if not delta_ns or loading * delta_ns <= 0 or abs(loading) < abs(delta_ns) / 2:
         return False
     return idle_delta_ns * loading > 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.contributions import find_main_idle_cause, is_waiting_for_data
+from tracker.compare.contributions import change_of_data_loading, find_main_idle_cause, is_waiting_for_data
 from tracker.compare.overall_rows import EXPOSED
 from tracker.compare.waiting import TRANSFER, WAIT
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _WORK: Final = ("operator", "kernel", "replacement")
-_NAMED_PARTS: Final = (EXPOSED, "exposed_copy_ns", WAIT, TRANSFER)
-"""Parts of a step whose titles say what happened."""
+_MAIN: Final = 0.5
+"""Part of exposed communication that waiting or transfers have at least to be named."""
 
 
 def find_leading_cause(
@@ -43,15 +44,27 @@ def find_leading_cause(
         cause = _name_cause(row, tables, delta_ns, is_on_device=is_on_device)
         if cause is not None:
             rows.append(cause)
-    return choose_leading(rows, delta_ns)
+    communication = _join_communication(contributions)
+    return choose_leading([*rows, *([communication] if communication else [])], delta_ns)
 
 
 def find_leading_data_loading(overall: Columns, delta_ns: float) -> LeadingCause | None:
     """Return waiting for data where that makes most of a change by `delta_ns` of a step of which nothing else is known:
     that of the log of a timer.
     """
-    loading_ns = dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+    loading_ns = change_of_data_loading(overall)
     return choose_leading([cause_of_data_loading(loading_ns, is_on_device=False)], delta_ns)
+
+
+def _join_communication(contributions: Sequence[Contribution]) -> LeadingCause | None:
+    """Return exposed communication as one cause, whether its rows part it or not; None where there is none."""
+    rows = [row for row in contributions if row.metric in (EXPOSED, WAIT, TRANSFER)]
+    if not rows:
+        return None
+    whole_ns = fsum(row.delta_ns for row in rows)
+    largest = max(rows, key=lambda row: row.delta_ns * whole_ns)
+    is_main = len(rows) > 1 and whole_ns and largest.delta_ns / whole_ns >= _MAIN
+    return cause_of_part("exposed communication", whole_ns, largest.name.lower() if is_main else "")
 
 
 def _name_cause(
@@ -71,6 +84,6 @@ def _name_cause(
         if not main_cause and is_waiting_for_data(row.delta_ns, tables.overall, delta_ns):
             main_cause = DATA_LOADING
         return cause_of_idle_time(row.delta_ns, is_on_device=is_on_device, main_cause=main_cause)
-    if row.metric in _NAMED_PARTS:
+    if row.metric == "exposed_copy_ns":
         return cause_of_part(row.name, row.delta_ns)
     return None

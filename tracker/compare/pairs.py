@@ -45,14 +45,16 @@ class _NamedRun(Struct, frozen=True):
 
 
 def find_baseline(
-    store: Store, candidate: str, run_ids: Sequence[int], against: str = "window", workload: str | None = None
-) -> tuple[str, tuple[int, ...], str]:
+    store: Store, candidate: str, run_ids: Sequence[int], against: str = "window", workload: str | None = None,
+    *, names_branch: bool = False,
+) -> tuple[str, tuple[int, ...], str]:  # fmt: skip
     """Return the side that `candidate`, which are these runs of one track, is compared with: as `diff` takes it, its
     runs, and a sentence that says which they are.
 
     `against`: `window`, the runs of the level that the step of this version was judged against, where it was judged,
     else those of the version before; `previous`, all runs of the version before; `pinned`, those of the pinned version.
-    All of the workload, configuration and device of the candidate. UsageError where there are none; for earlier ones it
+    All of the workload, configuration and device of the candidate. `names_branch`: the candidate is the name of a
+    branch, not that of a version. UsageError where there are none; for earlier ones it
     is a TooLittleDataError.
     """
     check_words("baseline", (against,), BASELINES)
@@ -65,7 +67,7 @@ def find_baseline(
             )
         track = runs_of_track(connection, track_keys[0])
         if track.main is not None:
-            return _of_branch(store, track, candidate, run_ids, against, workload)
+            return _of_branch(store, track, candidate, run_ids, against, workload, names_branch=names_branch)
         row = judged_version_of(track, run_ids) if against == "window" else None
     named = list(queries.runs_by_id(store, run_ids).structs(_NamedRun))
     order = queries.order_of_versions(store, named[0].workload)
@@ -111,8 +113,9 @@ def _late_words(track: TrackRuns, run_ids: Sequence[int]) -> str:
 
 
 def _of_branch(
-    store: Store, track: TrackRuns, candidate: str, run_ids: Sequence[int], against: str, workload: str | None
-) -> tuple[str, tuple[int, ...], str]:
+    store: Store, track: TrackRuns, candidate: str, run_ids: Sequence[int], against: str, workload: str | None,
+    *, names_branch: bool,
+) -> tuple[str, tuple[int, ...], str]:  # fmt: skip
     """Return `find_baseline` for runs of a branch: those of its main line, up to the version that it is judged from."""
     assert track.main is not None
     versions = [run.version_id for run in track.runs if run.run_id in run_ids]
@@ -136,7 +139,6 @@ def _of_branch(
             remedy="profile the main line, too",
         )
     # a side that names the branch is its newest version
-    names_branch = candidate in (branch, f"{branch}@{candidate.rpartition('@')[2]}")
     version = track.labels[versions[-1]] if names_branch and versions else candidate
     words = (
         "the pinned version of the main line" if against == "pinned"
@@ -271,9 +273,13 @@ def _with_baselines(store: Store | None, named: NamedSides, options: DiffOptions
     (side,), runs = named.references, named.runs
     if store is None or side not in runs:
         raise UsageError(f"{side} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
+    names_branch = side in named.newest
     if not _is_several(store, side, runs[side]):
-        baseline, own, note = find_baseline(store, side, runs[side][0], against, options.workload)
-        bases = _find_bases(store, runs[side][0], own, against)
+        run_ids, _ = runs[side]
+        baseline, own, note = find_baseline(
+            store, side, run_ids, against, options.workload, names_branch=names_branch
+        )  # fmt: skip
+        bases = _find_bases(store, run_ids, own, against)
         chosen = {**runs, baseline: (own, None)}
         return [_make_pair((baseline, side), named, chosen, options, (note,), bases)]
     tracks = _tracks(store, runs[side])
@@ -282,7 +288,9 @@ def _with_baselines(store: Store | None, named: NamedSides, options: DiffOptions
     for track in sorted(tracks, key=_order):
         name = _name(side, track, tracks)
         try:
-            baseline, own, note = find_baseline(store, name, tracks[track], against, options.workload)
+            baseline, own, note = find_baseline(
+                store, name, tracks[track], against, options.workload, names_branch=names_branch
+            )
         except TooLittleDataError as error:
             first[track] = error
             continue

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tracker.compare.branch_sides import (
     Branch,
+    KnownNames,
     NewestVersion,
     find_branch,
     find_newest,
@@ -97,7 +98,7 @@ def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
     """Return `wanted` where it is a version, else the version whose commit it names, else `wanted` for the error about
     it.
     """
-    if wanted in queries.version_labels(store, workload):
+    if KnownNames(store).is_version(wanted, workload):
         return wanted
     return version_of(store, wanted, workload) or wanted
 
@@ -119,12 +120,15 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> NamedR
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
     label, at, device = reference.rpartition("@")
-    known = queries.version_labels(store, workload)
-    if reference.isdecimal() and reference not in known:  # the bare number that `tracker runs` commands take
+    known = KnownNames(store)
+    is_version = known.is_version(reference, workload)
+    if reference.isdecimal() and not is_version:  # the bare number that `tracker runs` commands take
         return resolve(store, f"run:{reference}", workload)
-    if branch := find_branch(store, reference, workload):
+    if branch := find_branch(known, reference, workload):
         return find_newest(store, branch).run_ids, None
-    if at and reference not in known:
+    if at and not device and not is_version:
+        raise UsageError(f"{reference!r} names no device behind @", remedy=f"write {reference}DEVICE, or {label}")
+    if at and not is_version:
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None
 
@@ -162,18 +166,19 @@ def find_named(
 
     Where several workloads have such a branch, or a main line, it is of the workload that the other sides are of.
     """
-    references = _settle_all(store, references, workload)
+    known = None if store is None else KnownNames(store)
+    references = _settle_all(known, references, workload)
     if config and (path := next((one for one in references if one.strip() and not needs_store(one)), None)):
         raise UsageError(f"--config chooses runs of a database, and {path} is a path", remedy="leave out --config")
     stored = [reference for reference in references if reference.strip() and needs_store(reference)]
-    if store is None:
+    if store is None or known is None:
         return NamedSides(references, {}, {})
-    branches = {one: found for one in stored if (found := _find_branch(store, one, workload))}
+    branches = {one: found for one in stored if (found := _find_branch(known, one, workload))}
     runs = {one: resolve(store, one, workload) for one in stored if one not in branches}
     mains = {one: branch.mains for one, branch in branches.items()}
     for one in runs if branches else ():
         labels = queries.labels_of(store, runs[one][0])
-        mains[one] = frozenset(main_of(line) for line, _ in labels.values())
+        mains[one] = frozenset(main_of(own) for own, _ in labels.values())
     newest = {}
     for one, branch in branches.items():
         of_others = [own for other, own in mains.items() if other != one]
@@ -181,28 +186,28 @@ def find_named(
         runs[one] = newest[one].run_ids, None
     chosen = {one: _choose_runs(store, one, runs[one], config) for one in stored}
     names = [one for one in runs if one not in branches and not _is_reserved(one)]
-    return NamedSides(references, chosen, newest, notes_on_same_names(store, names, workload) if names else ())
+    return NamedSides(references, chosen, newest, notes_on_same_names(known, names, workload) if names else ())
 
 
-def _settle_all(store: Store | None, references: Sequence[str], workload: str | None) -> list[str]:
+def _settle_all(known: KnownNames | None, references: Sequence[str], workload: str | None) -> list[str]:
     """Return sides settled, see `settled`. A folder that is called like the main line is that where all other sides are
     paths.
     """
-    found = [settled(store, reference, workload) for reference in references]
+    found = [settled(known, reference, workload) for reference in references]
     names = [one for one in found if one.strip() and not is_path(one)]
-    if store is None or any(_is_reserved(one) or not exists(one) for one in names):
+    if known is None or any(_is_reserved(one) or not exists(one) for one in names):
         return found
-    branches = [_find_branch(store, one, workload) for one in names]
+    branches = [_find_branch(known, one, workload) for one in names]
     if not all(branch is not None and branch.is_main_line for branch in branches):
         return found
     return [f"./{one}" if one in names else one for one in found]
 
 
-def _find_branch(store: Store, reference: str, workload: str | None) -> Branch | None:
+def _find_branch(known: KnownNames, reference: str, workload: str | None) -> Branch | None:
     """Return the branch that a side names; None for what is a number of runs or another word of `resolve`."""
     if _is_reserved(reference) or reference.startswith("run:") or reference.isdecimal():
         return None
-    return find_branch(store, reference, workload)
+    return find_branch(known, reference, workload)
 
 
 def _choose_runs(store: Store, reference: str, named_runs: NamedRuns, config: Mapping[str, str]) -> NamedRuns:
@@ -232,25 +237,24 @@ def words_of(configuration: Iterable[tuple[str, str]]) -> str:
     return " ".join(f"{key}={value}" for key, value in configuration)
 
 
-def settled(store: Store | None, reference: str, workload: str | None = None) -> str:
+def settled(known: KnownNames | None, reference: str, workload: str | None = None) -> str:
     """Return `reference` as `resolve` and `is_path` take it: `./name` for a path that is no version or branch, the
     version that a git revision means, else `reference` itself.
     """
     if not reference.strip() or is_path(reference) or _is_reserved(reference):
         return reference
-    known = () if store is None else queries.version_labels(store, workload)
     label, at, device = reference.rpartition("@")
-    if reference in known or (at and label in known):
+    if known is not None and (known.is_version(reference, workload) or (at and known.is_version(label, workload))):
         return reference
-    if store is not None and _find_branch(store, reference, workload):
+    if known is not None and _find_branch(known, reference, workload):
         return reference
     if exists(reference):
         return f"./{reference}"
-    if store is None or (reference.isdecimal() and len(reference) < _SHORTEST):
+    if known is None or (reference.isdecimal() and len(reference) < _SHORTEST):
         return reference
-    if version := version_of(store, reference, workload):
+    if version := version_of(known.store, reference, workload):
         return version
-    version = version_of(store, label, workload) if at else None
+    version = version_of(known.store, label, workload) if at else None
     return reference if version is None else f"{version}@{device}"
 
 
@@ -339,7 +343,9 @@ def short_names(sides: Iterable[Side]) -> list[str]:
 
 def short_name(label: str, workload: str, short: str = "") -> str:
     """Return one label in short; `workload`: of its runs; `short`: the label of a path beside others."""
-    return short or short_labels([label])[0] if main_of(workload) == FILES else _shorten_list(label)
+    if main_of(workload) != FILES:
+        return _shorten_list(label)
+    return short or short_labels([label])[0]
 
 
 def short_labels(labels: list[str]) -> list[str]:

@@ -45,7 +45,8 @@ from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
-from tracker.regressions.sides import find_open_finding
+from tracker.regressions.sides import OpenFinding, find_open_finding
+from tracker.regressions.standings import find_undecided_step
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.schema.series import UNPROFILED_STEP
@@ -131,6 +132,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         slow_steps=list_slow_steps(side),
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
         notes=tuple(_list_notes(store, side, tables["ops"], options)),
+        against=_against_level(store, side),
     )
 
 
@@ -160,7 +162,7 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
         *note_on_older_steps(side),
         *note_on_earlier_idle_rules(side),
         *beside,
-        *_open_findings(store, side),
+        *_note_on_open_findings(store, side),
         *left_out((side,)),
         *warnings((side,)),
         *note_on_outside_work(side),
@@ -186,18 +188,33 @@ def _advice(side: LoadedSide) -> RunAdvice:
     return with_remedies(of_run(side.store, run_id))
 
 
-def _open_findings(store: Store | None, side: LoadedSide) -> list[str]:
-    """Return a sentence on what is worse in the version of a run, and why; none where nothing is open."""
-    if store is None or side.store is not store:
-        return []
-    with store.connect() as connection:
-        found = find_open_finding(connection, side.run_ids[0])
-    if found is None:
-        return []
-    why = ""
-    if found.step_incident_id is not None:
+def _note_on_open_findings(store: Store | None, side: LoadedSide) -> Iterator[str]:
+    """Yield what is worse in the version of a run, where that is not its step, which the headline has."""
+    found = _find_open_finding(store, side)
+    if found is not None and found.step_incident_id is None:
+        yield f"{found.words}; tracker findings has all that is open."
+
+
+def _against_level(store: Store | None, side: LoadedSide) -> str:
+    """Return how the step of the version of a run compares with its level, and why, in a clause; "" where nothing is
+    open of it and no further run would decide it.
+    """
+    found = _find_open_finding(store, side)
+    if found is not None and found.step_incident_id is not None and store is not None:
         why = leading_cause_of(store, found.workload, found.step_incident_id)
-    return [f"{found.words}{f': {why}' if why else ''}; tracker findings has all that is open."]
+        words = f"{found.words[:1].lower()}{found.words[1:]}"
+        return f"{words}: {why}" if why else words
+    if store is None or side.store is not store:
+        return ""
+    undecided = find_undecided_step(store, side.run_ids[0], is_on_device=side.side.timeline == "device")
+    return "" if undecided is None else undecided.words
+
+
+def _find_open_finding(store: Store | None, side: LoadedSide) -> OpenFinding | None:
+    if store is None or side.store is not store:
+        return None
+    with store.connect() as connection:
+        return find_open_finding(connection, side.run_ids[0])
 
 
 def _whole_tables(side: LoadedSide, captures: Columns) -> Tables:

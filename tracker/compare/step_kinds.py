@@ -15,11 +15,11 @@ from tracker.compare import match
 from tracker.compare.coverage import with_step_counts
 from tracker.compare.side import LoadedSide
 from tracker.errors import UsageError
-from tracker.regressions.sides import STEP, SideVerdicts
+from tracker.regressions.sides import SideVerdicts
 from tracker.results import Explanation
 from tracker.results.diff import StepKind
 from tracker.results.verdicts import WORST_FIRST, word_of_step
-from tracker.schema.series import UNPROFILED
+from tracker.schema.series import STEP_KEY, UNPROFILED
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_diff, format_ns, time_unit
 
@@ -270,7 +270,7 @@ def _verdict_of(verdicts: SideVerdicts | None, kind: str) -> tuple[str | None, s
     if verdicts is None:
         return None, None
     for key, row in verdicts.by_series.items():
-        if key.kind == "run" and key.name == STEP[0] and key.step_kind == kind and key.part != UNPROFILED:
+        if key.kind == "run" and key.name == STEP_KEY.name and key.step_kind == kind and key.part != UNPROFILED:
             return row.verdict, row.reason
     return None, None
 

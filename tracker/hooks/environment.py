@@ -136,9 +136,9 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
 def ask_git(
     folder: str, words: list[str], timeout_s: float, *, as_it_is: bool = False, ignores_variables: bool = False
 ) -> str:
-    """What git answers, "" where it fails or takes too long, and for what is no short word unless `as_it_is`.
+    """Return what git prints, "" where it fails or takes too long, and for what is no short word unless `as_it_is`.
 
-    `ignores_variables`: it is asked of the repository of `folder`, also where variables name another one.
+    `ignores_variables`: ask about the repository of `folder` even where variables name another one.
     """
     environ = dict(os.environ)
     environ.update(GIT_READ_ONLY)

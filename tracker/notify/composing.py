@@ -148,7 +148,7 @@ class Composer:
         )
 
     def _commits(self, row: ListedIncident) -> dict[str, str]:
-        """The commits of the versions between which the cause is, where both are known."""
+        """Return the commits of the versions between which the cause is, {} where one is not known."""
         pair = choose_pair(self._known_commits, [as_one(finding) for finding in self._of[row.incident_id]])
         if pair is None:
             return {}

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tracker import reports
 from tracker.compare import references
-from tracker.compare.commits import choose_pair, list_commits
+from tracker.compare.commits import choose_pair, list_commits, pair_of
 from tracker.errors import UsageError
 from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _DISK_S: Final = 0.5
 """How long the disk of a trace may take to say whether the file is there."""
+_SIDES: Final = "versions, branches, runs (run:41), latest, or pinned"
+"""What a side of a page may be: all of `references.SIDES` but paths."""
 _MOST_BESIDE: Final = 20
 _MOST_EXACT: Final = 50
 """Hits that are looked at to see whether one thing alone is meant."""
@@ -54,12 +56,22 @@ class Inquiry(Struct, frozen=True):
     options: Any
 
 
+class ComparedVersions(Struct, frozen=True):
+    """Two versions of a page. `workload`: of `version`; `good_workload`: of `good_version`, None for the same workload
+    or its main line.
+    """
+
+    workload: str
+    good_version: str | None
+    version: str
+    good_workload: str | None = None
+
+
 class Answer(Struct, frozen=True):
     """What a page shows: results, or where there is none a document of its own. `names`: the arguments of the command
     line; `acts_on`: what its actions are about, such as `I-3` or `run:41`; `state`: of the run; `beside`: words and
-    what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`: a
-    workload and two versions of it, between which the commits may be linked; `leads_to`: where the page that is
-    meant is.
+    what they lead to; `trace`: the file that a step can be cut from, and `has_trace`: it is there; `versions`:
+    those between which the commits may be linked; `leads_to`: where the page that is meant is.
     """
 
     results: tuple[Any, ...]
@@ -67,7 +79,7 @@ class Answer(Struct, frozen=True):
     acts_on: str = ""
     state: str = ""
     beside: tuple[tuple[str, Target], ...] = ()
-    versions: tuple[str, str, str] | None = None
+    versions: ComparedVersions | None = None
     trace: Path | None = None
     has_trace: bool = False
     document: Document | None = None
@@ -103,14 +115,14 @@ def answer(store: Store, asked: Inquiry, settings: Settings) -> Answer:
 
 
 def commits_address(store: Store, found: Answer, template: str | None) -> str:
-    """The address of the commits between two versions; "" where they have none, or no `template` was set."""
-    if not template or found.versions is None:
+    """Return the address of the commits between two versions; "" where they have none, or no `template` was set."""
+    versions = found.versions
+    if not template or versions is None:
         return ""
-    workload, *labels = found.versions
-    known = queries.versions(store).rows("workload", "version", "commit")
-    commits = {version: commit for of, version, commit in known if of == workload}
-    good, bad = (str(commits.get(label) or "") for label in labels)
-    return addresses.commits_address(template, good, bad)
+    pair = pair_of(
+        list_commits(store), versions.workload, versions.good_version, versions.version, versions.good_workload
+    )
+    return "" if pair is None else addresses.commits_address(template, *pair)
 
 
 def describe_newest_mark(found: Answer) -> str:
@@ -154,7 +166,8 @@ def _board(store: Store, asked: Inquiry, settings: Settings) -> Answer:
     from tracker.regressions.board import board
 
     chosen = asked.options
-    options = BoardOptions(workload=chosen.workload, device=chosen.device, owner=chosen.owner, last=chosen.last)
+    # those of the command, without the part of the list that is shown
+    options = BoardOptions(**{name: getattr(chosen, name) for name in BoardOptions.__struct_fields__})
     found = board(store, options=options, owners=settings.alerts.owners)
     return Answer((replace(found, page=chosen.page),))
 
@@ -193,8 +206,8 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
-    good_version = first.good_version or "" if pair is None else pair.good_version
-    versions = (first.workload, good_version, first.version)
+    good_version = first.good_version if pair is None else pair.good_version
+    versions = ComparedVersions(first.workload, good_version, first.version)
     if asked.page == "incident":
         return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)
@@ -221,11 +234,18 @@ def _diff(store: Store, asked: Inquiry) -> Answer:
     names = [side(store, name, chosen.workload) for name in asked.sides]
     if len(names) < 3:
         found = tuple(compare.diffs(store, names, options=chosen))
-        one = found[0]
-        versions = (one.candidate.workload, one.baseline.version, one.candidate.version)
-        return Answer(found, asked.sides, beside=_swapped(asked, found), versions=versions)
+        return Answer(found, asked.sides, beside=_swapped(asked, found), versions=_versions_of(found))
     rows = next(iter(chosen.by), "op")
     return Answer((compare.matrix(store, names, by=rows, options=without_rows(chosen)),), asked.sides)
+
+
+def _versions_of(found: Sequence[Diff]) -> ComparedVersions | None:
+    """Return the versions that all of these diffs compare, None where these are several, or of two workloads."""
+    baseline, candidate = found[0].baseline, found[0].candidate
+    labels = {(one.baseline.version, one.candidate.version) for one in found}
+    if len(labels) > 1 or main_of(baseline.workload) != main_of(candidate.workload):
+        return None
+    return ComparedVersions(candidate.workload, baseline.version, candidate.version, baseline.workload)
 
 
 def _swapped(asked: Inquiry, found: Sequence[Diff]) -> tuple[tuple[str, Target], ...]:
@@ -272,7 +292,7 @@ def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
 
 def _choices(store: Store, workload: str | None) -> Document:
     """Return the document of a diff without sides: the newest versions, each beside the one before it."""
-    headline = "Choose two to five sides: versions, runs (run:41), latest, or pinned"
+    headline = f"Choose two to five sides: {_SIDES}"
     before: dict[str, str] = {}
     rows: list[Row] = []
     for name, version, count in queries.versions(store).rows("workload", "version", "runs"):
@@ -311,7 +331,8 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
 
     run_id = known_run(store, asked.about)
-    shown = compare.show(store, f"run:{run_id}", options=asked.options)
+    # the page answers what to change, too
+    shown = compare.show(store, f"run:{run_id}", options=replace(asked.options, with_advice=True))
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
@@ -374,7 +395,7 @@ def _advised(store: Store, asked: Inquiry) -> Answer:
         names = (f"run:{known_run(store, asked.about)}",)
         beside = ((names[0], Target("run", (("RUN", asked.about),))),)
     elif not names:
-        headline = "Choose a side, or a baseline and a side: versions, runs (run:41), latest, or pinned"
+        headline = f"Choose a side, or a baseline and a side: {_SIDES}"
         return Answer((), document=Document(title="Advice", headline=headline))
     else:
         sides = tuple(("side", name) for name in names)

@@ -29,6 +29,7 @@ from starlette.routing import Route
 
 from tracker import reports
 from tracker.api import edits
+from tracker.compare.commits import HASH
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import filters, links
 from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Refusal, Role, Visitor
@@ -337,7 +338,7 @@ class _Pages:
         issue = ""
         if markdown:
             headline = found.makes()[0](Look()).headline
-            title = f"{found.versions[0]} {headline}" if found.versions else headline
+            title = f"{found.versions.workload} {headline}" if found.versions else headline
             issue = _issue_address(self._site.settings.page.issue_url, title, str(markdown))
         around = self._around(
             asked.page, reader, sought, formats=tuple(formats),
@@ -532,7 +533,9 @@ class _Live:
             changed = [(option, value) for option, value in link.query if value]
             return links.address(page, self._asked.about, self._asked.sides, [*own, *changed])
         if link.page == COMMITS:
-            return addresses.commits_address(self._commit_url, query["good"], query["bad"])
+            good, bad = query["good"], query["bad"]
+            is_known = HASH.fullmatch(good) is not None and HASH.fullmatch(bad) is not None
+            return addresses.commits_address(self._commit_url, good, bad) if is_known else ""
         name, workload = query.get("KEY", query.get("--module", "")), query.get("--workload")
         is_named = link.page == "history" and workload and name and not name.isdigit()
         if is_named and not self._has_history(str(workload), query.get("--kind"), name):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from tracker.compare.branch_sides import find_branch
+from tracker.compare.branch_sides import KnownNames, find_branch
 from tracker.config.owners import list_owners
 from tracker.page import links
 from tracker.page.answers import Inquiry
@@ -37,9 +37,14 @@ def narrowing(asked: Inquiry) -> tuple[str, str]:
     """Return the filters that are on in words, and the address of the page without them; empty where none is."""
     if asked.page not in _LISTS:
         return "", ""
-    texts = links.query_of((), links.texts_of(asked.options))
-    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last", "page"))
+    texts = links.query_of((), _texts_of(asked))
+    words = ", ".join(f"{name} {value}" for name, value in texts if name not in ("limit", "last"))
     return (words, PAGES[asked.page].path) if words else ("", "")
+
+
+def _texts_of(asked: Inquiry) -> Texts:
+    """Return the options of a page, without the part of a list that is shown: of another list it is another one."""
+    return [pair for pair in links.texts_of(asked.options) if pair[0] != links.PAGE]
 
 
 def values_of_choices(store: Store, asked: Inquiry, owners: Sequence[Owner]) -> dict[str, list[str]]:
@@ -50,7 +55,7 @@ def values_of_choices(store: Store, asked: Inquiry, owners: Sequence[Owner]) -> 
 
 def list_filters(store: Store, asked: Inquiry, values: Mapping[str, Sequence[str]]) -> Iterator[Filter]:
     """Yield the options whose values are links; `values`: those of `values_of_choices`."""
-    page, texts = PAGES[asked.page], links.texts_of(asked.options)
+    page, texts = PAGES[asked.page], _texts_of(asked)
     spelled = links.spelled(type(asked.options))
     for field in page.choices:
         if field == "branch":
@@ -116,7 +121,7 @@ def _filter_of_branches(store: Store, asked: Inquiry) -> Iterator[Filter]:
     known = [name for name in workloads_that_fit(store, asked) if branch_of(name) and main in (None, main_of(name))]
     if not 0 < len(known) <= MOST_CHOICES:
         return
-    others = [pair for pair in links.texts_of(asked.options) if pair[0] != "--workload"]
+    others = [pair for pair in _texts_of(asked) if pair[0] != "--workload"]
     of_main = others if main is None else [*others, ("--workload", main)]
     choices = [Choice("main line", _address(asked, of_main), not branch_of(workload or ""))]
     for name in known:
@@ -142,14 +147,14 @@ def workloads_with(store: Store, sides: Sequence[str]) -> list[str]:
     """Return the workloads that have all versions and branches of `sides`; `latest` and `pinned` are of each."""
     if not sides:
         return list(dict.fromkeys(queries.tracks(store).listed("workload")))
-    known: dict[str, set[str]] = {}
-    for name, version in queries.versions(store).rows("workload", "version"):
-        known.setdefault(name, {"latest", "pinned"}).add(version)
+    known = KnownNames(store)
 
     def has(name: str, side: str) -> bool:
-        return side in known[name] or (not branch_of(name) and find_branch(store, side, name) is not None)
+        if side in ("latest", "pinned") or side in known.labels_by_workload[name]:
+            return True
+        return not branch_of(name) and find_branch(known, side, name) is not None
 
-    return [name for name in known if all(has(name, side) for side in sides)]
+    return [name for name in known.labels_by_workload if all(has(name, side) for side in sides)]
 
 
 def _measured(store: Store, metrics: Sequence[str], workload: str | None) -> list[str]:
@@ -169,7 +174,7 @@ def list_questions(store: Store, asked: Inquiry, values: Mapping[str, Sequence[s
     """Yield the form for what is no choice: names, patterns, and options of more values than links; of runs also that
     which compares the checked ones. `values`: those of `values_of_choices`.
     """
-    page, texts = PAGES[asked.page], links.texts_of(asked.options)
+    page, texts = PAGES[asked.page], _texts_of(asked)
     if asked.page == "runs":
         yield Form("", links.CHECKED, (("", "Compare the checked runs"),), (), asks=True, name="runs", takes="side")
     crowded = [field for field, known in values.items() if len(known) > MOST_CHOICES]

@@ -62,7 +62,7 @@ NOT_HERE: Final = frozenset(
 """Fields of options that are about files, or the exit code."""
 OF_CHART: Final = frozenset(("--last", "--from", "--to", "--x-axis", "--y-axis"))
 """Options that a chart of a history has links for."""
-_PAGE: Final = "--page"
+PAGE: Final = "--page"
 """The option of a long list that no command has."""
 Texts = list[tuple[str, str]]
 """Options as they are spelled on the command line, with their values; "" is the value of a switch."""
@@ -319,7 +319,7 @@ def address_of(link: Target) -> str:
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
-    options = [part for name, value in texts if name not in ("KEY", _PAGE) for part in (name, value) if part]
+    options = [part for name, value in texts if name not in ("KEY", PAGE) for part in (name, value) if part]
     return command_of(("tracker", page.command), [*names, *keys], options)
 
 
@@ -343,7 +343,8 @@ def side(store: Store, text: str, workload: str | None) -> str:
     except UsageError as error:
         if looks_like_path:
             raise NotFoundError(
-                f"{text!r} is no version or run, and a page reads no files", remedy="tracker versions lists versions"
+                f"{text!r} is no version, branch or run, and a page reads no files",
+                remedy="tracker versions lists versions",
             ) from error
         raise NotFoundError(error.problem, remedy=error.remedy) from error
     return ",".join(f"run:{run_id}{'' if rank is None else f':rank{rank}'}" for run_id in run_ids)

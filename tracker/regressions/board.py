@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from itertools import groupby, starmap
 from typing import Any, Final
 
@@ -18,17 +18,17 @@ from tracker.profile.branches import branch_of, main_of
 from tracker.regressions.inbox import findings
 from tracker.regressions.incidents import SEVERITIES, STEP
 from tracker.regressions.lifecycle import HOST, THROTTLED
-from tracker.regressions.standings import number_of
+from tracker.regressions.run_numbers import RunNumber, number_of
 from tracker.regressions.track import named_tracks, waiting_runs
 from tracker.results import CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, FindingsOptions
 from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, BoardRows, LateRun
 from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident, TrackStanding
 from tracker.results.partial import find_partial, keep_whole
-from tracker.schema.series import STEP_WAYS
+from tracker.schema.series import STEP_SERIES, STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
+from tracker.units import device_part
 
-_STEP: Final = ("step", "e2e")
 _STATES: Final = {
     "new": "new", "persisting": "open", "suspect": "open", "acknowledged": "acknowledged", "muted": "muted",
 }  # fmt: skip
@@ -113,7 +113,7 @@ def board(
     for row in rows.findings:
         place = row.workload, row.configuration, row.device
         if row.state == "expected":
-            if row.kind == "run" and row.name in _STEP:
+            if row.kind == "run" and row.name in STEP_SERIES:
                 accepted.add((place, row.version))
         elif row.direction == "regression":
             worse.setdefault(place, []).append(row)
@@ -210,7 +210,7 @@ def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKe
         for of_version in versions:
             whole = set(keep_whole({row.run_id for row in of_version}, partial))
             chosen = [row for row in of_version if row.run_id in whole and row.step_kind == kinds[track_key]]
-            numbers.append([(row.name, row.part, row.value) for row in chosen])
+            numbers.append([RunNumber(row.name, row.part, row.value) for row in chosen])
         way = _find_way(numbers)
         course = []
         for at, of_version in enumerate(versions):
@@ -222,7 +222,7 @@ def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKe
                 version=first.version,
                 is_pinned=bool(first.pinned),
                 runs=len({row.run_id for row in of_version}),
-                step_ns=number_of(numbers[at], _STEP, [way]) if is_shown else None,
+                step_ns=number_of(numbers[at], STEP_SERIES, [way]) if is_shown else None,
                 verdict=verdict,
                 reason=reason,
                 way=way,
@@ -233,13 +233,13 @@ def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKe
     return courses
 
 
-def _find_way(numbers: Sequence[Sequence[tuple[str, str, float | None]]]) -> str:
+def _find_way(numbers: Sequence[Sequence[RunNumber]]) -> str:
     """Return in which of STEP_WAYS the versions of a track, each of which has `numbers`, are compared: the best that
     the newest two have, else that of the newest: what was measured otherwise is no change of it.
     """
     newest: set[str] = set()
-    for name in _STEP:
-        of_two = [{part for own, part, _ in one if own == name} for one in numbers[-2:]]
+    for name in STEP_SERIES:
+        of_two = [{one.way for one in of_version if one.name == name} for of_version in numbers[-2:]]
         newest = newest or of_two[-1]
         shared = set.intersection(*of_two)
         if shared:
@@ -301,36 +301,47 @@ def _make_line(
         open=sum(not row.is_new for row in found if row.state != "suspect"),
         suspects=sum(row.state == "suspect" for row in found),
         muted=sum(row.state == "muted" for row in found),
-        incident_id=next((row.incident_id for row in found if row.incident_id is not None), None),
+        incident_id=incidents[0].incident_id if incidents else None,
+        state=_state_of(incidents[0], found) if incidents else "",
         severity=severity,
         step_kind=standing.step_kind,
         judged_series=standing.judged_series,
         expected_series=standing.expected_series,
         coverage=standing.coverage,
         so_far=standing.so_far,
-        leading_cause=standing.leading_cause,
-        leading_label=standing.leading_label,
+        leading_cause=standing.leading_cause or (incidents[0].leading_cause if incidents else ""),
+        leading_label=standing.leading_label or (incidents[0].leading_label if incidents else ""),
     )
 
 
 def _incidents_of(rows: FindingsRows, found: Sequence[ListedFinding]) -> list[ListedIncident]:
-    """Return the incidents of the open regressions of a track, in the order of findings."""
+    """Return the incidents of the open regressions of a track: what is new first, what is muted last, else in the order
+    of findings.
+    """
     numbers = {row.incident_id for row in found}
-    return [incident for incident in rows.incidents if incident.incident_id in numbers]
+    own = [incident for incident in rows.incidents if incident.incident_id in numbers]
+    order = list(dict.fromkeys(_STATES.values()))
+    return sorted(own, key=lambda incident: order.index(_state_of(incident, found)))
+
+
+def _state_of(incident: ListedIncident, found: Sequence[ListedFinding]) -> str:
+    """Return the state of an incident: that of its finding which needs a user most. `found`: of its track."""
+    states = {row.state for row in found if row.incident_id == incident.incident_id}
+    return next(word for state, word in _STATES.items() if state in states)
 
 
 def _make_incident(line: int, incident: ListedIncident, found: Sequence[ListedFinding]) -> BoardIncident:
     """Return an incident of the track that is the `line`-th. `found`: the open regressions of the track."""
     own = [row for row in found if row.incident_id == incident.incident_id]
-    states = {row.state for row in own}
     first = next((row for row in own if row.name not in STEP), own[0])
     assert incident.incident_id is not None
     return BoardIncident(
         line=line,
         incident_id=incident.incident_id,
         version=incident.version,
-        state=next(word for state, word in _STATES.items() if state in states),
-        is_of_step=any(row.kind == "run" and row.name in _STEP for row in own),
+        state=_state_of(incident, own),
+        is_of_step=any(row.kind == "run" and row.name in STEP_SERIES for row in own),
+        step_change=_change(incident.candidate_step_ns, incident.baseline_step_ns),
         name=first.name,
         change=first.change,
         ratio=first.ratio,
@@ -342,32 +353,44 @@ def _make_incident(line: int, incident: ListedIncident, found: Sequence[ListedFi
 
 
 def _list_branches(store: Store, options: BoardOptions, is_shown: Callable[[str], bool]) -> list[BoardBranch]:
-    """Return where the newest version of each branch stands, the largest change first."""
-    rows = []
+    """Return where the newest version of each branch stands: what regressed first, then the largest change."""
+    order_of = cache(partial(queries.order_of_versions, store))
+    branches = []
     for row in starmap(_StoredBranch, queries.branch_standings(store)):
         main = main_of(row.workload)
         is_chosen = options.workload in (None, main, row.workload) and is_shown(main)
         device = f"{row.vendor} {row.device}".strip()
-        if is_chosen and (options.device is None or options.device.lower() in device.lower()):
-            rows.append(row)
-    newest_base = {row.base_runs: max(map(int, row.base_runs.split())) for row in rows if row.base_runs}
-    labels = queries.labels_of(store, sorted(newest_base.values())) if newest_base else {}
-    branches = []
-    for row in rows:
-        _, against = labels.get(newest_base.get(row.base_runs or "", 0), ("", ""))
+        if options.device is not None and device_part(options.device) not in device_part(device):
+            is_chosen = False
+        if not is_chosen:
+            continue
         branch = BoardBranch(
-            workload=main_of(row.workload),
+            workload=main,
             branch=branch_of(row.workload),
             configuration=row.configuration,
-            device=f"{row.vendor} {row.device}".strip(),
+            device=device,
             version=row.version,
             runs=row.runs,
-            against=against,
+            against=_find_newest_base(store, row.base_runs, order_of(main)),
             step_change=_change(row.step_after_ns, row.step_before_ns),
             step_verdict=row.step_verdict,
         )
         branches.append(branch)
-    return sorted(branches, key=lambda one: (-abs(one.step_change or 0.0), one.workload, one.branch))
+    return sorted(branches, key=_worst_branch_first)
+
+
+def _worst_branch_first(branch: BoardBranch) -> tuple[Any, ...]:
+    """Return a sort key: what regressed, then the largest change."""
+    return branch.step_verdict != "REGRESSED", -abs(branch.step_change or 0.0), branch.workload, branch.branch
+
+
+def _find_newest_base(store: Store, base_runs: str | None, order: Mapping[str, int]) -> str:
+    """Return the newest version of a main line that these runs are of; "" for none. `order`: of its versions."""
+    if not base_runs:
+        return ""
+    labels = queries.labels_of(store, [int(run) for run in base_runs.split()])
+    versions = {version for _, version in labels.values() if version in order}
+    return max(versions, key=lambda version: order[version], default="")
 
 
 def _make_point(line: int, version: _Version) -> BoardPoint:
@@ -386,7 +409,7 @@ def _find_oldest(found: Sequence[ListedFinding], newest: _Version) -> ListedFind
     """Return the oldest finding of the step; one that was measured in another way says nothing of the newest step."""
     of_step = []
     for row in found:
-        is_step = row.kind == "run" and row.name in _STEP
+        is_step = row.kind == "run" and row.name in STEP_SERIES
         if is_step and row.part == newest.way and row.step_kind == newest.step_kind:
             of_step.append(row)
     return min(of_step, key=lambda row: row.finding_id or math.inf, default=None)
@@ -407,7 +430,7 @@ def _worst_first(line: BoardLine, incidents: Sequence[int | None]) -> tuple[Any,
     """
     group = 3
     if line.is_regressed:
-        group = 0 if line.new else 2
+        group = 0 if line.is_new else 2
     elif line.is_waiting:
         group = 1
     is_in_order = group in (0, 2) and line.incident_id in incidents

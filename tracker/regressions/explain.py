@@ -24,7 +24,7 @@ from tracker.regressions.causes import changed_between
 from tracker.regressions.found import FoundFinding, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.incidents import make_incident, share_of
+from tracker.regressions.incidents import make_incident, share_of, with_leading_cause
 from tracker.regressions.lifecycle import ALIKE, HOST, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
@@ -36,7 +36,6 @@ from tracker.regressions.track import (
     settings_note,
 )
 from tracker.results import NOBODY, ExplainedFinding, finding_tests
-from tracker.results.finding_tests import WordsOfTest
 from tracker.results.findings import (
     ExplainedRows,
     FindingEvent,
@@ -77,7 +76,8 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         remedy = _LIST if findings else "there are none yet: tracker runs lists what there is"
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.key == finding.track_key)
-    incident = make_incident([row for row in findings if row.incident_id == finding.incident_id])
+    of_incident = [row for row in findings if row.incident_id == finding.incident_id]
+    incident = with_leading_cause(store, make_incident(of_incident), of_incident)
     shown = as_one(finding)
     shown = replace(shown, share_of_change=share_of(shown, incident))
     sides = [[int(run) for run in runs.split()] for runs in (finding.baseline_runs, finding.candidate_runs)]
@@ -295,9 +295,7 @@ def tests_of(
     sign = 1 if finding.direction == "regression" else -1
     found: list[FindingTest] = []
 
-    def add(
-        test: str, value: float | None, limit: float | None, passes: bool | None, words: WordsOfTest, name: str
-    ) -> None:
+    def add(test: str, value: float | None, limit: float | None, passes: bool | None, meaning: str, name: str) -> None:
         origin = limit_of(name, key if name in OF_SERIES else NO_SERIES, track.limits)
         source: str | None = "default"
         if origin is not None:
@@ -305,7 +303,7 @@ def tests_of(
         if limit is None:
             source = None
         found.append(
-            FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=source, meaning=words.meaning)
+            FindingTest(test=test, value=value, limit=limit, passes=passes, limit_from=source, meaning=meaning)
         )
 
     before, after = (len(runs.split()) for runs in (finding.baseline_runs, finding.candidate_runs))
@@ -316,59 +314,59 @@ def tests_of(
     words = finding_tests.RUNS_BEFORE
     if not is_presence and before < least:
         least, words = LEAST_BESIDE, finding_tests.RUNS_BEFORE_WITH_OLDER_NOISE
-    add("runs before", before, least, before >= least, words, "least_base")
-    add("runs after", after, new, after >= new, finding_tests.RUNS_AFTER, "confirm")
+    add("runs before", before, least, before >= least, words.meaning, "least_base")
+    add("runs after", after, new, after >= new, finding_tests.RUNS_AFTER.meaning, "confirm")
     if not is_presence:
         ratio = limits.gradual_ratio if is_gradual else float(np.expm1(data.series.ratio[row]))
         is_centred = bool(data.series.shares_shift[row]) or own.reason[row] == Reason.EQUAL_MACHINE
         words = _WORDS_OF_CHANGE[Statistic(own.statistic[row]), is_centred]
         passes = abs(float(own.change[row])) >= math.log1p(ratio) - 1e-9
-        add("change", math.expm1(float(own.change[row])), ratio, passes, words, MIN_RATIO)
+        add("change", math.expm1(float(own.change[row])), ratio, passes, words.meaning, MIN_RATIO)
         if finding.change == MACHINE:
             half = math.expm1(float(own.change[row]) / 2)
             drift = math.expm1(_drift_between(window, own, row, is_new))
-            add("machine", drift, half, abs(drift) >= abs(half), finding_tests.MACHINE, "")
+            add("machine", drift, half, abs(drift) >= abs(half), finding_tests.MACHINE.meaning, "")
         certain = exact_share(own, data.series)
         if is_late:
             logs, is_known = own.logs[row], ~np.isnan(own.logs[row])
             is_beyond = lie_beyond(logs[own.base[row] & is_known], logs[is_new & is_known], sign)
-            add("range", None, None, is_beyond, finding_tests.BEYOND_FOR_LATE, "")
+            add("range", None, None, is_beyond, finding_tests.BEYOND_FOR_LATE.meaning, "")
         elif own.beyond[row] or not is_certain(own, data.series, limits)[row]:
-            add("range", None, None, bool(own.beyond[row] != 0), finding_tests.BEYOND, "")
+            add("range", None, None, bool(own.beyond[row] != 0), finding_tests.BEYOND.meaning, "")
         else:
-            add("certain causes", certain, limits.gate_net, True, finding_tests.CERTAIN, "gate_net")
+            add("certain causes", certain, limits.gate_net, True, finding_tests.CERTAIN.meaning, "gate_net")
         if is_of_one_run:
             half = limits.explained * float(own.contribution[row])
-            add("certain causes", certain, half, certain >= half, finding_tests.CERTAIN_FOR_ONE_RUN, "")
+            add("certain causes", certain, half, certain >= half, finding_tests.CERTAIN_FOR_ONE_RUN.meaning, "")
     floor = float(data.series.floor[row])
     if not data.series.of_step[row] or floor > 0:
         share = finding.contribution or 0.0
         passes = abs(share) >= floor - 1e-12
         is_of_step = bool(data.series.is_time[row]) and not np.isnan(window.step).all()
         words = finding_tests.CONTRIBUTION if is_of_step else finding_tests.CONTRIBUTION_TO_KIND
-        add("contribution", share, floor, passes, words, MIN_CONTRIBUTION)
+        add("contribution", share, floor, passes, words.meaning, MIN_CONTRIBUTION)
     if not is_presence:
         q = finding.q
         decided = data.versions == track.place[finding.decided_version_id or finding.version_id]
         is_single = int(decided.sum()) == 1
         if is_of_one_run:
-            add("q", q, None, None, finding_tests.FALSE_DISCOVERY_RATE_OF_ONE_RUN, "")
+            add("q", q, None, None, finding_tests.FALSE_DISCOVERY_RATE_OF_ONE_RUN.meaning, "")
         elif is_late:
             most_p = limits.late_of(is_single=is_single, is_alone=data.series.is_alone)
-            add("q", q, most_p, q is None or q <= most_p, finding_tests.CHANCE_OF_SPLIT, "")
+            add("q", q, most_p, q is None or q <= most_p, finding_tests.CHANCE_OF_SPLIT.meaning, "")
         else:
             alpha = limits.alpha_gradual_of(is_single=is_single) if is_gradual else limits.alpha
             words = finding_tests.FALSE_DISCOVERY_RATE
             if not is_gradual and own.alpha[row] < alpha:
                 alpha, words = float(own.alpha[row]), finding_tests.CHANCE_WITH_NIGHTS
-            add("q", q, alpha, q is None or q <= alpha, words, "alpha")
+            add("q", q, alpha, q is None or q <= alpha, words.meaning, "alpha")
         if not is_late and own.nights[row] > 0:
             runs_alone = 1.0 / before + 1.0 / after
             share = float(own.nights[row] / (own.nights[row] + runs_alone))
-            add("nights", share, None, None, finding_tests.name_nights(int(own.base_versions[row])), "")
+            add("nights", share, None, None, finding_tests.describe_nights(int(own.base_versions[row])), "")
         least_change = float(np.expm1(detectable_change(own, data.series.family)[row]))
         if not math.isnan(least_change):
-            add("detectable", least_change, None, None, finding_tests.SMALLEST_CHANGE, "")
+            add("detectable", least_change, None, None, finding_tests.SMALLEST_CHANGE.meaning, "")
     return found
 
 

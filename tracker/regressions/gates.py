@@ -10,7 +10,7 @@ from tracker.results import CONFIRMED_STATES, Findings
 from tracker.results.findings import ListedFinding, TrackStanding
 from tracker.results.options import check_words
 from tracker.results.verdicts import FAIL_ON, Gate, GatedRow, Outcome
-from tracker.schema.series import RUN, SeriesKey
+from tracker.schema.series import RUN, STEP_SERIES, SeriesKey
 from tracker.units import format_diff
 
 WHY: Final = {
@@ -102,7 +102,7 @@ def _outcome(row: ListedFinding, word: str, line: TrackStanding | None) -> tuple
         return "known", remark
     if row.change in (ALIKE, *OF_HOSTS):
         return "unsure", remark
-    is_step = row.kind == "run" and row.name in ("step", "e2e", "compute")
+    is_step = row.kind == "run" and row.name in (*STEP_SERIES, "compute")
     is_peak = row.kind == "run" and row.unit == "bytes"
     fails = code == EXIT_FINDINGS and (
         (cause == "step" and not is_peak) or (cause == "peak memory" and is_peak)

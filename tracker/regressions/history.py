@@ -124,7 +124,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         budgets = list[JudgedBudget]()
         for track, rows in pairs:
             budgets += judge_newest(store, [track], _budgeted_names(rows))
-            notes += words_of_partial(store, track)
+            notes += words_of_partial(track, queries.captures(store, [run.run_id for run in track.newest]))
             against_pinned: dict[_Place, str] = {}
             with store.connect() as connection:
                 notes += notes_of(connection, track)

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
+from tracker.columns import Columns
 from tracker.detect.series import NO_OPERATORS
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.regressions import causes
@@ -20,8 +21,16 @@ from tracker.regressions.budgets import judge_newest
 from tracker.regressions.coverage import sentences_on_missing
 from tracker.regressions.found import FoundFinding, IncidentStep, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, share_hosts
-from tracker.regressions.incidents import explain_incident, make_incident, share_of, urgency_of
+from tracker.regressions.incidents import (
+    explain_incident,
+    list_runs,
+    make_incident,
+    share_of,
+    urgency_of,
+    with_leading_cause,
+)
 from tracker.regressions.judgement import SIGNS, verdict_word
+from tracker.regressions.run_numbers import RunNumbers
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.standings import list_awaited, make_standing
@@ -83,7 +92,12 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
     numbers = dict.fromkeys(row.incident_id for row in chosen if row.incident_id is not None)
-    explained = [explain_incident(store, [row for row in rows if row.incident_id == number]) for number in numbers]
+    rows_of: dict[int, list[FoundFinding]] = {number: [] for number in numbers}
+    for row in rows:
+        if row.incident_id in rows_of:
+            rows_of[row.incident_id].append(row)
+    numbers_of_runs = RunNumbers(store, list_runs([row for own in rows_of.values() for row in own]))
+    explained = [explain_incident(store, own, numbers_of_runs) for own in rows_of.values()]
     explained.sort(key=lambda one: urgency_of(one[0]))
     incidents = [incident for incident, _ in explained]
     places = {incident.incident_id: place for place, incident in enumerate(incidents)}
@@ -103,8 +117,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
             notes.append(f"{other.sentence}. Its step is not judged, and neither are these operators.")
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
-        lines.append(make_standing(store, track, gates, host))
-        partial += words_of_partial(store, track, with_workload=several)
+        captures = queries.captures(store, [run.run_id for run in track.newest])
+        lines.append(make_standing(store, track, captures, gates, host))
+        partial += words_of_partial(track, captures, with_workload=several)
     environment = []
     for _, changed in explained:
         environment += changed
@@ -134,9 +149,8 @@ def _with_share(
     return replace(row, share_of_change=share_of(row, incidents[places[row.incident_id]]))
 
 
-def words_of_partial(store: Store, track: TrackRuns, *, with_workload: bool = False) -> list[str]:
+def words_of_partial(track: TrackRuns, captures: Columns, *, with_workload: bool = False) -> list[str]:
     """Return what the checks of the captures of the newest version of a track found, behind its name."""
-    captures = queries.captures(store, [run.run_id for run in track.newest])
     found = find_partial(captures.rows("run_id", "rank", "quality_reason", "settings"))
     version = f"{track.names.workload} {track.newest[0].version}" if with_workload else track.newest[0].version
     return [f"{version}: {sentence}" for sentence in found.sentences]
@@ -215,7 +229,8 @@ def leading_cause_of(store: Store, workload: str, incident_id: int) -> str:
     """Return what makes most of the change of the step of an incident, in a clause; "" where nothing does."""
     stored = queries.findings(store, workload=workload)
     own = [finding.finding_id for finding in stored if finding.incident_id == incident_id]
-    return make_incident(found_rows(store, finding_ids=own)).leading_cause
+    rows = found_rows(store, finding_ids=own)
+    return with_leading_cause(store, make_incident(rows), rows).leading_cause
 
 
 def _make_finding(

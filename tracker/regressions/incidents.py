@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from tracker.detect.series import NO_OPERATORS
 from tracker.regressions import causes
 from tracker.regressions.found import FoundFinding, IncidentStep, net_contribution
-from tracker.regressions.leading import find_leading_finding
+from tracker.regressions.leading import find_leading_of_incident, list_parts_that_changed
 from tracker.regressions.lifecycle import MAYBE_CODE
+from tracker.regressions.run_numbers import RunNumbers
 from tracker.results import CONFIRMED_STATES
 from tracker.results.findings import ChangedFact, ListedFinding, ListedIncident
 from tracker.store import Store
@@ -52,11 +53,41 @@ class _OperatorParts(Struct, frozen=True):
     other_operators_ns: float | None
 
 
-def explain_incident(store: Store, own: Sequence[FoundFinding]) -> tuple[FoundIncident, list[ChangedFact]]:
-    """Return an incident with its causes, and what else changed with it, from all of its findings."""
-    incident = make_incident(own)
+def explain_incident(
+    store: Store, own: Sequence[FoundFinding], numbers: RunNumbers | None = None
+) -> tuple[FoundIncident, list[ChangedFact]]:
+    """Return an incident with its causes, and what else changed with it, from all of its findings. `numbers`: of its
+    runs, where they were read for several incidents.
+    """
+    incident = with_leading_cause(store, make_incident(own), own, numbers)
     changed = causes.changed_between(store, incident)
     return replace(incident, causes=", ".join(causes_of(own, changed))), changed
+
+
+def list_runs(rows: Sequence[FoundFinding]) -> set[int]:
+    """Return the runs that incidents of these findings compare."""
+    texts = {text for row in rows for text in (row.level_runs, row.baseline_runs, row.candidate_runs)}
+    return {int(run) for text in texts for run in text.split()}
+
+
+def with_leading_cause(
+    store: Store, incident: FoundIncident, own: Sequence[FoundFinding], numbers: RunNumbers | None = None
+) -> FoundIncident:
+    """Return an incident with what makes most of the change of its step. `own`: all of its findings; `numbers`: of its
+    runs, where they were read before.
+    """
+    if incident.step_delta_ns is None:
+        return incident
+    if numbers is None:
+        numbers = RunNumbers(store, list_runs(own))
+    sides = [[int(run) for run in runs.split()] for runs in (incident.baseline_runs, incident.candidate_runs)]
+    before, after = (numbers.of(runs, incident.step_kind) for runs in sides)
+    parts = list_parts_that_changed(before, after, is_on_device=incident.device not in ("", "cpu"))
+    counted = [row for row in own if row.state != "invalid"] or list(own)
+    leading = find_leading_of_incident(counted, parts, incident.step_delta_ns, machine_ns=incident.machine_ns)
+    if leading is None:
+        return incident
+    return replace(incident, leading_cause=leading.clause, leading_label=leading.short)
 
 
 def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
@@ -67,7 +98,6 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
     direction = direction_of(counted)
     parts = _part_operators(step, counted)
     delta_ns = None if step.before_ns is None or step.after_ns is None else step.after_ns - step.before_ns
-    leading = find_leading_finding(counted, delta_ns, machine_ns=step.machine_ns)
     return FoundIncident(
         incident_id=first.incident_id,
         workload=first.workload,
@@ -98,8 +128,6 @@ def make_incident(own: Sequence[FoundFinding]) -> FoundIncident:
         so_far=next((row.so_far for row in tops if row.so_far), ""),
         coverage=first.coverage,
         step_verdict=first.step_verdict,
-        leading_cause="" if leading is None else leading.clause,
-        leading_label="" if leading is None else leading.short,
         ordinal=first.ordinal,
         vendor=first.vendor,
         level_versions=first.level_versions,

@@ -1,15 +1,21 @@
-"""Which finding of an incident, or number of a version that waits for runs, makes most of the change of the step."""
+"""What makes most of the change of the step of an incident, or of a version that waits for runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from tracker.detect.series import NO_OPERATORS
 from tracker.regressions.found import FoundFinding, as_one
 from tracker.regressions.lifecycle import ALIKE, MACHINE
+from tracker.regressions.run_numbers import PARTS, RunNumber, find_shared_way, list_parts
+from tracker.results import CONFIRMED_STATES, ENDED_STATES
 from tracker.results.leading_cause import (
     DATA_LOADING,
+    IDLE_TIME,
     VERDICTS_WITH_CAUSE,
     LeadingCause,
     cause_of_data_loading,
@@ -17,79 +23,84 @@ from tracker.results.leading_cause import (
     cause_of_operator,
     cause_of_part,
     choose_leading,
+    find_largest,
 )
 from tracker.schema.series import IDLE_SERIES, UNPROFILED
 
-_IDLE_TIME: Final = "idle time"
-_PARTS: Final = ("exposed communication", "exposed copy")
-"""Series of whole runs that are a part of the step, beside idle time."""
 _WORK: Final = ("op_name", "op", "kernel")
 _NO_CHANGE_OF_ITS_OWN: Final = (ALIKE, MACHINE)
 """How findings came about that are not of their operator: of the machine, or of all operators together."""
 
 
-def find_leading_finding(
-    own: Sequence[FoundFinding], delta_ns: float | None, *, machine_ns: float | None
-) -> LeadingCause | None:
-    """Return what makes most of the change of the step of an incident; None where no finding does, and where the step
-    itself may not have changed.
+class _Candidate(Struct, frozen=True):
+    """What may be the cause, and the finding that says so; None for what is no finding of its own."""
 
-    `own`: its findings; `delta_ns`: the change of the step; `machine_ns`: the part of it that all operators share.
+    cause: LeadingCause
+    finding: FoundFinding | None = None
+
+    @property
+    def delta_ns(self) -> float:
+        """Its part of the change of the step."""
+        return self.cause.delta_ns
+
+
+def find_leading_of_incident(
+    own: Sequence[FoundFinding],
+    parts: Sequence[LeadingCause],
+    delta_ns: float | None,
+    *,
+    machine_ns: float | None,
+) -> LeadingCause | None:
+    """Return what makes most of the change of the step of an incident; None where nothing does, where the step itself
+    may not have changed, and where that is over while the incident is not.
+
+    `own`: its findings; `parts`: of the step, of its runs; `delta_ns`: the change of the step; `machine_ns`: the part
+    of it that all operators share.
     """
     first = own[0]
     if (first.step_verdict or None) not in VERDICTS_WITH_CAUSE:
         return None
     counted = [row for row in own if row.state not in ("invalid", "renamed") and row.step_kind == first.step.kind]
-    of_runs = {row.name: row for row in counted if row.kind == "run" and row.unit == "ns"}
-    is_on_device = first.device not in ("", "cpu")
-    rows = _list_parts({name: row.delta for name, row in of_runs.items()}, is_on_device=is_on_device)
-    loading = of_runs.get(DATA_LOADING)
-    if loading is not None and loading.part == UNPROFILED:
-        # what a log says of the step; in a trace it may lie beside the work of a device
-        rows.append(cause_of_data_loading(loading.delta, is_on_device=False))
+    of_parts = {row.name: row for row in counted if row.kind == "run"}
+    candidates = [_name_part(part, of_parts.get(part.series)) for part in parts]
     if machine_ns:
-        rows.append(cause_of_part("machine-wide drift", machine_ns))
+        candidates.append(_Candidate(cause_of_part("machine-wide drift", machine_ns)))
     work = [row for row in counted if _is_work(row)]
-    of_operators = [_name_work(row) for row in work if row.kind != "kernel"]
-    of_kernels = [_name_work(row) for row in work if row.kind == "kernel"]
-    # the first of these that has half of the change: kernels say no more than the operators that launched them, and
-    # the rest of the sum says least
-    beside = []
-    if first.step.beside_ns:
-        beside.append(LeadingCause("time outside operators", "outside operators", first.step.beside_ns))
-    for chosen in ([*rows, *of_operators], of_kernels, beside):
-        leading = choose_leading(chosen, delta_ns)
-        if leading is not None:
-            return leading
-    return None
+    operators = [row for row in work if row.kind != "kernel"]
+    # kernels say no more than the operators that launched them
+    candidates += [_Candidate(_name_work(row), row) for row in operators or work]
+    chosen = choose_leading(candidates, delta_ns)
+    if chosen is None and find_largest(candidates, delta_ns) is None and first.step.beside_ns:
+        # nothing else is known of it
+        chosen = choose_leading([_Candidate(_name_rest(first.step.beside_ns))], delta_ns)
+    if chosen is None:
+        return None
+    is_open = any(row.state in CONFIRMED_STATES for row in own)
+    is_over = chosen.finding is not None and chosen.finding.state in ENDED_STATES
+    return None if is_open and is_over else chosen.cause
 
 
-def find_leading_part(
-    before: Mapping[str, float], after: Mapping[str, float], delta_ns: float | None, *, is_on_device: bool, way: str
-) -> LeadingCause | None:
-    """Return which part of the step makes most of its change by `delta_ns`; None where none does.
-
-    `before`, `after`: numbers of whole runs by the name of their series, measured in one `way`.
-    """
-    deltas = {name: after[name] - before[name] for name in before.keys() & after.keys()}
-    has_causes = all(any(name.startswith(IDLE_SERIES) for name in side) for side in (before, after))
-    for name in before.keys() ^ after.keys():
-        if has_causes and name.startswith(IDLE_SERIES):
-            # a side that knows why its device idles has none of a cause that it does not state
-            deltas[name] = after.get(name, 0.0) - before.get(name, 0.0)
-    rows = _list_parts(deltas, is_on_device=is_on_device)
+def list_parts_that_changed(
+    before: Sequence[RunNumber], after: Sequence[RunNumber], *, is_on_device: bool
+) -> list[LeadingCause]:
+    """Return the parts of the step of two sides as causes, as far as both know them in one way."""
+    way = find_shared_way(before, after)
+    if way is None:
+        return []
+    sides = list_parts(before, way), list_parts(after, way)
+    deltas = {name: sides[1][name] - sides[0][name] for name in sides[0].keys() & sides[1].keys()}
+    if all(any(name.startswith(IDLE_SERIES) for name in side) for side in sides):
+        # a side that knows why its device idles has none of a cause that it does not state
+        for name in sides[0].keys() ^ sides[1].keys():
+            if name.startswith(IDLE_SERIES):
+                deltas[name] = sides[1].get(name, 0.0) - sides[0].get(name, 0.0)
+    rows = [cause_of_part(name, deltas[name]) for name in PARTS if name in deltas and name != IDLE_TIME]
+    if IDLE_TIME in deltas:
+        main_cause = _find_main_idle_cause(deltas, deltas[IDLE_TIME])
+        rows.append(cause_of_idle_time(deltas[IDLE_TIME], is_on_device=is_on_device, main_cause=main_cause))
     if way == UNPROFILED and DATA_LOADING in deltas:
+        # what a log says of the step; in a trace it may lie beside the work of a device
         rows.append(cause_of_data_loading(deltas[DATA_LOADING], is_on_device=False))
-    return choose_leading(rows, delta_ns)
-
-
-def _list_parts(deltas: Mapping[str, float], *, is_on_device: bool) -> list[LeadingCause]:
-    """Return the parts of a step that are no operators. `deltas`: by how much series of whole runs changed."""
-    rows = [cause_of_part(name, deltas[name]) for name in _PARTS if name in deltas]
-    if _IDLE_TIME in deltas:
-        idle_ns = deltas[_IDLE_TIME]
-        main_cause = _find_main_idle_cause(deltas, idle_ns)
-        rows.append(cause_of_idle_time(idle_ns, is_on_device=is_on_device, main_cause=main_cause))
     return rows
 
 
@@ -98,8 +109,15 @@ def _find_main_idle_cause(deltas: Mapping[str, float], idle_ns: float) -> str:
     causes = {name.removeprefix(IDLE_SERIES): delta for name, delta in deltas.items() if name.startswith(IDLE_SERIES)}
     if not idle_ns or not causes:
         return ""
-    largest = max(causes, key=lambda cause: causes[cause] / idle_ns)
+    largest = max(causes, key=lambda cause: (causes[cause] / idle_ns, cause))
     return largest if causes[largest] / idle_ns >= 1 / 2 else ""
+
+
+def _name_part(part: LeadingCause, finding: FoundFinding | None) -> _Candidate:
+    """Return a part of the step as a candidate: with the number of its own finding where it has one, which may be
+    compared with other runs than the step.
+    """
+    return _Candidate(part if finding is None else replace(part, delta_ns=finding.delta), finding)
 
 
 def _is_work(row: FoundFinding) -> bool:
@@ -114,3 +132,8 @@ def _is_work(row: FoundFinding) -> bool:
 def _name_work(row: FoundFinding) -> LeadingCause:
     whole = as_one(row)
     return cause_of_operator(whole.name, whole.cause, whole.delta)
+
+
+def _name_rest(beside_ns: float) -> LeadingCause:
+    """Return what is left of the step beside its operators as a cause."""
+    return LeadingCause("time outside operators", "outside operators", beside_ns)

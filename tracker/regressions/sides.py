@@ -72,7 +72,7 @@ from tracker.results.verdicts import (
     word_of_step,
 )
 from tracker.results.waiting import AwaitedRuns
-from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, SeriesKey
+from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_SERIES, STEP_WAYS, SeriesKey
 from tracker.store import Store
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -88,8 +88,6 @@ _NO_VERDICT: Final = (Reason.SETTINGS, Reason.INCOMPLETE, Reason.OTHER_WORK)
 _BASELINE: Final = 1
 _CANDIDATE: Final = 2
 """The sides as versions of a track."""
-STEP: Final = ("step", "e2e")
-"""Names of the series that are the step: that of the whole capture where no step is marked."""
 MEAN_STEP: Final = "mean step"
 MAIN_LINE: Final = "main line"
 """What a gate of a branch waits for where the main line may be as slow itself."""
@@ -443,7 +441,7 @@ def marks_of(connection: Connection, rows: Sequence[Any]) -> tuple[UserMark, ...
         ids = {finding.finding_id for finding in findings}
         others = [row for row in rows if row.incident_id == incident_id and row.finding_id not in ids]
         names = tuple(dict.fromkeys(finding.name for finding in findings))
-        leaves_step = any(row.kind == "run" and row.name in STEP for row in others)
+        leaves_step = any(row.kind == "run" and row.name in STEP_SERIES for row in others)
         marks.append(UserMark(incident_id, action, who, reason, names, not others, leaves_step))
     return tuple(marks)
 
@@ -483,7 +481,7 @@ def _returned(connection: Connection, track: TrackRuns, version_id: int) -> str:
     """Say what a version is back to, where a finding of the step was over in it; "" where none was."""
     label = track.label_of_run
     for row in stored_findings.list_findings(connection, track.key):
-        is_step = row.kind == "run" and row.name in STEP
+        is_step = row.kind == "run" and row.name in STEP_SERIES
         if not is_step or row.ended_version_id != version_id or row.base_state not in ("recovered", "taken back"):
             continue
         before = [label[run] for run in map(int, row.baseline_runs.split()) if run in label]
@@ -610,7 +608,7 @@ def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None
     if not worse:
         return None
     # the step before anything else, then the largest
-    first = max(worse, key=lambda row: (row.kind == "run" and row.name in STEP, abs(row.contribution or 0.0)))
+    first = max(worse, key=lambda row: (row.kind == "run" and row.name in STEP_SERIES, abs(row.contribution or 0.0)))
     run_ids = [run.run_id for run in track.runs_of(version)]
     words = _words_of_older(connection, track, [first], run_ids)[_key_of(first)]
     name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
@@ -620,7 +618,7 @@ def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None
             how_much = "new"
         words = f"{how_much} in this version (I-{first.incident_id}{_doubt_of(first)})"
         name = name if name.endswith(" is") else f"{name} is"
-    is_step = first.kind == "run" and first.name in ("step", "e2e")
+    is_step = first.kind == "run" and first.name in STEP_SERIES
     return OpenFinding(f"{name} {words}", first.workload, first.incident_id if is_step else None)
 
 
@@ -870,7 +868,7 @@ def _list_runs_at_level(connection: Connection, baseline: Sequence[int], older: 
         return frozenset()
     (key,) = track_keys
     series = stored_tracks.read_series(connection, key)
-    rows = [at for at, own in enumerate(series.keys) if own.kind == "run" and own.name in STEP]
+    rows = [at for at, own in enumerate(series.keys) if own.kind == "run" and own.name in STEP_SERIES]
     version_of = {run.run_id: run.version_id for run in stored_tracks.list_track_runs(connection, key)}
     versions = sorted({version_of[run] for run in (*baseline, *older) if run in version_of})
     levels: dict[int, tuple[int, ...]] = {}
@@ -964,7 +962,7 @@ def _gate(  # noqa: PLR0913 -- what of the findings may not be of the code
         suspects += steps
     # a kind of steps that is rare need not be decided where another one is
     is_decided = any(verdict.verdict not in (None, "TOO_FEW_RUNS") for verdict in steps)
-    reasons = {verdict.reason for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP}
+    reasons = {verdict.reason for key, verdict in verdicts.items() if key.kind == "run" and key.name in STEP_SERIES}
     return gate_of(
         limits,
         signs=[sign for kind, name, sign in signs if kind == "run" and name == step_name],
@@ -986,14 +984,14 @@ def _step_key(verdicts: VerdictsBySeries) -> SeriesKey | None:
     """Return the series that is the step, of those with a verdict."""
     steps = []
     for key, verdict in verdicts.items():
-        if key.kind == "run" and key.name in STEP and verdict.verdict is not None:
+        if key.kind == "run" and key.name in STEP_SERIES and verdict.verdict is not None:
             steps.append(key)
 
     def order(key: SeriesKey) -> tuple[int, int, int, float]:
         # of several kinds of steps the one that became slower by most
         verdict = verdicts[key].verdict
         worst = len(WORST_FIRST) if verdict is None or verdict not in WORST_FIRST else WORST_FIRST.index(verdict)
-        return STEP.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(verdicts[key].change)
+        return STEP_SERIES.index(key.name), STEP_WAYS.index(key.part), worst, -np.nan_to_num(verdicts[key].change)
 
     return min(steps, key=order, default=None)
 

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
 from msgspec import Struct
 
+from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA
-from tracker.regressions.leading import find_leading_part
-from tracker.regressions.track import TrackRuns
+from tracker.regressions.leading import list_parts_that_changed
+from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
+from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.regressions.usual_runs import list_awaited_runs
+from tracker.results.board import LEAST_SEEN_CHANGE
 from tracker.results.coverage import CountedSeries, Coverage
 from tracker.results.findings import TrackStanding
-from tracker.results.leading_cause import DATA_LOADING, LeadingCause
+from tracker.results.leading_cause import LeadingCause, choose_leading
 from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
-from tracker.schema.series import OF_WHOLE_CAPTURE, STEP_WAYS, UNPROFILED
-from tracker.store import Store, queries
+from tracker.store import Store
+from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
-from tracker.store.samples.statistics import over_runs
+from tracker.units import counted, format_diff
 
 
 class _LackingRuns(Struct, frozen=True):
@@ -32,21 +34,19 @@ class _LackingRuns(Struct, frozen=True):
     before: int = 0
 
 
-def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult], slow_host: str) -> TrackStanding:
+def make_standing(
+    store: Store, track: TrackRuns, captures: Columns, gates: Mapping[str, GateResult], slow_host: str
+) -> TrackStanding:
     """Return where a track stands: the numbers of its newest version as a whole, None where nothing is known, and how
-    it ends at each word of `--fail-on`. `slow_host`: in words, "" for none.
+    it ends at each word of `--fail-on`. `captures`: of that version; `slow_host`: in words, "" for none.
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
-    captures = queries.captures(store, run_ids)
     whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
     is_guess = are_guesses(captures.listed("settings"))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
-    numbers = []
-    for name, part, kind, value in queries.run_level(store, whole).rows("name", "part", "step_kind", "per_step"):
-        if kind == step_kind or (not kind and name in OF_WHOLE_CAPTURE):
-            numbers.append((name, part, value))
+    numbers = RunNumbers(store, whole).of(whole, step_kind)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     lacking = _count_lacking_runs(track, judgement, len(newest))
     coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
@@ -54,7 +54,8 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
     awaited = list_awaited(track, store.runs_settle_ns, time.time_ns()).get(track.order[-1])
     leading = None
     if lacking.of_version or lacking.before:
-        leading = _find_leading_part(store, track, judgement, numbers)
+        is_on_device = track.names.device not in ("", "cpu")
+        leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
     undecided = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
     new, any_open = (gates.get(word, undecided) for word in ("new", "any"))
     return TrackStanding(
@@ -96,40 +97,50 @@ def make_standing(store: Store, track: TrackRuns, gates: Mapping[str, GateResult
 
 
 def _find_leading_part(
-    store: Store, track: TrackRuns, judgement: JudgedRow | None, numbers: Sequence[tuple[str, str, float | None]]
+    store: Store, judgement: JudgedRow | None, numbers: Sequence[RunNumber], *, is_on_device: bool
 ) -> LeadingCause | None:
-    """Return which part of the step makes most of its change in the newest version of a track; None where none does.
-    `numbers`: of its runs.
+    """Return which part of the step makes most of its change in a version; None where none does. `numbers`: of its
+    runs.
     """
     if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
         return None
     base_runs = [int(run) for run in judgement.base_runs.split()]
-    before = []
-    for name, part, kind, value in queries.run_level(store, base_runs).rows("name", "part", "step_kind", "per_step"):
-        if kind == judgement.step_kind:
-            before.append((name, part, value))
-    ways = [{part for name, part, _ in side if name in ("step", "e2e")} for side in (before, numbers)]
-    way = next((way for way in STEP_WAYS if all(way in of_side for of_side in ways)), None)
-    if way is None:
+    before = RunNumbers(store, base_runs).of(base_runs, judgement.step_kind)
+    parts = list_parts_that_changed(before, numbers, is_on_device=is_on_device)
+    return choose_leading(parts, judgement.step_after_ns - judgement.step_before_ns)
+
+
+class UndecidedStep(Struct, frozen=True):
+    """A step that further runs decide. `words`: how it compares with the level before it, and why, in a clause."""
+
+    words: str
+
+
+def find_undecided_step(store: Store, run_id: int, *, is_on_device: bool) -> UndecidedStep | None:
+    """Return how the step of the version of a run compares with the level before it, where that is not decided and is
+    a change one can see; None where it is settled, or says nothing. `is_on_device`: its idle time is that of a device.
+    """
+    with store.connect() as connection:
+        track_keys = stored_tracks.list_tracks(connection, [run_id])
+        if not track_keys:
+            return None
+        track = runs_of_track(connection, track_keys[0])
+    version_id = next((run.version_id for run in track.runs if run.run_id == run_id), None)
+    judgement = None if version_id is None else track.judged.get(version_id)
+    if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
         return None
-    delta_ns = judgement.step_after_ns - judgement.step_before_ns
-    is_on_device = track.names.device not in ("", "cpu")
-    sides = [_numbers_of_series(side, way) for side in (before, numbers)]
-    return find_leading_part(sides[0], sides[1], delta_ns, is_on_device=is_on_device, way=way)
-
-
-def _numbers_of_series(numbers: Sequence[tuple[str, str, float | None]], way: str) -> dict[str, float]:
-    """Return the number of several runs of each series of whole runs, of those that were measured in one way."""
-    found = {}
-    for name in dict.fromkeys(own for own, part, _ in numbers if part == way):
-        number = number_of(numbers, [name], [way])
-        if number is not None:
-            found[name] = number
-    if way == UNPROFILED and DATA_LOADING not in found:
-        # a run that has a trace, too, takes it from the log of the timer, and states it beside its trace
-        loading_ns = number_of(numbers, [DATA_LOADING])
-        found |= {} if loading_ns is None else {DATA_LOADING: loading_ns}
-    return found
+    run_ids = [run.run_id for run in track.runs_of(judgement.version_id)]
+    lacking = _count_lacking_runs(track, judgement, len(run_ids))
+    change = judgement.step_after_ns / judgement.step_before_ns - 1
+    runs = lacking.of_version + lacking.before
+    if not runs or abs(change) < LEAST_SEEN_CHANGE:
+        return None
+    numbers = RunNumbers(store, run_ids).of(run_ids, judgement.step_kind)
+    leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
+    why = "" if leading is None else f": {leading.clause}"
+    verb = "decides" if runs == 1 else "decide"
+    level = f"{format_diff(change)} against the runs before"
+    return UndecidedStep(f"{level}, which {counted(runs, 'more run')} {verb}{why}")
 
 
 def _name_cause(gate: GateResult, is_guess: bool) -> str:
@@ -152,18 +163,3 @@ def _count_lacking_runs(track: TrackRuns, judgement: JudgedRow | None, runs: int
     if judgement.step_verdict == "SUSPECT" or not judgement.base_runs:
         return _LackingRuns(of_version)
     return _LackingRuns(of_version, max(0, limits.least_base - len(judgement.base_runs.split())))
-
-
-def number_of(
-    numbers: Sequence[tuple[str, str, float | None]], names: Iterable[str], ways: Sequence[str] = STEP_WAYS
-) -> float | None:
-    """Return the number of several runs: of the first of `names` that they have, by the first of `ways` that is there;
-    None where none is above 0. `numbers`: series, way and value of a run each.
-    """
-    for name in names:
-        there = {part for own, part, _ in numbers if own == name}
-        way = next((way for way in ways if way in there), None)
-        known = [value for own, part, value in numbers if (own, part) == (name, way) and value and value > 0]
-        if known:
-            return float(over_runs(np.array([known]))[0])
-    return None

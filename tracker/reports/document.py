@@ -30,7 +30,7 @@ COMMITS: Final = "commits"
 """Pages of a target that depend on the server."""
 REACH: Final = 0.25
 """Change up or down at which a course touches its edge: all rows of a table have one scale."""
-COURSE: Final = f"step by version, ±{REACH * 100:g} %"
+COURSE: Final = f"step by version (±{REACH * 100:g} %)"
 """Title of the column of courses."""
 _NOTES: Final = 250
 """Characters of the notes of a first screen."""
@@ -267,7 +267,8 @@ class Table(Struct, frozen=True):
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
     where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
-    for nothing. `is_one_line`: a row is never higher than a line.
+    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its
+    bars are parts of a whole, and no changes.
     """
 
     title: str
@@ -290,6 +291,7 @@ class Table(Struct, frozen=True):
     checks: tuple[str, ...] = ()
     acts: tuple[str, ...] = ()
     is_one_line: bool = False
+    has_shares: bool = False
     section: str = ""
     is_first: bool = False
 

@@ -343,7 +343,7 @@ def _drawings(
     if table.sparks:
         yield "p", svg.spark(table.sparks[place])
     if spans:
-        yield "x", svg.span(spans[place], spans, letter)
+        yield "x", svg.span(spans[place], spans, "n" if table.has_shares else letter)
 
 
 def _address_of(target: Target | None, link: Callable[[Target], str] | None) -> str:

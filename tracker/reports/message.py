@@ -161,7 +161,9 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
         what = _what(first, named)
         return f"[recovered] {named(message.workload)}{now}: {brought}: {what}, {where}"
     kind = "held back: " if message.held_back else _EVENTS.get(message.event, "")
-    why = f"; {named(first.leading_cause)}" if first.leading_cause and not message.held_back else ""
+    # what a message hides, or is of operators that others answer for, it does not name
+    is_shown = first.by_step and not (message.held_back or message.narrowed_to or first.silenced)
+    why = f"; {named(first.leading_cause)}" if first.leading_cause and is_shown else ""
     return f"{start} {kind}{_what(first, named)}, {versions}, {where}{why}"
 
 

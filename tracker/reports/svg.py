@@ -46,9 +46,9 @@ _HEAT_SCALE: Final = (
 )  # fmt: skip
 """Where a shade begins, in words, and a quotient within it: 5 % more or less is pale in every map."""
 _STRIP: Final = 120
-_SPARK: Final = (180, 28)
-_LEAST_OF_COURSE: Final = 2
+_MOST_DOTS: Final = 2
 """Versions up to which a small course is drawn as dots."""
+_SPARK: Final = (180, 28)
 """Width and height of the course in a row of a table, in pixels."""
 _LEAST_WIDTH: Final = 0.25
 """Per cent of the width below which a box of a flame is left out."""
@@ -76,7 +76,7 @@ def spark(drawn: Trend | None) -> Markup:
     if drawn is None or not values:
         return Markup("")
     width, height = _SPARK
-    is_course = len(values) > _LEAST_OF_COURSE
+    is_course = len(values) > _MOST_DOTS
     low, high = limits(values)
     if drawn.middle:
         low, high = drawn.middle * (1 - REACH), drawn.middle * (1 + REACH)

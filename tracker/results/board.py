@@ -18,6 +18,8 @@ from tracker.units import format_diff
 
 __all__ = ["Board", "BoardOptions"]
 
+_NEEDS_USER: Final = ("new", "open", "acknowledged")
+"""States of an incident with an open regression that no user muted."""
 LEAST_SEEN_CHANGE: Final = 0.02
 """The least limit of a step (docs/judging.md): a smaller change that is not decided says nothing."""
 
@@ -42,11 +44,11 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     - peak_allocated_bytes: of the newest version
     - new: regressions that the newest version decided; open: the other confirmed ones; suspects; muted: how many of new
       and open are muted
-    - incident_id: of the first of these regressions, in the order of findings; severity: of the loudest of their
-      incidents, "" for none
+    - incident_id, state: of the first of `incidents`; severity: of the loudest of them; None and "" for none
     - judged_series, expected_series, coverage: as `TrackStanding` has them
     - so_far: how many of the usual runs came, in words, as long as more may come
-    - leading_cause, leading_label: what makes most of step_change while runs are lacking, as `TrackStanding` has them
+    - leading_cause, leading_label: what makes most of step_change while runs are lacking, as `TrackStanding` has them;
+      else of its first incident
     """
 
     workload: str
@@ -76,6 +78,7 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     suspects: int
     muted: int
     incident_id: int | None
+    state: str
     severity: str
     step_kind: str
     judged_series: int | None
@@ -88,7 +91,12 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     @property
     def is_regressed(self) -> bool:
         """Whether a regression is new or open that no user muted, and no step that is not decided says more."""
-        return self.new + self.open > self.muted and not self.is_waiting
+        return self.state in _NEEDS_USER and not self.is_waiting
+
+    @property
+    def is_new(self) -> bool:
+        """Whether that regression is new."""
+        return self.is_regressed and self.state == "new"
 
     @property
     def other_causes(self) -> list[str]:
@@ -99,7 +107,7 @@ class BoardLine(Struct, frozen=True, kw_only=True):
     @property
     def is_waiting(self) -> bool:
         """Whether its newest version waits for runs that decide a change one can see, or a suspect."""
-        is_known = self.new + self.open > self.muted and self.severity != "info"
+        is_known = self.state in _NEEDS_USER and self.severity != "info"
         if is_known or not self.lacks_runs + self.lacks_base_runs:
             return False
         return self.step_verdict == "SUSPECT" or abs(self.step_change or 0.0) >= LEAST_SEEN_CHANGE
@@ -116,7 +124,7 @@ class BoardIncident(Struct, frozen=True, kw_only=True):
     - line: the place of the track among the lines
     - version: in which it began
     - state: new, open, acknowledged or muted: that of the finding of it which needs a user most
-    - is_of_step: whether the step itself is worse
+    - is_of_step: whether the step itself is worse; step_change: by how much it changed with the version, as a ratio
     - name, change, ratio, unit: of its first finding, as `ListedFinding` has them
     - findings: how many no other one covers
     - leading_cause, leading_label: as `ListedIncident` has them
@@ -127,6 +135,7 @@ class BoardIncident(Struct, frozen=True, kw_only=True):
     version: str
     state: str
     is_of_step: bool
+    step_change: float | None
     name: str
     change: str
     ratio: float | None
@@ -142,10 +151,10 @@ class BoardIncident(Struct, frozen=True, kw_only=True):
 
 
 class BoardBranch(Struct, frozen=True, kw_only=True):
-    """The newest version of a branch.
+    """The newest version of a branch, on one device and in one configuration.
 
     - workload: of the main line
-    - against: the newest version of the main line that its step is compared with, "" for none
+    - against: the newest version of the main line whose runs its step is compared with, "" for none
     - step_change: the ratio of both; step_verdict: of it
     """
 
@@ -229,7 +238,7 @@ class Board(Result, frozen=True, eq=False, dict=True):
     - budgets: how the newest versions came out by the budgets of the settings
     - partial: sentences on newest versions that lost records, or have records that cannot be
     - waiting: runs that are not judged, since fewer ranks came than they should have
-    - incidents: with open regressions, of each line in the order of findings
+    - incidents: with open regressions; of each line what is new first, what is muted last, else as findings has them
     - branches: where each branch stands against its main line, the largest change first
 
     `page`: which part of the lines a server shows, None for all of them.
@@ -273,10 +282,10 @@ class Board(Result, frozen=True, eq=False, dict=True):
         lines = self.rows.lines
         first = lines[0]
         incident = next((one for one in self.rows.incidents if one.line == 0), None)
-        if incident is None or not first.is_regressed or incident.state != "new":
+        if incident is None or not first.is_new:
             is_open = any(line.is_regressed for line in lines)
             return "No new regression" if is_open else "No open regression"
-        change = first.since_good
+        change = incident.step_change
         if incident.is_of_step and change:
             word = "slower" if change > 0 else "faster"
             what = f"{incident.version} is {format_diff(abs(change)).lstrip('+')} {word}"
@@ -292,8 +301,8 @@ class Board(Result, frozen=True, eq=False, dict=True):
         lines = self.rows.lines
         waiting = sum(line.is_waiting for line in lines)
         numbers = {
-            "new": sum(line.is_regressed and line.new > 0 for line in lines),
-            "open": sum(line.is_regressed and not line.new for line in lines),
+            "new": sum(line.is_new for line in lines),
+            "open": sum(line.is_regressed and not line.is_new for line in lines),
             "waits for a run" if waiting == 1 else "wait for a run": waiting,
         }
         return ", ".join(f"{count:,} {word}" for word, count in numbers.items() if count)

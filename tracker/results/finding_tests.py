@@ -16,12 +16,14 @@ class WordsOfTest(Struct, frozen=True):
     - meaning: what it compares
     - sentence: with `{value}` and `{limit}`, where it has them; within 70 characters, one line of a terminal
     - fails: the sentence where it does not pass; "" for the same
+    - missing: the sentence where there is no number; "" for one that always has it
     - note: what the sentence has no room for
     """
 
     meaning: str
     sentence: str
     fails: str = ""
+    missing: str = ""
     note: str = ""
 
 
@@ -93,33 +95,35 @@ CONTRIBUTION_TO_KIND: Final = WordsOfTest(
     "the change is {value} of all series of its kind; the limit is {limit}",
 )
 FALSE_DISCOVERY_RATE: Final = WordsOfTest(
-    "false discovery rate (q)", "false discovery rate (q) of {value}; the limit is {limit}"
+    "false discovery rate (q)",
+    "false discovery rate (q) of {value}; the limit is {limit}",
+    missing="false discovery rate (q) was not computed",
 )
 FALSE_DISCOVERY_RATE_OF_ONE_RUN: Final = WordsOfTest(
     "false discovery rate (q), by which one run does not decide",
     "false discovery rate (q) of {value}, by which one run does not decide",
+    missing=FALSE_DISCOVERY_RATE.missing,
 )
 CHANCE_WITH_NIGHTS: Final = WordsOfTest(
     "chance (p); nights of this series vary more than its runs",
     "chance (p) of {value}; the limit is {limit}",
+    missing="chance (p) was not computed",
     note="nights of this series vary more than its runs, so that the limit is stricter",
 )
 CHANCE_OF_SPLIT: Final = WordsOfTest(
     "chance (p), times the places of the split",
     "chance (p) of {value} at any place of the split; the limit is {limit}",
+    missing=CHANCE_WITH_NIGHTS.missing,
 )
 SMALLEST_CHANGE: Final = WordsOfTest(
     "smallest change that such runs show in 4 of 5 cases",
     "smallest change that such runs show in 4 of 5 cases: {value}",
 )
 
-_NIGHTS: Final = "night effect ("
 
-
-def name_nights(nights: int) -> WordsOfTest:
-    """Return the words of the night effect, which has no limit. `nights`: of the level before."""
-    meaning = f"{_NIGHTS}{counted(nights, 'night')} before, one after), part of the noise"
-    return WordsOfTest(meaning, f"{meaning}: {{value}}")
+def describe_nights(nights: int) -> str:
+    """Return what the test of the night effect means, which has no limit. `nights`: of the level before."""
+    return f"night effect ({counted(nights, 'night')} before, one after), part of the noise"
 
 
 WORDS_OF_TESTS: Final[Mapping[str, WordsOfTest]] = {

@@ -7,13 +7,14 @@ result. Where no row has half of the change, nothing is named.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from msgspec import Struct
 
 from tracker.results.diff import REPLACED_BY
-from tracker.results.replaced_names import replaced_name
+from tracker.results.replaced_names import replaced_name, split_names
 from tracker.units import format_ns
 
 __all__ = ["LeadingCause"]
@@ -32,6 +33,8 @@ _LONGEST_LABEL: Final = 18
 
 DATA_LOADING: Final = "data loading"
 """The cause of idle time, and the series of a run, that says how long the step waits for its data."""
+IDLE_TIME: Final = "idle time"
+"""The series of a run that says how long nothing runs."""
 
 _WORDS_OF_WHY: Final[Mapping[str, tuple[str, str]]] = {
     "slower": ("", " is slower"),
@@ -59,7 +62,8 @@ class LeadingCause(Struct, frozen=True):
     - label: the same in as few words as a column of a board has room for
     - delta_ns: per step, above 0 for longer
     - of_what: what most of it is, "" where that is not known
-    - is_duration: the number belongs to the words, as in "idles for +2 ms"; else it follows in brackets
+    - is_duration: the number belongs to the words, as in "idles for 2 ms more"; else it follows in brackets
+    - series: the series of whole runs that it is, "" for none
     """
 
     words: str
@@ -67,6 +71,7 @@ class LeadingCause(Struct, frozen=True):
     delta_ns: float
     of_what: str = ""
     is_duration: bool = False
+    series: str = ""
 
     @property
     def clause(self) -> str:
@@ -91,7 +96,26 @@ class LeadingCause(Struct, frozen=True):
         return f"{self.label} {_format_change(self.delta_ns)}"
 
 
-def choose_leading(rows: Iterable[LeadingCause], delta_ns: float | None) -> LeadingCause | None:
+class Row(Protocol):
+    """A row that may be the cause of a change of the step."""
+
+    @property
+    def delta_ns(self) -> float:
+        """By how much it changed, per step."""
+
+
+Candidate = TypeVar("Candidate", bound=Row)
+
+
+def find_largest(rows: Iterable[Candidate], delta_ns: float | None) -> Candidate | None:
+    """Return the row that went furthest the way of a change of the step; None where none has half of it."""
+    if not delta_ns:
+        return None
+    largest = max(rows, key=lambda row: row.delta_ns / delta_ns, default=None)
+    return largest if largest is not None and largest.delta_ns / delta_ns >= _LEAST_SHARE else None
+
+
+def choose_leading(rows: Iterable[Candidate], delta_ns: float | None) -> Candidate | None:
     """Return the row that makes most of a change of the step of `delta_ns`; None where none has half of it, and where
     the largest is taken back by others for the most part.
 
@@ -100,10 +124,8 @@ def choose_leading(rows: Iterable[LeadingCause], delta_ns: float | None) -> Lead
     >>> choose_leading([copies, idle], 8e6).label, choose_leading([copies], 8e6), choose_leading([idle], 1e6)
     ('idle', None, None)
     """
-    if not delta_ns:
-        return None
-    largest = max(rows, key=lambda row: row.delta_ns / delta_ns, default=None)
-    if largest is None or not _LEAST_SHARE <= largest.delta_ns / delta_ns <= _MOST_SHARE:
+    largest = find_largest(rows, delta_ns)
+    if largest is None or not delta_ns or largest.delta_ns / delta_ns > _MOST_SHARE:
         return None
     return largest
 
@@ -121,9 +143,9 @@ def cause_of_idle_time(delta_ns: float, *, is_on_device: bool, main_cause: str =
         return cause_of_data_loading(delta_ns, is_on_device=is_on_device)
     if delta_ns < 0:
         words = "less idle time of the device" if is_on_device else "less time without an operator"
-        return LeadingCause(words, "idle", delta_ns, main_cause)
+        return LeadingCause(words, "idle", delta_ns, main_cause, series=IDLE_TIME)
     words = "the device idles for" if is_on_device else "no operator runs for"
-    return LeadingCause(words, "idle", delta_ns, main_cause, is_duration=True)
+    return LeadingCause(words, "idle", delta_ns, main_cause, is_duration=True, series=IDLE_TIME)
 
 
 def cause_of_data_loading(delta_ns: float, *, is_on_device: bool) -> LeadingCause:
@@ -138,10 +160,16 @@ def cause_of_data_loading(delta_ns: float, *, is_on_device: bool) -> LeadingCaus
     return LeadingCause(f"{who} waits for data", "waits for data", delta_ns)
 
 
-def cause_of_part(title: str, delta_ns: float) -> LeadingCause:
-    """Return a part of the step that is no operator, such as exposed communication, as a cause."""
-    words = f"{title[:1].lower()}{title[1:]}"
-    return LeadingCause(words, words, delta_ns)
+def cause_of_part(title: str, delta_ns: float, of_what: str = "") -> LeadingCause:
+    """Return a part of the step that is no operator, such as exposed communication, as a cause. `of_what`: what most of
+    it is, "" where that is not known.
+
+    >>> cause_of_part("Exposed communication", 2e6).clause, cause_of_part("AI CPU", 1e6).label
+    ('exposed communication (+2.00 ms)', 'AI CPU')
+    """
+    is_word = title[1:2].islower()
+    words = f"{title[:1].lower()}{title[1:]}" if is_word else title
+    return LeadingCause(words, words, delta_ns, of_what, series=words)
 
 
 def cause_of_operator(name: str, why: str, delta_ns: float) -> LeadingCause:
@@ -161,13 +189,15 @@ def cause_of_operator(name: str, why: str, delta_ns: float) -> LeadingCause:
 
 
 def _label_of(name: str) -> str:
-    """Return a name without its namespace; of what replaced what the first of each side.
+    """Return a name without its namespace and arguments; of what replaced what the first of each side.
 
     >>> _label_of("aten::gelu, aten::mm -> aten::mul, aten::pow"), _label_of("aten::copy_")
     ('gelu -> mul', 'copy_')
+    >>> _label_of("void at::native::elementwise_kernel<4, Add>(int, Add)")
+    'elementwise_kernel'
     """
-    sides = [side.partition(", ")[0] for side in name.split(REPLACED_BY)]
-    return REPLACED_BY.join(side.removeprefix("aten::") for side in sides)
+    sides = [split_names(side)[0] for side in name.split(REPLACED_BY)]
+    return REPLACED_BY.join(re.split("[<(]", side, maxsplit=1)[0].rpartition("::")[2] or side for side in sides)
 
 
 def _shorten(name: str, longest: int) -> str:

@@ -25,7 +25,7 @@ def replaced_name(name: str) -> str:
     '…<sm90, Tile<8, 8>> -> …<sm100, Tile<8, 4>>'
     """
     space = name.partition("::")[0] + "::"
-    sides = [_split_names(side) for side in name.split(REPLACED_BY)]
+    sides = [split_names(side) for side in name.split(REPLACED_BY)]
     if [len(names) for names in sides] == [1, 1] and len(name) > _LONG:
         (gone,), (come,) = sides
         differing = (at for at, (one, other) in enumerate(zip(gone, come, strict=False)) if one != other)
@@ -41,10 +41,10 @@ def replaced_name(name: str) -> str:
     return REPLACED_BY.join(shown)
 
 
-def _split_names(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names of a list with commas in between; those in brackets are of the names of kernels.
 
-    >>> _split_names("gemm<Tile<8, 8>, half>, relu")
+    >>> split_names("gemm<Tile<8, 8>, half>, relu")
     ['gemm<Tile<8, 8>, half>', 'relu']
     """
     names, depth = [""], 0

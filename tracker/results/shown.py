@@ -68,6 +68,8 @@ class Shown(Result, frozen=True, eq=False):
     - facts: kind is fact, configuration or tag
     - efficiency, advice: with `options.with_advice`, else empty: as in `Advised`, and the three that could win most
     - partial: what the checks of its captures found, and what of them is not judged
+    - against: how the step of its version compares with the level before, and why, in a clause; "" where nothing of it
+      is open, and no further run would decide it
     - slow_steps: steps of more than 1.2 times the median of their rank, which medians leave out, the slowest first
     - is_pruned: whether the details of the run were dropped, so that only totals are left
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
@@ -93,6 +95,7 @@ class Shown(Result, frozen=True, eq=False):
     is_pruned: bool = False
     advice: tuple[Advice, ...] = ()
     slow_steps: tuple[SlowStep, ...] = ()
+    against: str = ""
 
     (
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,

@@ -346,6 +346,9 @@ def key_of_run(name: str, *, unit: str = "", way: str = "") -> SeriesKey:
 
 
 STEP_KEY: Final = key_of_run("step")
+STEP_SERIES: Final = ("step", "e2e")
+"""Names of the series of a whole run that are the step: the first that is there counts, that of the whole capture
+where no step is marked."""
 
 SUMMARY: Final = "summary"
 UNPROFILED: Final = "unprofiled"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +30,7 @@ from tracker.reports.text import shorten
 from tracker.reports.view import View
 from tracker.results import Board
 from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, LateRun
-from tracker.results.verdicts import SO_FAR, word_of_step
+from tracker.results.verdicts import CHANGED, SO_FAR, word_of_step
 from tracker.results.waiting import WaitingRun
 from tracker.units import counted, format_age, format_bytes, format_diff, format_moment, format_ns, step_word
 
@@ -42,6 +43,10 @@ _ROWS_OF_PAGE: Final = 60
 _LATE: Final = 5
 """Late runs that are named."""
 _WHY: Final = 28
+_WHY_NARROW: Final = 20
+_LEAST_NAME: Final = 6
+_NUMBER: Final = re.compile(r" (?:[+-]\d|ADDED)")
+"""Where the number of a cause begins."""
 _WORKLOAD: Final = 24
 _VERSION: Final = 14
 """Characters of what made the change, of a workload, and of a version in a terminal."""
@@ -187,6 +192,8 @@ def _blocks(board: Board, lines: Sequence[_Line], look: Look) -> Iterator[Block]
     if marked and page is None:
         yield _make_table("", marked, look)
     elif marked and page is not None:
+        # what was on a page may be on an earlier one by now
+        page = min(page, -(-len(marked) // _ROWS_OF_PAGE))
         first = (page - 1) * _ROWS_OF_PAGE
         yield _make_table("", marked[first : first + _ROWS_OF_PAGE], replace(look, limit=0))
         if len(marked) > _ROWS_OF_PAGE:
@@ -196,8 +203,10 @@ def _blocks(board: Board, lines: Sequence[_Line], look: Look) -> Iterator[Block]
         if look.has_drawings:
             yield replace(_make_table(words, others, replace(look, limit=0)), is_first=not marked)
         else:
-            yield Lines("", (f"{words}   show: tracker board --details",), is_wrapped=True)
-    if board.rows.branches:
+            yield Lines("", (f"{words}; --details lists them",), is_wrapped=True)
+    if board.rows.branches and look.has_drawings:
+        yield _make_table_of_branches(board.rows.branches)
+    elif board.rows.branches:
         yield Lines("", (_describe_branches(board.rows.branches),), is_wrapped=True)
 
 
@@ -222,22 +231,63 @@ def _describe_folded(lines: Sequence[_Line]) -> str:
         state = _state(line)
         words.append(" ".join(filter(None, (line.name, "first" if change is None else format_diff(change), state))))
     more = [f"{len(lines) - _FOLDED:,} more"] if len(lines) > _FOLDED else []
-    return f"As before ({len(lines):,}): {', '.join([*words, *more])}"
+    return f"Nothing to decide ({len(lines):,}): {', '.join([*words, *more])}"
 
 
 def _describe_branches(branches: Sequence[BoardBranch]) -> str:
     """Say how far the newest version of each branch is from its main line."""
-    several = len({one.workload for one in branches}) > 1
     words = []
     for one in branches[:_BRANCHES]:
-        name = f"{one.branch} of {one.workload}" if several else one.branch
-        if one.step_change is None or not one.against:
-            words.append(f"{name} not judged")
-        else:
-            words.append(f"{name} {format_diff(one.step_change)} against {one.against}")
+        name = _name_of_branch(one, branches)
+        change = _change_of_branch(one)
+        words.append(f"{name} {change} against {one.against}" if change else f"{name} not judged")
     more = [f"{len(branches) - _BRANCHES:,} more: tracker versions"] if len(branches) > _BRANCHES else []
-    count = f"{len(branches):,} {'branch' if len(branches) == 1 else 'branches'}"
-    return f"{count}: {', '.join([*words, *more])}"
+    return f"{_count_branches(branches)}: {', '.join([*words, *more])}"
+
+
+def _make_table_of_branches(branches: Sequence[BoardBranch]) -> Table:
+    """Return a row per branch, which leads to its diff with the main line."""
+    of_branch = ColumnsOf(BoardBranch)
+    columns = [
+        of_branch.text("branch", lambda one: _name_of_branch(one, branches), elastic=True),
+        of_branch.text("newest", lambda one: readable(one.version)),
+        of_branch.text("change", _change_of_branch),
+        of_branch.text("against", lambda one: one.against),
+    ]
+    return table_of(
+        _count_branches(branches), columns, branches, _ROWS, is_first=True, links=_diff_of_branch,
+        tone=lambda one: TONES.get(one.step_verdict or "", ""),
+    )  # fmt: skip
+
+
+def _count_branches(branches: Sequence[BoardBranch]) -> str:
+    """Say how many branches there are: one may be on several devices."""
+    count = len({(one.workload, one.branch) for one in branches})
+    return f"{count:,} {'branch' if count == 1 else 'branches'}"
+
+
+def _name_of_branch(branch: BoardBranch, branches: Sequence[BoardBranch]) -> str:
+    """Return a branch with what tells its track from the others of `branches`."""
+    name = branch.branch
+    if len({one.workload for one in branches}) > 1:
+        name += f" of {branch.workload}"
+    of_branch = [one for one in branches if (one.workload, one.branch) == (branch.workload, branch.branch)]
+    if len(of_branch) > 1:
+        name += f" on {' '.join(filter(None, (readable(branch.device), branch.configuration)))}"
+    return name
+
+
+def _change_of_branch(branch: BoardBranch) -> str:
+    """Return by how much the step of a branch differs, and the verdict where that is a change; "" for not judged."""
+    if branch.step_change is None or not branch.against:
+        return ""
+    verdict = branch.step_verdict if branch.step_verdict in CHANGED else ""
+    return " ".join(filter(None, (format_diff(branch.step_change), verdict)))
+
+
+def _diff_of_branch(branch: BoardBranch) -> Target:
+    sides = (("side", branch.version), ("--workload", f"{branch.workload} @ {branch.branch}"))
+    return Target("diff", sides)
 
 
 def _make_table(title: str, lines: Sequence[_Line], look: Look) -> Table:
@@ -253,23 +303,24 @@ def _make_table(title: str, lines: Sequence[_Line], look: Look) -> Table:
         room = width * _WIDER if look.has_drawings else width
         return text if look.details and not look.has_drawings else shorten(text, room)
 
+    def why(line: _Line) -> str:
+        room = _WHY if is_wide or look.details else _WHY_NARROW
+        most = 2 if look.has_drawings else 1
+        words = [_shorten_cause(one, room * _WIDER if look.has_drawings else room) for one in _why(line)[:most]]
+        return " · ".join([*words, *_doubts(line)])
+
     columns = [
         of_line.text("", _mark),
         of_line.text("workload", lambda line: fitted(line.name, _WORKLOAD), elastic=True),
         of_line.text("newest", lambda line: fitted(line.row.version, _VERSION), drop=drop_narrow, link=_newest_link),
         of_line.number("step", lambda line: format_ns(line.row.step_ns), drop=drop_narrow, link=_step_history),
-        of_line.number("since good", lambda line: _change(line.row.since_good), short="change", link=_diff_with_good),
-        of_line.text(
-            "why",
-            lambda line: " · ".join([*filter(None, [fitted(_why(line), _WHY)]), *_doubts(line)]),
-            elastic=True,
-            link=_link,
-        ),
+        of_line.number("since good", lambda line: _change(line.row.since_good), link=_diff_with_good),
+        of_line.text("why", why, link=_link),
     ]
     if look.details and not look.has_drawings:
         columns += _list_more_columns(is_pinned=is_pinned)
     if is_wide:
-        columns.append(of_line.text(COURSE, _course, drop=2))
+        columns.append(of_line.text(COURSE, _course, short="by version", drop=2))
     columns.append(of_line.text("state", _state, link=_state_link))
     return table_of(
         title, columns, lines, look.rows(_ROWS), is_first=True, links=_link, main=1,
@@ -287,13 +338,13 @@ def _list_more_columns(*, is_pinned: bool) -> list[Any]:
     columns = [
         of_line.text("device", lambda line: readable(line.row.device), drop=4, elastic=True),
         of_line.number("runs", lambda line: f"{line.row.version_runs} of {line.row.runs}", drop=5),
-        of_line.text("verdict", _verdict),
-        of_line.number("vs level", lambda line: _change(line.row.step_change)),
+        of_line.text("verdict", _verdict, drop=1),
+        of_line.number("vs level", lambda line: _change(line.row.step_change), drop=3),
         of_line.number("vs previous", lambda line: _change(line.row.previous_change), drop=6),
-        of_line.number("judged", _coverage, drop=3),
+        of_line.number("judged", _coverage, drop=7),
         of_line.text("regressions", _counts),
-        of_line.number("peak", lambda line: format_bytes(line.row.peak_allocated_bytes), drop=7),
-        of_line.text("last run", _last_run_words, drop=8),
+        of_line.number("peak", lambda line: format_bytes(line.row.peak_allocated_bytes), drop=8),
+        of_line.text("last run", _last_run_words, drop=9),
     ]
     if is_pinned:
         columns.append(of_line.number("vs pinned", lambda line: _change(line.row.pinned_change), drop=3))
@@ -307,33 +358,49 @@ def _mark(line: _Line) -> str:
     return MARKS["SUSPECT"] if line.row.is_waiting else ""
 
 
-def _why(line: _Line) -> str:
-    """Return what made most of the change of a track in a few words, and what else is open; "" where nothing did."""
+def _why(line: _Line) -> list[str]:
+    """Return what made most of the change of a track, and what else is open, each in a few words; nothing where nothing
+    did.
+    """
     if line.row.is_waiting or not line.incidents:
-        return line.row.leading_label
+        return [line.row.leading_label] if line.row.leading_label else []
     words = []
     for place, incident in enumerate(line.incidents):
-        cause = _describe_incident(incident, line.row.version)
+        cause = _describe_incident(incident)
+        since = f" since {incident.version}" if incident.version != line.row.version else ""
         if cause:
-            words.append(f"{incident.version}: {cause}" if place else cause)
-    return " · ".join(words)
+            words.append(f"{incident.version}: {cause}" if place else f"{cause}{since}")
+    return words
+
+
+def _describe_incident(incident: BoardIncident) -> str:
+    """Return what an incident is in a few words; "" where the change of the step says it all."""
+    if incident.is_of_step:
+        return incident.leading_label
+    return f"{readable(incident.name).removeprefix('aten::')} {incident.size}"
+
+
+def _shorten_cause(words: str, width: int) -> str:
+    """Shorten the name in a cause, never its number.
+
+    >>> _shorten_cause("native_layer_norm_backward +59.9 % since n47", 28)
+    'native…kward +59.9 % since n47'
+    """
+    found = _NUMBER.search(words)
+    if found is None:
+        return shorten(words, width)
+    name, rest = words[: found.start()], words[found.start() :]
+    return f"{shorten(name, max(_LEAST_NAME, width - len(rest)))}{rest}"
 
 
 def _doubts(line: _Line) -> Iterator[str]:
     """Yield what a regression of the step may be beside the code."""
     word = _verdict(line)
+    if any(cause in word for cause in line.row.other_causes):
+        yield word
+        return
     for cause in line.row.other_causes:
-        yield word if cause in word else f"maybe {cause}"
-
-
-def _describe_incident(incident: BoardIncident, newest: str) -> str:
-    """Return what an incident is, and since when where that is not the `newest` version; "" where the step alone says
-    it.
-    """
-    since = f" since {incident.version}" if incident.version != newest else ""
-    if incident.is_of_step:
-        return f"{incident.leading_label}{since}" if incident.leading_label else since.strip()
-    return f"{readable(incident.name).removeprefix('aten::')} {incident.size}{since}"
+        yield f"maybe {cause}"
 
 
 def _state(line: _Line) -> str:
@@ -349,7 +416,7 @@ def _state(line: _Line) -> str:
         return _lacking_words(row)
     if line.incidents:
         return f"muted I-{line.incidents[0].incident_id}"
-    verdict = _verdict(line) if row.step_verdict in ("REGRESSED", "IMPROVED") else ""
+    verdict = _verdict(line) if row.step_verdict in (*CHANGED, "DRIFT") else ""
     return ", ".join(filter(None, (verdict, so_far)))
 
 
@@ -400,12 +467,17 @@ def _course(line: _Line) -> str:
 
 def _tone(header: str, line: _Line) -> str:
     """Return the tone of a cell: what is judged to be worse, what waits for a run, or nothing."""
+    row = line.row
+    if header == "since good" and row.is_regressed:
+        # an operator may be slower in a step that is not
+        is_slower = (row.since_good or 0.0) > 0 and any(incident.is_of_step for incident in line.incidents)
+        return "worse" if is_slower else ""
     if header in ("", "since good", "state", "why"):
-        if line.row.is_regressed:
+        if row.is_regressed:
             return "worse"
-        return "waits" if line.row.is_waiting else ""
+        return "waits" if row.is_waiting else ""
     if header in ("verdict", "vs level"):
-        return TONES.get(line.row.step_verdict or "", "")
+        return TONES.get(row.step_verdict or "", "")
     return ""
 
 
@@ -483,7 +555,8 @@ def _diff_with_good(line: _Line) -> Target | None:
     """Return the diff that has the change since a track was good: with the level before its oldest regression of the
     step, else with the level that the newest version was judged against.
     """
-    if line.row.good_change is not None:
+    began = {incident.version for incident in line.incidents if incident.is_of_step}
+    if line.row.good_change is not None and line.row.version not in began:
         return _diff_with(line, line.row.good_version)
     if line.row.step_change is None:
         return None
@@ -527,8 +600,10 @@ def _next(board: Board, lines: Sequence[_Line]) -> Iterator[str]:
         yield FIRST_INGEST
         yield command("tracker", "demo")
     worst = lines[0] if lines else None
-    if worst and worst.incidents:
+    if worst and worst.row.is_regressed:
         yield command("tracker", "explain", f"I-{worst.incidents[0].incident_id}")
+    elif worst and worst.row.is_waiting:
+        yield command("tracker", "diff", worst.row.version, "--workload", worst.row.workload)
     if worst:
         yield command("tracker", "history", "step", "--workload", worst.row.workload)
     yield command("tracker", "status")

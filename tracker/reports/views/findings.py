@@ -38,6 +38,7 @@ from tracker.results.verdicts import (
     remark_on_few,
     word_of_step,
 )
+from tracker.schema.series import STEP_SERIES
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, step_word, time_unit
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ MACHINE: Final = "machine"
 """How a finding came about that is the machine's, not the version's."""
 _WAITS: Final = ("idle time", "exposed communication")
 """Whole-run numbers that are time in a step and in no operator."""
-_STEP: Final = ("step", "e2e")
-"""Series of whole runs that are the step."""
 _ALIKE: Final = 0.01
 _MOVED: Final = 0.02
 """Part of the step from which on people notice its change."""
@@ -199,7 +198,7 @@ def headline(incident: ListedIncident, own: Sequence[ListedFinding], *, whole: b
     stands at the end. `beside`: what stands before it.
     """
     sentence = _what_happened(incident, own, whole=whole)
-    is_of_step = any(row.kind == "run" and row.name in _STEP for row in own)
+    is_of_step = any(row.kind == "run" and row.name in STEP_SERIES for row in own)
     why = f"; {incident.leading_cause}" if incident.leading_cause and is_of_step else ""
     return f"{sentence}{beside}{why}"
 
@@ -226,7 +225,7 @@ def _what_happened(incident: ListedIncident, own: Sequence[ListedFinding], *, wh
     # as a diff says it: what is not sure of the step is not said as if it were
     verb = "may be" if incident.step_verdict in _NOT_SURE else "is"
     moved = f"the {word} {verb} {percent.lstrip('+-')} {'slower' if delta > 0 else 'faster'}, {step}"
-    if any(row.kind == "run" and row.name in _STEP for row in own) or not first:
+    if any(row.kind == "run" and row.name in STEP_SERIES for row in own) or not first:
         mean = next((row for row in own if row.kind == "run" and row.name == "mean step"), None)
         if mean is not None and not any(row.kind == "run" and row.name == "step" for row in own):
             # some steps are slower, which the median of all does not show

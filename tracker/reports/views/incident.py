@@ -21,10 +21,10 @@ from tracker.reports.views.explained import describe_event, what_to_do
 from tracker.reports.views.finding_tests import sentence_of_test
 from tracker.results import NOBODY, REPLACED_BY, ExplainedFinding, ExplainedIncident
 from tracker.results.findings import FindingTest, ListedFinding
+from tracker.schema.series import STEP_SERIES
 from tracker.units import counted, format_diff, format_numbers, step_word
 
 _FINDINGS: Final = 8
-_STEP: Final = ("step", "e2e")
 _SAYS_MOST: Final = ("change", "contribution")
 """Tests of which the first one stands below its finding."""
 _COURSES: Final = 6
@@ -78,7 +78,7 @@ def document(incident: ExplainedIncident, look: Look) -> Document:
 def _what_happened(explained: ExplainedFinding) -> str:
     """Return what an incident did to the step and why, in a sentence; "" where the step is not among its findings."""
     first = explained.finding
-    if first.kind != "run" or first.name not in _STEP or not first.ratio:
+    if first.kind != "run" or first.name not in STEP_SERIES or not first.ratio:
         return ""
     word = "slower" if first.ratio > 0 else "faster"
     size = format_diff(abs(first.ratio)).lstrip("+")
@@ -95,7 +95,12 @@ def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
     first = explained[0]
     unit = first.finding.unit if first in known else "ns"
     chosen = [found for found in known if found.finding.unit == unit]
-    chosen.sort(key=lambda found: (found is not first, found.finding.name not in _STEP, -abs(found.finding.delta)))
+
+    def order(found: ExplainedFinding) -> tuple[bool, bool, float]:
+        row = found.finding
+        return found is not first, row.name not in STEP_SERIES, -abs(row.delta)
+
+    chosen.sort(key=order)
     if not chosen:
         return None
     versions = list(dict.fromkeys(run.version for run in chosen[0].rows.runs))
@@ -105,7 +110,7 @@ def _courses(explained: Sequence[ExplainedFinding]) -> Courses | None:
 
 def _lead_of_chart(chart: Courses, first: ListedFinding) -> str:
     """Return what a chart of an incident shows; `first`: the finding of the headline."""
-    if first.kind == "run" and first.name in _STEP:
+    if first.kind == "run" and first.name in STEP_SERIES:
         return "Change of the step, and of what changed it most, against their baselines"
     if first.baseline_value is None:
         return "Change of what changed the step most, against their baselines"

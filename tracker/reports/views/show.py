@@ -95,6 +95,8 @@ if TYPE_CHECKING:
     from tracker.results.screens import Rows
 
 _FACTS: Final = 12
+_IDLE_PLACES: Final = 5
+"""Places of idle time that a page lists first."""
 _SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _FAR_AWAY: Final = 10
 """A step that took so many times as long as others does not choose their unit."""
@@ -135,7 +137,7 @@ def document(shown: Shown, look: Look) -> Document:
     more_notes = [note for note in shown.notes if not any(remark.endswith(note) for remark in remarks)]
     return Document(
         title=_title(shown),
-        headline=_headline(shown),
+        headline="; ".join(filter(None, (_headline(shown), shown.against))),
         remarks=tuple(remarks),
         blocks=tuple(_blocks(shown, look)),
         notes=(*notes, *few(more_notes, look), _origin(shown)),
@@ -255,7 +257,9 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
             return
     parts = _step(shown)
     if parts.rows:
-        yield parts
+        yield _beside_slowest_step(parts, shown) if look.has_drawings else parts
+    if look.has_drawings and not look.only:
+        yield from _answers_of_a_page(shown)
     if shown.slow_steps:
         step_ns, mean_ns = shown.run.get("step_ns"), shown.run.get("mean_step_ns")
         cost_ns = None if step_ns is None or mean_ns is None else mean_ns - step_ns
@@ -274,9 +278,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
             yield from _memory_over_time(shown, limit)
-    if shown.advice and not look.only:
-        made = advice_table(shown.advice, str(shown.run["workload"]))
-        yield replace(made, title="What could make it faster: tracker advise has all of it")
+    if shown.advice and not look.only and not look.has_drawings:
+        yield _advice(shown)
     facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     # what is of the moment stands behind what is of the environment
     facts.sort(key=lambda row: row["key"] in OF_A_MOMENT)
@@ -284,6 +287,34 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
         listed = facts if look.details else facts[:_FACTS]
         yield Lines("Facts", tuple([f"{row['key']}={row['value']}" for row in listed] + more), is_first=False)
+
+
+def _answers_of_a_page(shown: Shown) -> Iterator[Table]:
+    """Yield what a page says first of a run beside its step: what could make it faster, and where the device idles."""
+    if shown.advice:
+        yield replace(_advice(shown), is_first=True)
+    for one in tables_of_section("idle", shown, _IDLE_PLACES)[:1]:
+        if one.rows:
+            title = f"{one.title}: the largest places" if one.more else one.title
+            yield replace(one, title=title, more=0, is_first=True)
+
+
+def _advice(shown: Shown) -> Table:
+    made = advice_table(shown.advice, str(shown.run["workload"]))
+    return replace(made, title="What could make it faster: tracker advise has all of it")
+
+
+def _beside_slowest_step(parts: Table, shown: Shown) -> Table:
+    """Return the parts of the step with the slowest step beside it, where one is clearly slower."""
+    chart = parts.chart
+    rows = [row for row in records(shown.tables["steps"]) if row.get("duration_ns")]
+    if not isinstance(chart, Bars) or not shown.slow_steps or not rows:
+        return parts
+    slowest = max(rows, key=lambda row: row["duration_ns"])
+    names = [name for name in PARTS_OF_STEP if (shown.run.get("per_step") or {}).get(name)]
+    values = tuple(float(slowest.get(name) or 0.0) for name in names)
+    side = (f"slowest: step {slowest['step']}", format_ns(slowest["duration_ns"]), values)
+    return replace(parts, chart=replace(chart, sides=(*chart.sides, side)))
 
 
 def _is_log(shown: Shown) -> bool:
@@ -443,6 +474,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     return table_of(
         f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, shown_rows, note=note, is_first=True,
         tone=lambda row: "sum" if "is_rest" in row else "", links=link,
+        bars=(lambda row: row["share"]) if look.has_drawings else (), has_shares=True,
     )  # fmt: skip
 
 

@@ -75,6 +75,7 @@ from tracker.store.queries.runs import (
     facts,
     filled_tables,
     labels_of,
+    may_have_version,
     order_of_versions,
     pruned,
     run_numbers,
@@ -87,12 +88,10 @@ from tracker.store.queries.runs import (
     sources,
     steps,
     version_groups,
-    version_labels,
     version_notes,
     versions,
     versions_with_branches,
     with_branch,
-    workloads_with_versions,
 )
 from tracker.store.recordings import Recorded, recorded, recorded_of, recordings
 
@@ -120,6 +119,7 @@ __all__ = [
     "kernels",
     "labels_of",
     "latest",
+    "may_have_version",
     "memory",
     "memory_allocators",
     "memory_blocks",
@@ -171,12 +171,10 @@ __all__ = [
     "unknown",
     "version_facts",
     "version_groups",
-    "version_labels",
     "version_notes",
     "versions",
     "versions_with_branches",
     "waiting_runs",
     "with_branch",
     "with_values",
-    "workloads_with_versions",
 ]

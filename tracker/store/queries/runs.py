@@ -141,14 +141,15 @@ def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
     return [found.taken(kept[0]), found.taken(kept[1] & ~is_branch), found.taken(kept[2] & is_branch)]
 
 
-def workloads_with_versions(store: Store) -> list[str]:
-    """Return the workloads that have versions, main lines and branches, in order."""
-    return list(dict.fromkeys(versions(store).listed("workload")))
+def may_have_version(name: str, workload: str | None) -> bool:
+    """Return whether the workload `name` is in one of the `version_groups` of `workload`.
 
-
-def version_labels(store: Store, workload: str | None = None) -> set[str]:
-    """Return the labels of all of `version_groups`."""
-    return {label for own in version_groups(store, workload) for label in own.listed("version")}
+    >>> may_have_version("gpt", "gpt @ pr12"), may_have_version("gpt @ pr12", "gpt")
+    (True, True)
+    >>> may_have_version("gpt @ pr13", "gpt @ pr12"), may_have_version("bert", None)
+    (False, True)
+    """
+    return workload in (None, name, main_of(name)) or (workload is not None and main_of(workload) == name)
 
 
 def version_notes(store: Store, workload_id: int) -> Columns:
