@@ -329,8 +329,10 @@ def json_documents() -> str:
 def keys_of_messages() -> str:
     """A table of the keys of an alert for machines."""
     from tracker.results import Message, ToldFinding, ToldIncident
+    from tracker.results.findings import ToldCommit
 
-    rows = {"incidents": ToldIncident, "incidents[].shown": ToldFinding, "incidents[].beside": ToldFinding}
+    rows = {"incidents": ToldIncident, "incidents[].shown": ToldFinding, "incidents[].beside": ToldFinding,
+            "incidents[].named_commits": ToldCommit}  # fmt: skip
     lines = ["| key | holds |", "|---|---|"]
     lines.append(f"| (top) | {', '.join(Message.__struct_fields__)} |")
     lines += [f"| `{name}` | rows: {', '.join(kind.__struct_fields__)} |" for name, kind in rows.items()]
@@ -438,7 +440,10 @@ every delivery of a message.
 
 - `url` of an incident is its page, `commits_url` the commits from `good_commit` to `commit`; "" where the settings name
   no address, or a version has no commit.
-- `commits` is their number, null where it is not known; `author` and `subject` are those of a single commit."""
+- `good_commit` is that of `good_commit_version`, the nearest good version with a commit: of the finding that makes most
+  of the change, which may be nearer than the `good_version` of the step.
+- `commits` is their number, null where it is not known; `named_commits` are up to five of them, the newest first;
+  `author` and `subject` are those of a single commit."""
 
 
 def keys(document: Mapping[str, Any], result: Any) -> str:

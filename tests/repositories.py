@@ -10,10 +10,12 @@ _NOW = "1700000000 +0000"
 
 
 class MadeRepository:
-    """A repository in a folder of its own."""
+    """A repository in a folder of its own, which is made unless it `is_new` no more."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_new: bool = True) -> None:
         self.folder = folder
+        if not is_new:
+            return
         folder.mkdir()
         self.git("init", "-q", "-b", "main")
 

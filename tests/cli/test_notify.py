@@ -237,8 +237,8 @@ def test_a_test_message_says_what_links_look_like(linked, server, tmp_path):
         "hook: delivered",
         "Messages on I-4 will link https://tracker.example/incident/I-4",
         "Messages on a change from 4af1c2d0 to 83fb3812 will link https://git.example/4af1c2d0..83fb3812",
-        f"{tmp_path}/nowhere is no git repository with a whole history that this user can read: messages do not count "
-        "commits. Correct [page] repository, or run git fetch --unshallow there.",
+        f"[page] repository: {tmp_path}/nowhere is no folder, so that commits are neither counted nor named; correct "
+        "the setting",
     ]
     ((_, body),) = server.got
     assert body["tracker"]["url"] == "https://tracker.example/incident/I-4"

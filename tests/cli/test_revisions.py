@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 import pytest
+from sqlalchemy import text
 
 from tests.regressions import made
 from tests.regressions.found import made_finding
@@ -90,9 +91,33 @@ def test_edits_and_filters_take_revisions_too(call):
 def test_explain_counts_the_commits_between_good_and_bad(call, commits):
     number = str(json.loads(call("findings", "--format", "json").out)["findings"][0]["finding_id"])
     first, third = commits[0][:12], commits[2]
-    said = f"2 commits: git log --oneline {first}..{third}"
-    assert said in " ".join(call("explain", number).out.split())
-    assert said in " ".join(call("findings").out.split())
+    command = f"\n  git log --oneline {first}..{third}\n"
+    for said in (call("explain", number).out, call("findings").out, call("findings", "--format", "markdown").out):
+        assert "Between v1 and v2: 2 commits:" in said
+        assert command.strip() in said.splitlines() or command in said, "on a line of its own, to be copied"
+
+
+def test_explain_says_which_good_version_has_no_commit(call, tmp_path):
+    """An alert says nothing of it, nor does a list."""
+    with open_store(str(tmp_path / "git.db")) as store, store.connect() as connection:
+        connection.execute(text("UPDATE version SET commit_id = NULL WHERE label = 'v1'"))
+        connection.commit()
+    said = "v1 has no commit: what changed between v1 and v2 is not known; give --commit at ingest"
+    for words in (("explain", "I-1"), ("explain", "1"), ("findings", "--details")):
+        assert said in " ".join(call(*words).out.split())
+    assert said not in " ".join(call("findings").out.split())
+
+
+def test_a_wrong_repository_is_named_where_commits_are_said(call, tmp_path, monkeypatch):
+    settings = tmp_path / "tracker.toml"
+    settings.write_text(
+        '[page]\nrepository = "gone"\n[[alerts.channels]]\nname = "team"\nurl_env = "HOOK"\nform = "long"\n'
+    )
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    for words in (("explain", "I-1"), ("notify", "--dry-run")):
+        done = call(*words)
+        assert done.code == 0, done.err
+        assert f"note: [page] repository: {tmp_path / 'gone'} is no folder" in done.err
 
 
 def test_elsewhere_the_two_commits_are_named(call, commits, tmp_path, monkeypatch):

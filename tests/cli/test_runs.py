@@ -95,6 +95,31 @@ def test_edit_moves_a_run_to_another_version(tracker, db, listed):
     assert (moved["run_id"], moved["vendor"], moved["device"]) == (1, "NVIDIA", "H100")
 
 
+def test_a_forgotten_commit_comes_in_for_all_runs_of_its_version(tracker, db, listed):
+    first, *others = listed("--version", "v08")
+    assert {run["commit"] for run in (first, *others)} == {None}
+    number = str(first["run_id"])
+    done = tracker("runs", "edit", number, "--commit", "4af1c2d0", "--db", db)
+    assert (done.code, done.out) == (0, f"run {number} changed\n")
+    assert {run["commit"] for run in listed("--version", "v08")} == {"4af1c2d0"}
+    assert {run["commit"] for run in listed("--version", "v01")} == {None}
+    assert tracker("runs", "edit", number, "--commit", "4af1c2d0", "--db", db).code == 0, "the same commit is no news"
+    for commit, problem in (
+        ("83fb3812", "version 'v08' is commit 4af1c2d0, not 83fb3812"),
+        (" ", "the commit is empty"),
+    ):
+        refused = tracker("runs", "edit", number, "--commit", commit, "--db", db)
+        assert refused.code == 2 and problem in refused.err
+    assert {run["commit"] for run in listed("--version", "v08")} == {"4af1c2d0"}
+
+
+def test_a_commit_goes_with_the_version_that_runs_move_to(tracker, db, listed):
+    number = str(listed("--version", "v08")[0]["run_id"])
+    assert tracker("runs", "edit", number, "--version", "v09", "--commit", "4af1c2d0", "--db", db).code == 0
+    assert listed("--version", "v09")[0]["commit"] == "4af1c2d0"
+    assert {run["commit"] for run in listed("--version", "v08")} <= {None}
+
+
 def test_edit_keeps_the_vendor_of_a_device_that_is_named_without_one(tracker, db, listed):
     """As an ingest keeps the vendor that the files state. A run on a cpu has none, and a cpu gets none."""
     for named, told in (

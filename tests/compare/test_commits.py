@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.regressions.found import made_finding
 from tests.repositories import MadeRepository
-from tracker.compare.commits import Commits, Repository, pair_of
+from tracker.compare.commits import Commits, Repository, VersionCommits, VersionPair, choose_pair, pair_of
+from tracker.results.findings import ToldCommit
 
 
 @pytest.fixture
@@ -26,16 +28,24 @@ def between(folder, good, bad):
 def test_a_single_commit_is_named_with_its_author(made, three):
     _, good, bad = three
     found = between(made.folder, good, bad)
-    assert found == Commits(good, bad, 1, "Ann Lee", "use the fast path")
+    assert found == Commits(good, bad, 1, (ToldCommit(commit=bad, author="Ann Lee", subject="use the fast path"),))
     assert found.words == f"1 commit: {bad[:8]} by Ann Lee: use the fast path"
-    assert between(made.folder, good[:9], bad[:9]).author == "Ann Lee"
+    assert between(made.folder, good[:9], bad[:9]).named[0].author == "Ann Lee"
 
 
-def test_of_several_commits_only_the_number_is_said(made, three):
-    good, _, bad = three
-    found = between(made.folder, good, bad)
-    assert found == Commits(good, bad, 2)
-    assert found.words == f"2 commits: git log --oneline {good}..{bad}"
+def test_up_to_five_commits_are_named_the_newest_first(made, three):
+    first, second, third = three
+    found = between(made.folder, first, third)
+    assert found.words == f"2 commits: {third[:8]} by Ann Lee: use the fast path; {second[:8]} by Li Wei: second"
+    more = [made.commit(f"step {number}") for number in range(3)]
+    assert len(between(made.folder, first, more[-1]).named) == 5
+
+
+def test_of_more_commits_the_number_and_range_are_said(made, three):
+    last = [made.commit(f"step {number}") for number in range(4)][-1]
+    found = between(made.folder, three[0], last)
+    assert found == Commits(three[0], last, 6)
+    assert found.words == f"6 commits:\ngit log --oneline {three[0]}..{last}"
 
 
 def test_around_the_current_folder_nobody_is_named(made, three, monkeypatch):
@@ -46,7 +56,7 @@ def test_around_the_current_folder_nobody_is_named(made, three, monkeypatch):
 
 def test_a_name_is_that_of_the_mailmap(made, three):
     (made.folder / ".mailmap").write_text("Ann Li <a@b>\n")
-    assert between(made.folder, *three[1:]).author == "Ann Li"
+    assert between(made.folder, *three[1:]).named[0].author == "Ann Li"
 
 
 def test_a_shallow_clone_counts_nothing(made, three, tmp_path):
@@ -92,18 +102,74 @@ def test_variables_name_no_other_repository(made, three, tmp_path, monkeypatch):
     assert between(made.folder, three[0], three[2]).count == 2
 
 
+MAIN, OWN, BAD = "a" * 40, "b" * 40, "c" * 40
+
+
+def versions(**commits):
+    """Versions of gpt in this order, each with its commit, "" for none."""
+    hashes = {("gpt", version): commit for version, commit in commits.items() if commit}
+    return VersionCommits(hashes, {("gpt", version): place for place, version in enumerate(commits)})
+
+
+def of_incident(name, good_version, delta, **more):
+    return made_finding(1, name, workload="gpt", version="v11", good_version=good_version, delta=delta, **more)
+
+
+STEP, IDLE, SMALL = (
+    of_incident("step", "v09", 38e6), of_incident("idle time", "v10", 30e6), of_incident("aten::add", "v10", 1e6)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rows", [(STEP, IDLE), (IDLE, STEP), (STEP, IDLE, SMALL)])
+def test_the_nearest_good_version_of_a_large_part_counts(rows):
+    """The step is good until v09, which has no commit, but what it waits for until v10."""
+    expected = VersionPair("v10", "v11", OWN, BAD)
+    assert choose_pair(versions(v09="", v10=OWN, v11=BAD), rows) == expected
+    assert choose_pair(versions(v09=MAIN, v10=OWN, v11=BAD), rows) == expected, "the narrower range"
+
+
+def test_a_small_finding_narrows_no_range():
+    """It may have come with v11 while the step was slower before."""
+    assert choose_pair(versions(v09=MAIN, v10=OWN, v11=BAD), (STEP, SMALL)) == VersionPair("v09", "v11", MAIN, BAD)
+
+
+def test_what_the_step_gained_names_no_version():
+    gained = of_incident("aten::mm", "v10", -30e6, direction="improvement")
+    assert choose_pair(versions(v09=MAIN, v10=OWN, v11=BAD), (STEP, gained)).good_version == "v09"
+
+
+@pytest.mark.parametrize("commits", [{}, {"v10": OWN}, {"v11": BAD}, {"v10": BAD, "v11": BAD}])
+def test_without_two_commits_there_is_no_pair(commits):
+    assert choose_pair(versions(**{"v09": "", "v10": "", "v11": "", **commits}), (STEP, IDLE)) is None
+
+
 def test_what_is_good_for_a_branch_may_be_of_its_main_line():
-    main, own = "a" * 40, "b" * 40
-    commits = {("gpt", "m1"): main, ("gpt @ pr1", "push"): own}
-    assert pair_of(commits, "gpt @ pr1", "m1", "push") == (main, own)
-    assert pair_of(commits, "gpt", "m1", "push") is None
-    assert pair_of(commits, "gpt", None, "m1") is None
+    places = {("gpt", "m1"): 1, ("gpt @ pr1", "push"): 1}
+    commits = VersionCommits({("gpt", "m1"): MAIN, ("gpt @ pr1", "push"): OWN}, places)
+    row = made_finding(1, "op", workload="gpt @ pr1", version="push", good_version="m1")
+    assert choose_pair(commits, [row]) == VersionPair("m1", "push", MAIN, OWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"), [("nowhere", "is no folder"), ("empty", "is no git repository"), ("clone", "")]
+)
+def test_a_wrong_repository_says_what_is_wrong(made, tmp_path, name, problem):
+    (tmp_path / "empty").mkdir()
+    found = Repository(str(tmp_path / name)).problem
+    assert found.startswith(f"[page] repository: {tmp_path / name} {problem}") if problem else not found
+    assert Repository(None).problem == ""
+
+
+def test_a_shallow_clone_is_named_as_such(made, three, tmp_path):
+    made.git("clone", "-q", "--depth", "1", f"file://{made.folder}", str(tmp_path / "shallow"))
+    assert Repository(str(tmp_path / "shallow")).problem.endswith("run git fetch --unshallow there")
 
 
 def test_workload_of_the_good_version_is_known():
     """Both lines have a version v1, and a diff compares that of the main line."""
     main, branch, own = "a" * 40, "c" * 40, "b" * 40
-    commits = {("gpt", "v1"): main, ("gpt @ pr1", "v1"): branch, ("gpt @ pr1", "push"): own}
+    hashes = {("gpt", "v1"): main, ("gpt @ pr1", "v1"): branch, ("gpt @ pr1", "push"): own}
+    commits = VersionCommits(hashes, {})
     assert pair_of(commits, "gpt @ pr1", "v1", "push", "gpt") == (main, own)
     assert pair_of(commits, "gpt @ pr1", "v1", "push") == (branch, own)
     assert pair_of(commits, "gpt", "push", "v1", "gpt @ pr1") == (own, main)
@@ -119,4 +185,5 @@ def test_names_of_commits_hold_no_control_characters_and_end(made, three):
     bad = made.commit("\x1b[31mred\u202e" + "x" * 500, "Ann\x1b[2J")
     found = between(made.folder, three[2], bad)
     assert "\x1b" not in found.words and "\u202e" not in found.words
-    assert len(found.subject) == 120 and found.subject.endswith("...")
+    (one,) = found.named
+    assert len(one.subject) == 120 and one.subject.endswith("...")

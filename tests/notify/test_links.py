@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 
 import pytest
+from sqlalchemy import text
 
+import tracker
 from tests.notify.made import MINUTE, NOW, alerts, slower, text_of_database
 from tests.regressions.made import runs
 from tests.reports.builders import messages
 from tests.repositories import MadeRepository
-from tracker import notify
+from tracker import compare, notify
 from tracker.config import PageRoles
 from tracker.notify.linking import Linker, example_of
+from tracker.regressions.judgement import tracks_of, update
 from tracker.reports.message import json_of, of_json
 from tracker.reports.message import write as render_message
-from tracker.store import open_store
+from tracker.store import open_store, queries
 
 PAGE = PageRoles(url="https://tracker.example/", commit_url="https://git.example/compare/{good}...{bad}")
 
@@ -56,6 +59,27 @@ def test_a_message_leads_to_its_incident_and_commits(store, commits, tmp_path):
         f"1 commit: {bad[:8]} by Grace Persona: use the fast path",
         f"    {url}",
     ]
+
+
+def test_a_message_names_a_few_commits_one_by_one(store, commits, tmp_path):
+    store.repository = str(tmp_path / "clone")
+    made = MadeRepository(tmp_path / "clone", is_new=False)
+    last = made.commit("drop the cache", "Li Wei")
+    body = render_message(sent(store, commits[0], last)).body
+    assert body.splitlines()[1:5] == [
+        f"2 commits between v1 and v2: {commits[0][:8]}..{last[:8]}",
+        f"    {last[:8]} by Li Wei: drop the cache",
+        f"    {commits[1][:8]} by Grace Persona: use the fast path",
+        f"    https://git.example/compare/{commits[0]}...{last}",
+    ]
+
+
+def test_commits_are_between_the_versions_that_have_them():
+    """What leads was good until v10, the step until v09."""
+    own = messages.told(
+        good_version="v09", version="v11", good_commit="a" * 40, commit="b" * 40, good_commit_version="v10"
+    )
+    assert "Commits between v10 and v11: aaaaaaaa..bbbbbbbb" in render_message(messages.message("opened", own)).body
 
 
 def test_who_made_a_commit_is_never_stored(commits, tmp_path):
@@ -106,5 +130,30 @@ def test_an_example_shows_both_links_and_names_a_wrong_repository():
     page, commits, repository = found.sentences
     assert page == "Messages on I-4 will link https://tracker.example/incident/I-4"
     assert commits.endswith("will link https://git.example/compare/4af1c2d0...83fb3812")
-    assert repository.startswith("/nowhere/at/all is no git repository")
+    assert repository.startswith("[page] repository: /nowhere/at/all is no folder")
     assert example_of(PageRoles(), None).sentences == ()
+
+
+def test_alert_findings_and_explain_name_the_same_commits(store, commits, tmp_path):
+    """The step is good until v1, which has no commit, but what makes it slow until v2."""
+    store.repository = str(tmp_path / "clone")
+    good, bad = commits
+    settings, arrived = alerts(), []
+    runs(store, "v1")
+    runs(store, "v2", start=3, of_run={"commit": good})
+    update(store, tracks_of(store))
+    notify.enqueue(store, settings, now_ns=NOW)
+    slower(store, "v3", start=6, of_run={"commit": bad})
+    of_v1 = " ".join(map(str, queries.run_ids_of_version(store, "v1")))
+    with store.begin() as connection:
+        connection.execute(text("UPDATE judged_version SET base_runs = :runs"), {"runs": of_v1})
+    notify.enqueue(store, settings, now_ns=NOW)
+    send = lambda channel, message: arrived.append(message)  # noqa: E731
+    notify.deliver(store, settings, now_ns=NOW + 2 * MINUTE, page=PAGE, send=send)
+    found = tracker.findings(store=store)
+    assert found.rows.incidents[0].good_version == "v1"
+    said = f"1 commit: {bad[:8]} by Grace Persona: use the fast path"
+    body = render_message(arrived[0]).body
+    assert said in body and f"/compare/{good}...{bad}" in body and "has no commit" not in body
+    for rows in (found.rows.findings, [one.finding for one in tracker.explain("I-1", store=store)]):
+        assert compare.notes_on_commits(store, rows) == (f"Between v2 and v3: {said}",)

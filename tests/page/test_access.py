@@ -38,6 +38,55 @@ def test_without_login_no_page_says_anything(db, address):
     assert found.hrefs() == []
 
 
+def wanted_of(reply):
+    """The cookie that a refusal sets, as a browser sends it back."""
+    return reply.headers.get("set-cookie", "").partition(";")[0]
+
+
+@pytest.mark.parametrize("address", ["/incident/I-1", "/findings?workload=gpt&version=v%202", "/"])
+def test_a_login_leads_on_to_the_page_that_was_asked_for(db, address):
+    """As from the link of an alert, in a browser without a cookie."""
+    page = Browser(db)
+    refused = page.get(address)
+    assert refused.status == 401 and refused.headline.startswith("Log in first: open the address")
+    cookie = refused.headers["set-cookie"].lower()
+    assert "httponly" in cookie and "samesite=lax" in cookie and "path=/login" in cookie
+    done = page.get(f"/login?token={page.access.once}", cookie=wanted_of(refused))
+    assert done.status == 200 and done.hrefs() == [address]
+    assert f'content="0;url={address.replace("&", "&amp;")}"' in done.text
+
+
+@pytest.mark.parametrize("address", ["/page.css", "/favicon.ico", "/board.json", "/nowhere", f"/search?q={'x' * 5000}",
+                                     "/incident/I-1/.."])  # fmt: skip
+def test_what_is_no_page_is_not_led_on_to(db, address):
+    assert wanted_of(Browser(db).get(address)) == ""
+
+
+@pytest.mark.parametrize("wanted", [
+    "https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "/incident/I-1%22%3E%3Cscript",
+    "%2F%2Fevil.example", "/logout", "/act", "/incident/%0d%0aX", "", "x" * 9000,
+])  # fmt: skip
+def test_a_made_up_cookie_leads_nowhere_else(db, wanted):
+    page = Browser(db)
+    done = page.get(f"/login?token={page.access.once}", cookie=f"tracker-wanted={wanted}")
+    assert done.status == 200
+    (address,) = done.hrefs()
+    assert address == "/" or (address.startswith("/incident/") and "<script" not in done.text)
+
+
+def test_the_used_address_leads_who_is_logged_in_to_the_board(db):
+    page = Browser(db).logged_in()
+    again = page.get(f"/login?token={page.access.once}")
+    assert (again.status, again.headers["location"]) == (303, "/")
+    assert page.get("/login?token=x").status == 303 and page.get("/").status == 200
+
+
+def test_who_comes_by_a_proxy_is_not_asked_to_log_in(db):
+    refused = Browser(db, client="10.0.0.1", **PROXY).get("/incident/I-1")
+    assert (refused.status, wanted_of(refused)) == (401, "")
+    assert refused.headline == "The proxy named no user, or several, in x-forwarded-user"
+
+
 def test_the_token_works_once(db):
     page = Browser(db)
     first, second = (page.get(f"/login?token={page.access.once}") for _ in range(2))

@@ -197,3 +197,18 @@ def test_an_issue_opens_with_the_headline_and_the_page(db):
     assert query["title"] == f"gpt {headline}"
     assert query["body"].startswith("### ") and len(address) < 8_000
     assert "open an issue" not in Browser(db).logged_in().get("/incident/I-1").text
+
+
+def test_acknowledging_needs_no_reason_and_the_page_says_what_was_done(page):
+    before = page.get("/incident/I-1").text
+    assert '<button name="action" value="ack" formnovalidate>' in before
+    assert '<button name="action" value="expect">' in before, "a browser asks for a reason of others"
+    assert "reason (needed but for Acknowledge)" in before and "I-1 acknowledged" not in before
+    done = page.act("ack", "", whole="I-1", reason="", by="root")
+    assert done.status == 303
+    after = page.get(done.headers["location"]).text
+    assert re.search(r'role="status">I-1 acknowledged by root on [\d :-]+ UTC: acknowledged<', after)
+    page.act("undo", "", whole="I-1", reason="too early", by="li")
+    for address, name in (("/incident/I-1", "I-1"), ("/finding/3", "Finding 3")):
+        assert f'role="status">{name}: undo of ack by li on ' in page.get(address).text
+    assert page.act("expect", "3", reason="").status == 400

@@ -33,7 +33,7 @@ def test_from_the_printed_address_to_an_acknowledged_incident(browser, served):
         page.wait_for_url(re.compile(r":\d+/$"))
         page.get_by_role("link", name="gpt").click()
         assert page.url.endswith("/incident/I-1")
-        page.get_by_label("reason (required)").first.fill("ticket 4711")
+        page.get_by_label("reason (needed but for Acknowledge)").first.fill("ticket 4711")
         page.get_by_role("button", name="Acknowledge").click()
         page.get_by_text("ticket 4711").first.wait_for(state="attached")
         assert page.url.endswith("/incident/I-1")
@@ -89,7 +89,7 @@ def test_the_board_is_refreshed_at_its_place_and_a_page_is_copied(browser, serve
         page.get_by_text("Copied").wait_for()
         assert page.evaluate("navigator.clipboard.readText()").startswith("### v3: the step is 2.2 % slower")
         page.get_by_label(re.compile("^choose ")).first.check()
-        page.get_by_label("reason (required)").fill("float64")
+        page.get_by_label("reason (needed but for Acknowledge)").fill("float64")
         page.get_by_role("button", name="Expect").click()
         page.get_by_text("float64").first.wait_for(state="attached")
         assert page.locator("section").get_by_text(re.compile(r"expect by .*float64 \(of \d+\)")).count() == 1

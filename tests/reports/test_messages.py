@@ -14,6 +14,7 @@ from tests.reports.builders import messages
 from tracker.reports.message import Limits, cut, harmless, json_of, of_json, said
 from tracker.reports.message import write as render_message
 from tracker.results import Message
+from tracker.results.findings import ToldCommit
 
 CASES = {
     "opened": messages.message(),
@@ -177,7 +178,8 @@ def test_no_name_from_outside_becomes_a_link(form, markdown):
         version=EVIL_LINK, good_version=EVIL_LINK, device=EVIL_LINK, configuration=EVIL_LINK,
         shown=(messages.finding(EVIL_LINK, 1, 2),),
     )  # fmt: skip
-    hostile = {"author": EVIL_LINK, "subject": EVIL_LINK, "commits": 1}
+    commit = ToldCommit(commit="83fb3812", author=EVIL_LINK, subject=EVIL_LINK)
+    hostile = {"author": EVIL_LINK, "subject": EVIL_LINK, "named_commits": (commit,), "commits": 1}
     for more in (hostile, {"commits": 3}):
         for incidents in ((found,), (found, found)):
             message = messages.linked(messages.message("opened", *incidents, workload=EVIL_LINK), **more)
@@ -189,3 +191,19 @@ def test_no_name_from_outside_becomes_a_link(form, markdown):
             ]  # fmt: skip
             assert not any("evil" in link for link in links)
             assert len(links) == (len(incidents) + 1) * markdown
+
+
+@pytest.mark.parametrize("markdown", [False, True])
+def test_advice_ends_at_a_sentence_or_a_word(markdown):
+    """It was cut at 120 characters: "... the loa..."."""
+    long = (
+        "Raise num_workers of the DataLoader, since the step waits for its data in 33.1 ms of 152 ms: at most 33.1 ms"
+    )
+    first = f"{long}. Pin the memory, too, so that copies run beside the step."
+    assert len(first) > 120
+    body = render_message(messages.message("opened", messages.told(advice=(first,))), markdown=markdown).body
+    assert "copies run beside the step." in body
+    for text, end in ((f"{first} {first} {first}", "at most 33.1 ms."), ("word " * 100, "word ...")):
+        body = render_message(messages.message("opened", messages.told(advice=(text,))), markdown=markdown).body
+        (line,) = (line for line in body.splitlines() if "What to do" in line)
+        assert line.rstrip("`").endswith(end) and len(line) < 330

@@ -183,6 +183,15 @@ def test_several_runs_are_edited_at_once(store):
     same_table(queries.versions(store).frame, "version runs\n v1 1")
 
 
+def test_a_commit_of_a_version_is_added_and_never_replaced(store):
+    save(store, "v1", runs=2)
+    edits.edit_all(store, [1], commit="4af1c2d0")
+    assert queries.versions(store).listed("commit") == ["4af1c2d0"]
+    with pytest.raises(UsageError, match="version 'v1' is commit 4af1c2d0, not 83fb3812"):
+        edits.edit_all(store, [2], commit="83fb3812", note="a note")
+    assert queries.versions(store).listed("commit") == ["4af1c2d0"]
+
+
 def test_an_edit_of_which_one_part_fails_changes_nothing(store):
     save(store, runs=2, of_run={"tags": {"x": "1"}})
     edits.untag_all(store, [2], ["x"])

@@ -191,24 +191,32 @@ def edit_runs(
     workload: str | None = None,
     device: str | None = None,
     configuration: Mapping[str, str] = EMPTY,
+    commit: str | None = None,
     note: str | None = None,
     store: Store | None = None,
 ) -> list[int]:
-    """Correct version, workload, device, configuration or note of runs, as `tracker runs edit` does; return the runs.
+    """Correct version, workload, device, configuration, commit or note of runs, as `tracker runs edit` does; return the
+    runs.
 
     `runs`: numbers, or `run:41`. What is None or empty stays; an empty note removes it; `configuration` replaces the
-    whole one. All runs are changed or none, and verdicts follow. UsageError for a run that is unknown.
+    whole one. `commit`: of a version that has none, so of all its runs. All runs are changed or none, and verdicts
+    follow. UsageError for a run that is unknown, or a version that is another commit.
     """
     from tracker.intake import parse_device
 
-    if version is None and workload is None and device is None and note is None and not configuration:
-        raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
+    given = (version, workload, device, commit, note)
+    if all(value is None for value in given) and not configuration:
+        remedy = "give --version, --workload, --device, --config, --commit or --note"
+        raise UsageError("nothing to change", remedy=remedy)
+    if commit is not None and not commit.strip():
+        raise UsageError("the commit is empty", remedy="give its hash: --commit HASH")
     # as in an ingest: a vendor that the files state stays, unless the user names one
     corrected = None if device is None else partial(parse_device, device)
     values = mapping("configuration", configuration) or None
     return _change(
-        "edit_all", runs, store, version=version, workload=workload, device=corrected, configuration=values, note=note
-    )
+        "edit_all", runs, store, version=version, workload=workload, device=corrected, configuration=values,
+        commit=commit, note=note,
+    )  # fmt: skip
 
 
 def tag_runs(runs: Names, tags: Mapping[str, str], *, store: Store | None = None) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec.structs import replace
 
@@ -14,9 +14,12 @@ from tracker.api.edits import mute_end
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
 from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
 from tracker.cli.output import emit, finish, next_lines, plan
+from tracker.cli.output import note as note_of_work
+from tracker.compare.commits import Repository
 from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text
 from tracker.results import CONFIRMED_STATES, ExplainedIncident, FindingsOptions
+from tracker.results.findings import WORDS_OF_MARKS
 from tracker.results.options import Option
 from tracker.results.verdicts import BUDGET, COVERAGE
 from tracker.schema.series import STEP_SERIES
@@ -52,7 +55,9 @@ def findings(chosen: FindingsOptions, page: Page, fail_on: FailOn = None, top: T
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings_of(store, options=chosen)
-        found = replace(found, notes=(*found.notes, *compare.notes_on_commits(store, found.rows.incidents)))
+        confirmed = [row for row in found.rows.findings if row.incident_id is not None]
+        notes = compare.notes_on_commits(store, confirmed, with_missing=page.details)
+        found = replace(found, notes=(*found.notes, *notes))
         newest = [line.last_run_id for line in found.rows.lines]
         is_lost = fail_on not in (None, BUDGET) and is_merge_base_lost(store, newest)
     if fail_on == COVERAGE:
@@ -97,7 +102,9 @@ def explain(
     with opened(db, read_only=True) as store, store.reading():
         explained = api.explain(finding, store=store)
         found = explained if isinstance(explained, list) else [explained]
-        notes = compare.notes_on_commits(store, [one.finding for one in found])
+        notes = compare.notes_on_commits(store, [one.finding for one in found], with_missing=True)
+        if problem := Repository(store.repository).problem:
+            note_of_work(f"note: {problem}")
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
 
@@ -108,10 +115,6 @@ Targets = Annotated[
         "Findings (12) or incidents (I-3), as tracker findings lists them.", "ID...", positional=True, offers="finding"
     ),
 ]
-_DONE: Final = {
-    "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
-    "invalid": "marked as false positive", "note": "with a new note",
-}  # fmt: skip
 
 
 def ack(
@@ -287,7 +290,10 @@ def _done_lines(action: str, done: Sequence[FoundFinding], rows: Sequence[FoundF
     named = uncovered(done)
     names = f" ({some_of([name_of(as_one(row)) for row in named])})"
     listed = format_numbers(_numbers_of(named))
-    lines = [f"{counted(len(named), 'finding')} {_DONE[action]}: {listed}{names}", *_lines_of_covered(done, named)]
+    lines = [
+        f"{counted(len(named), 'finding')} {WORDS_OF_MARKS[action]}: {listed}{names}",
+        *_lines_of_covered(done, named),
+    ]
     incidents = {row.incident_id for row in done}
     steps = [
         row for row in rows

@@ -128,6 +128,7 @@ def _round(settings: Settings) -> None:
 
 
 def _preview(settings: Settings) -> None:
+    from tracker.compare.commits import Repository
     from tracker.notify.enqueueing import list_waiting, preview
     from tracker.notify.linking import Linker
     from tracker.reports.message import write
@@ -141,6 +142,8 @@ def _preview(settings: Settings) -> None:
         written = write(linker.link(message))
         emit(f"to {channel}: {written.title}\n\n{written.body}\n\n", as_it_is=True)
     emit(f"{counted(len(found), 'message')} would be sent.")
+    if problem := Repository(settings.repository).problem:
+        note(f"note: {problem}")
     _emit_waiting(waiting)
 
 

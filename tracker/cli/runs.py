@@ -107,17 +107,25 @@ def edit(
             "KEY=VALUE",
         ),
     ] = None,
+    commit: Annotated[
+        str | None,
+        Option("Add the commit of their version, where it has none: of all its runs. Default: unchanged.", "HASH"),
+    ] = None,
     note: Annotated[str | None, Option("Replace the remark; '' removes it. Default: unchanged.", "TEXT")] = None,
     db: Database = None,
 ) -> None:
-    """Correct the version, workload, device, configuration or note of runs.
+    """Correct the version, workload, device, configuration, commit or note of runs.
 
     \b
     Example:
       tracker runs edit 41 42 --version v2.1
       tracker runs edit 41 --config batch=32
+      tracker runs edit 41 --commit 4af1c2d0
     """
-    new = {"version": version, "workload": workload, "device": device, "configuration": config or {}, "note": note}
+    new = {
+        "version": version, "workload": workload, "device": device, "configuration": config or {}, "commit": commit,
+        "note": note,
+    }  # fmt: skip
     _change("edit_runs", runs, db, "changed", **new)
 
 

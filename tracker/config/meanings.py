@@ -58,7 +58,8 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "issue_url": "the address of a new issue with {title} and {text}, linked on the page of an incident or finding",
         "url": "the address of the pages, which messages on incidents link",
         "repository": "the folder of a clone, whole and kept up to date: pages, findings, explain and messages say how "
-        "many commits lie between two versions, and who made a single one; a relative path starts at the settings file",
+        "many commits lie between two versions, and who made up to five of them; a relative path starts at the "
+        "settings file",
         "perfetto": "where the pages open traces; a copy of your own, or empty for no button",
     },
     "[alerts]": {

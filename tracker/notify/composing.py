@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from tracker.advice.versions import on_findings
-from tracker.compare.commits import VersionCommits, list_commits, pair_of
+from tracker.compare.commits import VersionCommits, choose_pair, list_commits
 from tracker.config import Alerts
 from tracker.config.owners import matches, owner_of
 from tracker.notify.routes import SEVERITIES, Route, Subject
@@ -148,9 +148,11 @@ class Composer:
         )
 
     def _commits(self, row: ListedIncident) -> dict[str, str]:
-        """Return the commits of both versions, {} where one is not known."""
-        pair = pair_of(self._known_commits, row.workload, row.good_version, row.version)
-        return {} if pair is None else {"good_commit": pair[0], "commit": pair[1]}
+        """Return the commits of the versions between which the cause is, {} where one is not known."""
+        pair = choose_pair(self._known_commits, [as_one(finding) for finding in self._of[row.incident_id]])
+        if pair is None:
+            return {}
+        return {"good_commit": pair.good_commit, "good_commit_version": pair.good_version, "commit": pair.commit}
 
     @cached_property
     def _known_commits(self) -> VersionCommits:

@@ -1,4 +1,4 @@
-"""Links of a message, and who made a single commit: filled in when it is sent, so that neither is ever stored."""
+"""Links of a message, and who made its commits: filled in when it is sent, so that neither is ever stored."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Linker:
         found = Commits(good, bad)
         if is_known and self._repository is not None:
             found = self._repository.between(good, bad)
+        single = found.named[0] if found.count == 1 and found.named else None
         return replace(
             incident,
             url=incident_address(self._page.url, incident.incident_id),
@@ -50,8 +51,9 @@ class Linker:
             good_commit=good if is_known else "",
             commit=bad if is_known else "",
             commits=found.count,
-            author=found.author,
-            subject=found.subject,
+            author="" if single is None else single.author,
+            subject="" if single is None else single.subject,
+            named_commits=found.named,
         )
 
 
@@ -65,10 +67,7 @@ def example_of(page: PageRoles, repository: str | None) -> Example:
         sentences.append(f"Messages on {name} will link {url}")
     if commits:
         sentences.append(f"Messages on a change from {' to '.join(_EXAMPLE_COMMITS)} will link {commits}")
-    if repository is not None and not Repository(repository).is_whole:
-        sentences.append(
-            f"{repository} is no git repository with a whole history that this user can read: messages do not count "
-            "commits. Correct [page] repository, or run git fetch --unshallow there."
-        )
+    if problem := Repository(repository).problem:
+        sentences.append(problem)
     lines = (f"Messages on incidents lead to their pages, as this one does to that of {name}.",) if url else ()
     return Example(url, lines, tuple(sentences))

@@ -31,6 +31,11 @@ PUBLIC: Final = ("/page.css", "/page.js")
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 ONLY_GET_AND_POST: Final = "Pages are read by GET, and actions are sent by POST"
+_HOW_TO_LOG_IN: Final = (
+    "Log in first: open the address that tracker page printed (it ends with /login?token=...) in this browser; then "
+    "the page that you came for opens. It works once: start tracker page again for a new one"
+)
+_WITH_TOKEN_OF_FILE: Final = "; /login?token=TOKEN with the token of its file works again and again"
 _MOST_SESSIONS: Final = 1_000
 _LONGEST_NAME: Final = 100
 _POLICY: Final = (
@@ -85,10 +90,11 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Struct, frozen=True):
-    """Why a request is refused."""
+    """Why a request is refused. `asks_to_log_in`: a login by an address would let it in."""
 
     status: int
     sentence: str
+    asks_to_log_in: bool = False
 
 
 class Access:
@@ -150,12 +156,20 @@ class Access:
             return Refusal(401, f"The proxy named no user, or several, in {policy.header}")
         if not policy.needs_token:
             return Visitor("", Role.KEEPER)
-        session = request.cookies.get(policy.cookie, "")
-        with self._lock:
-            found = next(((role, known) for known, role in self._sessions.items() if _same(session, known)), None)
+        found = self._find_session(request)
         if found is None:
-            return Refusal(401, "Log in with the address that tracker page printed; it works once")
+            sentence = _HOW_TO_LOG_IN + (_WITH_TOKEN_OF_FILE if policy.token else "")
+            return Refusal(401, sentence, asks_to_log_in=True)
         return Visitor("", *found)
+
+    def is_logged_in(self, request: Request) -> bool:
+        """Return whether a request comes with the cookie of a login."""
+        return self._find_session(request) is not None
+
+    def _find_session(self, request: Request) -> tuple[Role, str] | None:
+        session = request.cookies.get(self.policy.cookie, "")
+        with self._lock:
+            return next(((role, known) for known, role in self._sessions.items() if _same(session, known)), None)
 
     def _role_of(self, name: str) -> Role:
         for role, names in ((Role.KEEPER, self.policy.keepers), (Role.ACTOR, self.policy.actors)):
@@ -209,7 +223,7 @@ def _is_from(request: Request, networks: tuple[Network, ...]) -> bool:
 class Guard:
     """An application behind `access`, with the headers of every response. `refused` answers what is refused."""
 
-    def __init__(self, app: App, access: Access, refused: Callable[[Refusal], App]) -> None:
+    def __init__(self, app: App, access: Access, refused: Callable[[Refusal, Request], App]) -> None:
         self._app, self._access, self._refused = app, access, refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -226,7 +240,8 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *own]
             await send(message)
 
-        found = self._access.decide(Request(scope))
-        app = self._refused(found) if isinstance(found, Refusal) else self._app
+        request = Request(scope)
+        found = self._access.decide(request)
+        app = self._refused(found, request) if isinstance(found, Refusal) else self._app
         scope.setdefault("state", {})["reader"] = found
         await app(scope, receive, with_headers)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tracker import reports
 from tracker.compare import references
-from tracker.compare.commits import list_commits, pair_of
+from tracker.compare.commits import choose_pair, list_commits, pair_of
 from tracker.errors import UsageError
 from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
@@ -24,10 +24,11 @@ from tracker.reports import addresses
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
-from tracker.results import BoardOptions, ExplainedIncident, ShowOptions
-from tracker.results.findings import ListedFinding
+from tracker.reports.views.explained import describe_event
+from tracker.results import NOBODY, BoardOptions, ExplainedFinding, ExplainedIncident, ShowOptions
+from tracker.results.findings import WORDS_OF_MARKS, FindingEvent, ListedFinding
 from tracker.store import Store, queries, read_one_state
-from tracker.units import counted
+from tracker.units import counted, format_numbers
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -126,6 +127,33 @@ def commits_address(store: Store, found: Answer, template: str | None) -> str:
     return "" if pair is None else addresses.commits_address(template, *pair)
 
 
+def describe_newest_mark(found: Answer) -> str:
+    """Return what users did last with an incident or a finding, in a line; "" for nothing, and for other pages.
+
+    The page that an action leads to says by it what was done.
+    """
+    (first, *_), name = found.results or (None,), found.acts_on
+    explained = first.explained if isinstance(first, ExplainedIncident) else (first,)
+    if not all(isinstance(one, ExplainedFinding) for one in explained):
+        return ""
+    marks: dict[tuple[int, FindingEvent], list[int]] = {}
+    for one in explained:
+        for event in one.rows.events:
+            if event.when_ns is not None and event.who != NOBODY:
+                marks.setdefault((event.when_ns, event), []).append(one.finding.finding_id or 0)
+    if not marks:
+        return ""
+    when_and_event = max(marks, key=lambda mark: mark[0])
+    numbers, newest = marks[when_and_event], when_and_event[1]
+    of = name if len(numbers) == len(explained) else f"{format_numbers(sorted(numbers))} of {name}"
+    action, _, more = newest.state.partition(" ")
+    if action not in WORDS_OF_MARKS:
+        # undo of a mark
+        of += ":"
+    done = " ".join(filter(None, (WORDS_OF_MARKS.get(action, action), more)))
+    return f"{of if of.startswith('I-') else f'Finding {of}'} {describe_event(replace(newest, state=done))}"
+
+
 def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Document:
     """Return the document of a question that fits several workloads: the same question of each, as a link."""
     chosen = [*(("side", name) for name in asked.sides), *texts_of(asked.options)]
@@ -155,7 +183,8 @@ def _findings(store: Store, asked: Inquiry) -> Answer:
         if chosen.version is not None:
             chosen = replace(chosen, version=compare.label_of(store, chosen.version, chosen.workload))
         found = findings(store, options=chosen)
-        notes = compare.notes_on_commits(store, found.rows.incidents)
+        confirmed = [row for row in found.rows.findings if row.incident_id is not None]
+        notes = compare.notes_on_commits(store, confirmed)
     incidents = [f"I-{incident.incident_id}" for incident in found.rows.incidents]
     beside = tuple((name, Target("incident", (("ID", name),))) for name in incidents[:_MOST_BESIDE])
     return Answer((replace(found, notes=(*found.notes, *notes)),), beside=beside)
@@ -173,11 +202,14 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
             found = [explain(store, one) for one in numbers]
         except UsageError as error:
             raise NotFoundError(error.problem, remedy=error.remedy) from error
-        notes = compare.notes_on_commits(store, [one.finding for one in found])
+        rows = [one.finding for one in found]
+        notes = compare.notes_on_commits(store, rows, with_missing=True)
+        pair = choose_pair(list_commits(store), rows)
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
-    versions = ComparedVersions(first.workload, first.good_version, first.version)
+    good_version = first.good_version if pair is None else pair.good_version
+    versions = ComparedVersions(first.workload, good_version, first.version)
     if asked.page == "incident":
         return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)

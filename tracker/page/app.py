@@ -14,7 +14,7 @@ from hashlib import sha256
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, unquote
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -32,8 +32,17 @@ from tracker.api import edits
 from tracker.compare.commits import HASH
 from tracker.errors import StoreError, TooLittleDataError, TrackerError, UsageError, check_reason
 from tracker.page import filters, links
-from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Role, Visitor
-from tracker.page.answers import Answer, Inquiry, answer, choose_workload, commits_address, known_run, sort_oldest_first
+from tracker.page.access import HANDS_OVER, LOGIN, LOGOUT, ONLY_GET_AND_POST, Access, App, Guard, Refusal, Role, Visitor
+from tracker.page.answers import (
+    Answer,
+    Inquiry,
+    answer,
+    choose_workload,
+    commits_address,
+    describe_newest_mark,
+    known_run,
+    sort_oldest_first,
+)
 from tracker.page.cache import Cache
 from tracker.page.links import PAGES, NotFoundError, Screen
 from tracker.page.search import list_hits
@@ -64,6 +73,10 @@ _MUTE: Final = "2w"
 """How long a mute lasts, unless the form says otherwise."""
 _HITS: Final = 10
 """Hits that are listed while a reader writes."""
+_WANTED: Final = "-wanted"
+"""Behind the name of the cookie of a login: that of the page that was asked for without one."""
+_WANTED_S: Final = 3_600
+"""How long such a page is wanted."""
 _ISSUE: Final = 2_000
 """Characters of a page in the address of a new issue: trackers refuse addresses of more than 8 kB."""
 _TYPES: Final = {
@@ -135,7 +148,7 @@ def make(site: Site) -> App:
         Exception: pages.problem,
     }  # fmt: skip
     app = Starlette(routes=routes, exception_handlers=handlers)
-    return Guard(app, site.access, lambda refusal: pages.sentence(refusal.status, refusal.sentence))
+    return Guard(app, site.access, pages.refuse)
 
 
 def _css() -> str:
@@ -340,7 +353,8 @@ class _Pages:
                     *([Choice("open an issue", issue)] if issue else [])),
             swap=None if found.swap is None else Choice("swap sides", links.address_of(found.swap)),
             is_in_bar=bool(formats), is_dense=asked.page == "board", acting=_acting(asked, read_only, reader),
-            markdown=markdown, updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
+            newest_mark=describe_newest_mark(found), markdown=markdown,
+            updated=f"{format_moment(time.time_ns())[11:]} UTC" if asked.page in _LIVE else "",
             forms=(*filters.list_questions(store, asked, values), *_actions(asked, found, read_only, reader)),
         )  # fmt: skip
         served = html.serve(found.makes(), Look(), around)
@@ -372,17 +386,28 @@ class _Pages:
     # ---- acting ----
 
     def login(self, request: Request) -> Response:
-        """A cookie for the token of the address. The page leads on by itself: after a redirect from another site a
-        browser would not send the cookie, which is for this site alone.
+        """A cookie for the token of the address, then the page that was asked for without one, else the board. The page
+        leads on by itself: after a redirect from another site a browser would not send the cookie, which is for this
+        site alone.
         """
         access = self._site.access
+        wanted = unquote(request.cookies.get(f"{access.policy.cookie}{_WANTED}", ""))
+        path, _, query = wanted.partition("?")
+        # a cookie may be anybody's: it leads to a page of this server or nowhere
+        address = links.find_page_of(unquote(path), query) or "/"
         session = access.login(request.query_params.get("token", ""))
+        if session is None and access.is_logged_in(request):
+            return RedirectResponse("/", status_code=303)
         if session is None:
             return self._problem_page(401, "This address was used, or is wrong: start tracker page again for a new one")
+        written = escape(address)
         made = HTMLResponse(
-            '<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/">'
-            '<title>tracker</title><p><a href="/">Go on</a></p></html>'
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            f'<meta http-equiv="refresh" content="0;url={written}">'
+            f'<title>tracker</title><p><a href="{written}">Go on</a></p></html>'
         )
+        if wanted:
+            made.delete_cookie(f"{access.policy.cookie}{_WANTED}", path=LOGIN, httponly=True, samesite="lax")
         made.set_cookie(access.policy.cookie, session, httponly=True, samesite="strict", path="/")
         return made
 
@@ -465,9 +490,19 @@ class _Pages:
             return self._problem_page(503, "The database cannot be read now: load the page again in a moment", request)
         return self._problem_page(500, "tracker itself failed on this page; its log says why", request)
 
-    def sentence(self, status: int, text: str) -> App:
-        """An application that answers every request with one sentence."""
-        return self._problem_page(status, text)
+    def refuse(self, refusal: Refusal, request: Request) -> App:
+        """Return the page that says why a request is refused. A reader who is to log in comes back to the page that was
+        asked for, by a cookie that holds its address.
+        """
+        made = self._problem_page(refusal.status, refusal.sentence)
+        address = links.find_page_of(request.url.path, request.url.query) if request.method == "GET" else ""
+        if refusal.asks_to_log_in and address:
+            # lax: the address of the login may be opened from a chat, too
+            made.set_cookie(
+                f"{self._site.access.policy.cookie}{_WANTED}", quote(address, safe=""), max_age=_WANTED_S, path=LOGIN,
+                httponly=True, samesite="lax",
+            )  # fmt: skip
+        return made
 
     def _problem_page(self, status: int, text: str, request: Request | None = None) -> Response:
         reader = getattr(request.state, "reader", None) if request is not None else None
@@ -575,7 +610,6 @@ def _back(action: str, targets: list[str]) -> str:
 def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:
     """What the reader may do here."""
     who = () if reader.name else (("by", "your name", edits.account(None), "text"),)
-    reason = (("reason", "reason (required)", "", "needed"), *who)
     if read_only or asked.page not in ("findings", "incident", "finding", "run", "runs"):
         return
     own = ("targets", "", found.acts_on, "hidden") if found.acts_on else ("targets", "", "", "needed")
@@ -583,12 +617,14 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         if reader.role < Role.KEEPER:
             return
         target = (own[0], "runs, such as 41 42", *own[2:])
+        reason = ("reason", "reason (required)", "", "needed")
         able = [name for name, over in (("exclude", "excluded"), ("restore", "active")) if found.state != over]
-        yield Form("Exclude from comparisons, or restore", "/act", _buttons(*able), (target, *reason))
+        yield Form("Exclude from comparisons, or restore", "/act", _buttons(*able), (target, reason, *who))
         return
     if reader.role < Role.ACTOR:
         return
     buttons = _buttons("ack", "expect", "mute", "invalid", "unmute", "note", "undo")
+    reason = ("reason", "reason (needed but for Acknowledge)", "", "needed")
     until = ("until", "mute until (2w, 2026-12-31, future:v2.4)", _MUTE, "text")
     if asked.page == "finding":
         target, title = ("targets", "", found.acts_on, "hidden"), "Decide on this finding"
@@ -597,7 +633,8 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         title = f"Decide on the checked findings; on all of {found.acts_on} where none is checked"
     else:
         target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
-    yield Form(title, "/act", buttons, (target, *reason, until), name="act", note=_WHAT_MARKS_DO)
+    fields = (target, reason, *who, until)
+    yield Form(title, "/act", buttons, fields, name="act", note=_WHAT_MARKS_DO, needs_nothing=("ack",))
 
 
 def _acting(asked: Inquiry, read_only: bool, reader: Visitor) -> Form | None:

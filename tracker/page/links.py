@@ -6,6 +6,7 @@ reads a file of the server, such as an op map, is no option here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal
@@ -195,6 +196,8 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
 }  # fmt: skip
 """Word of a page -> the page, in the order of the navigation bar."""
+_PATHS: Final = tuple(re.compile(re.escape(page.path).replace(r"\{\}", "[^/]+")) for page in PAGES.values())
+"""How the path of each page is written."""
 CUT: Final = Screen(path="/run/{}/cut.json.gz", title="Cut", command="cut", options=CutOptions, formats=())
 """A step of a run as a trace: a file only."""
 HITS: Final = "/search.json"
@@ -211,6 +214,17 @@ def suffix(format: str) -> str:
 def spelled(kind: type[Struct]) -> dict[str, Declared]:
     """Field of an options struct -> how it is written, for those that a page has."""
     return {name: how for name, how in declared(kind).items() if how.option is not NO_OPTION and name not in NOT_HERE}
+
+
+def find_page_of(path: str, query: str) -> str:
+    """Return the address of a page of this server; "" for what is none, such as a file beside it, or is too long.
+
+    It is made anew, so that it leads nowhere else.
+    """
+    address = quote(path) + (f"?{query}" if query else "")
+    is_page = any(pattern.fullmatch(path) for pattern in _PATHS) and "." not in path.rpartition("/")[2]
+    is_written = is_plain(address) and query.isascii() and len(address) <= LONGEST_NAME
+    return address if is_page and is_written else ""
 
 
 def read(page: Screen, query: Iterable[tuple[str, str]]) -> tuple[list[str], Any]:

@@ -331,8 +331,9 @@ class Tab(Struct, frozen=True):
 class Document(Struct, frozen=True, kw_only=True):
     """A report. `title`: of what, and on how much it rests; `headline`: the sentence that answers; `verdict`: its word,
     "" where nothing was judged; `tone`: worse, better or nothing. `remarks`: what limits the headline, read before the
-    blocks; `notes`: what else to know, after them. `next_commands`: what to run next, whole command lines. `tabs`: of a
-    page that shows it; the first one has all that is in no section of the others, and one without blocks is left out.
+    blocks; `notes`: what else to know, after them, each with a command line below it where it has a line break.
+    `next_commands`: what to run next, whole command lines. `tabs`: of a page that shows it; the first one has all that
+    is in no section of the others, and one without blocks is left out.
     """
 
     title: str

@@ -98,7 +98,8 @@ class Form(Struct, frozen=True):
     """A form of a page: its title, where it goes, its buttons (value and words), and its fields: name, label, value,
     and a kind: text, needed (a text that must be given) or hidden. `asks`: it only asks, and changes nothing. `name`:
     by which rows of tables are chosen for it, "" for none; `takes`: the field that a chosen row fills. `offers`: values
-    that a browser proposes for the fields with a text. `note`: what its buttons do.
+    that a browser proposes for the fields with a text. `note`: what its buttons do; `needs_nothing`:
+    buttons that take a form without the text that others need.
     """
 
     title: str
@@ -110,6 +111,7 @@ class Form(Struct, frozen=True):
     takes: str = "targets"
     offers: tuple[str, ...] = ()
     note: str = ""
+    needs_nothing: tuple[str, ...] = ()
 
 
 class StepTrace(Struct, frozen=True):
@@ -133,7 +135,8 @@ class Around(Struct, frozen=True, kw_only=True):
     `markdown`: the page as Markdown, to be copied, "" for none; `updated`: when it was made, of a page that is loaded
     again while it is open, else ""; `narrowed_to`: the filters that are on in words, and the address without them.
     `acting`: what takes a row of a table in place; `is_in_bar`: filters, files and the command are in the top bar;
-    `is_dense`: the page is one list, which begins at once; `swap`: the same with its sides swapped.
+    `is_dense`: the page is one list, which begins at once; `swap`: the same with its sides swapped; `newest_mark`: what
+    was done last with what it is about, "" for nothing.
     """
 
     pages: tuple[Choice, ...]
@@ -156,6 +159,7 @@ class Around(Struct, frozen=True, kw_only=True):
     is_in_bar: bool = False
     swap: Choice | None = None
     is_dense: bool = False
+    newest_mark: str = ""
 
     @property
     def chooser(self) -> Form | None:

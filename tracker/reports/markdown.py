@@ -59,7 +59,9 @@ def _parts(document: Document, look: Look) -> list[str]:
     first = [block for block in document.chosen(look.only, details=True) if block.is_first or look.only]
     detail = [block for block in document.chosen(look.only, details=True) if block not in first]
     parts += map(_open, first)
-    parts += map(_paragraph, document.notes)
+    for note in document.notes:
+        # a command stands in a paragraph of its own
+        parts += map(_paragraph, note.split("\n"))
     parts += [_folded(block) for block in detail if not isinstance(block, Lines) or block.lines]
     commands = "\n".join(f"- {_paragraph(line)}" for line in document.next_commands)
     return [*filter(None, parts), f"Next:\n\n{commands}" if commands else ""]

@@ -48,6 +48,9 @@ _LINK_KEEP: Final = 8.9
 _LONGEST_LINE: Final = 600
 """Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
 
+_LONGEST_ADVICE: Final = 300
+"""Characters of what to do about a change."""
+
 _SHORT_NAME: Final = 40
 """Characters of the name of an op in the short form; what was replaced has two of them."""
 
@@ -240,6 +243,7 @@ def _devices(message: Message, *, markdown: bool) -> Iterator[Line]:
 
 def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[Line]:
     named = partial(said, markdown=markdown)
+    whole = partial(said, markdown=markdown, longest=_LONGEST_LINE)
     first, is_over = message.incidents[0], message.event == "recovered"
     several = len(message.incidents) > 1
     head = [*(_devices if several else _links)(message, markdown=markdown)]
@@ -274,7 +278,8 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[
             yield Line(f"{first.coverage.capitalize()}.", 5.0)
         if first.causes and not short:
             yield Line(f"Causes: {', '.join(map(named, first.causes))}.", 6.6)
-        yield from (Line(f"What to do: {named(sentence)}", 6.5) for sentence in first.advice if not short)
+        for sentence in () if short else first.advice:
+            yield Line(f"What to do: {whole(shorten_advice(sentence))}", 6.5)
         if first.environment:
             yield Line(f"Changed with it: {changes(first, named)}.", 4.0)
     elif first.left:
@@ -291,7 +296,7 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> Iterator[
 
 
 def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) -> Iterator[Line]:
-    """Yield the commits between the versions: how many, the single one with its author, and where they are seen."""
+    """Yield the commits between the versions: how many, a few with their authors, and where they are seen."""
     named = partial(said, markdown=markdown)
     pairs = {(one.good_commit, one.commit): one for one in incidents if one.good_commit and one.commit}
     for one in pairs.values():
@@ -299,11 +304,18 @@ def _commits(incidents: Sequence[ToldIncident], *, short: bool, markdown: bool) 
         noun = "Commits" if one.commits is None else counted(one.commits, "commit")
         linked = _link(noun, url) if markdown and url else noun
         both = f"{one.good_commit[:SHORT_COMMIT]}..{one.commit[:SHORT_COMMIT]}"
-        about = f" between {named(one.good_version or '')} and {named(one.version)}: {both}"
-        if one.author:
-            author, subject = (named(part) for part in (one.author, one.subject))
-            about = f": {describe_commit(one.commit, author, subject)}"
-        yield Line(f"{linked}{about}", 6.95)
+        since = one.good_commit_version or one.good_version or ""
+        between = f" between {named(since)} and {named(one.version)}: {both}"
+        described = []
+        for commit in one.named_commits:
+            author, subject = named(commit.author), named(commit.subject)
+            described.append(describe_commit(replace(commit, author=author, subject=subject)))
+        if len(described) == 1:
+            yield Line(f"{linked}: {described[0]}", 6.95)
+        else:
+            yield Line(f"{linked}{between}", 6.95)
+            for place, line in enumerate(() if short else described):
+                yield Line(f"    {line}", 6.94 - place / 100)
         if url and not markdown:
             # on a line of its own, which goes first where there is no room: the incident leads there, too
             yield Line(url if short else f"    {url}", 6.55)
@@ -369,6 +381,20 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
     if longest is not None and len(text) > longest:
         text = text[: longest - len(ELLIPSIS)] + ELLIPSIS
     return as_code(text) if markdown and not _PLAIN.fullmatch(text) else text
+
+
+def shorten_advice(text: str, longest: int = _LONGEST_ADVICE) -> str:
+    """Return as many whole sentences of `text` as fit; where the first one does not, as many whole words of it.
+
+    >>> shorten_advice("Raise num_workers. Each worker needs memory.", 30)
+    'Raise num_workers.'
+    >>> shorten_advice("Raise num_workers until the loader keeps up.", 30)
+    'Raise num_workers until ...'
+    """
+    if len(text) <= longest:
+        return text
+    end = text.rfind(". ", 0, longest)
+    return text[: end + 1] if end > 0 else cut(text[: 2 * longest], longest)
 
 
 def as_code(text: str) -> str:

@@ -79,7 +79,9 @@ def render(document: Document, look: Look) -> str:
                 page.lines.append(" " * _INDENT + printable(line))
     page.lines += [""] if document.notes else []
     for note in document.notes:
-        page.text(note)
+        sentence, *commands = note.split("\n")
+        page.text(sentence)
+        page.lines += (f"{' ' * _INDENT}{printable(line)}" for line in commands)
     if page.left_out:
         page.lines.append("")
         columns = f"{counted(len(page.left_out), 'column')} left out: {', '.join(page.left_out)}"

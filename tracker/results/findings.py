@@ -38,6 +38,11 @@ another name, and takes as long as before.
 OPEN_STATES: Final = STATES[:5]
 CONFIRMED_STATES: Final = STATES[1:5]
 ENDED_STATES: Final = STATES[5:11]
+WORDS_OF_MARKS: Final = {
+    "ack": "acknowledged", "expect": "accepted as intended", "mute": "muted", "unmute": "unmuted",
+    "invalid": "marked as false positive", "note": "with a new note",
+}  # fmt: skip
+"""What a user did to findings -> what they are then."""
 DIRECTIONS: Final = ("regression", "improvement")
 
 
@@ -526,6 +531,14 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
     is_news: bool = True
 
 
+class ToldCommit(Struct, frozen=True, kw_only=True):
+    """A commit as git names it: its hash, who made it, and the first line of its message."""
+
+    commit: str
+    author: str
+    subject: str
+
+
 class ToldIncident(Struct, frozen=True, kw_only=True):
     """An incident, as ListedIncident means its fields.
 
@@ -536,10 +549,11 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     with. `step_kind`: of which steps the step is. `so_far`: how many of the usual runs came that decided a part of it,
     where more may come and change that; empty: it stands. `coverage`: how many series of its version were judged, of
     how many, in words; empty: not known. `leading_cause`: what makes most of the change of the step, in a clause;
-    empty: nothing does. `good_commit`, `commit`: of both versions; empty: not known.
+    empty: nothing does. `good_commit`: of `good_commit_version`, the nearest good version that has one; `commit`: of
+    the version; empty: not known.
 
-    Only in a message that is sent: `url`: of its page; `commits_url`: of the commits between both versions, `commits`:
-    how many, and of a single one `author` and `subject`; empty or None: not known.
+    Only in a message that is sent: `url`: of its page; `commits_url`: of the commits between both, `commits`: how many,
+    of a single one `author` and `subject`, and of up to five `named_commits`; empty or None: not known.
     """
 
     incident_id: int
@@ -579,12 +593,14 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     coverage: str = ""
     leading_cause: str = ""
     good_commit: str = ""
+    good_commit_version: str = ""
     commit: str = ""
     url: str = ""
     commits_url: str = ""
     commits: int | None = None
     author: str = ""
     subject: str = ""
+    named_commits: tuple[ToldCommit, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):

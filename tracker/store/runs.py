@@ -66,6 +66,7 @@ class _Labels(Struct, frozen=True):
     workload: str | None = None
     device: Callable[[Device], Device] | None = None
     configuration: Mapping[str, str] | None = None
+    commit: str | None = None
 
 
 def edit_all(
@@ -77,14 +78,17 @@ def edit_all(
     device: Device | Callable[[Device], Device] | None = None,
     configuration: Mapping[str, str] | None = None,
     note: str | None = None,
+    commit: str | None = None,
 ) -> None:
-    """File runs under another version, workload, device or configuration, and replace the remark on them.
+    """File runs under another version, workload, device or configuration, give their version a commit, and replace the
+    remark on them.
 
     None leaves it, an empty note removes it. Names are made when new; a version takes its commit along. `device`: the
-    one of all of them, or what makes it of the one that a run has.
+    one of all of them, or what makes it of the one that a run has. `commit`: of the version that the runs have then;
+    UsageError where that is known to be another commit.
     """
     corrected = (lambda _: device) if isinstance(device, Device) else device
-    new = _Labels(version, workload, corrected, configuration)
+    new = _Labels(version, workload, corrected, configuration, commit)
     relabels = new != _Labels()
 
     def change(connection: Connection, run: Any) -> None:
@@ -243,6 +247,8 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
         "version_id": _place_version(connection, run, workload, new.version),
         "device_id": device,
     }
+    if new.commit is not None:
+        labels.version_id(connection, workload, new.version or run.version, new.commit)
     connection.execute(_SET_LABELS, found)
     _move_marks(connection, run, found)
     for document in documents.of_runs(connection, [run.run_id]).get(run.run_id, []):

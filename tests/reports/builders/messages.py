@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from tracker.results import Message, ToldFinding, ToldIncident
+from tracker.results.findings import ToldCommit
 
 MS = 1_000_000
 
@@ -88,7 +89,10 @@ def linked(one: Message | None = None, **more: Any) -> Message:
     return replace(one, incidents=incidents)
 
 
-SINGLE = {"commits": 1, "author": "Ann Lee", "subject": "use the fast path"}
+SINGLE = {
+    "commits": 1, "author": "Ann Lee", "subject": "use the fast path",
+    "named_commits": (ToldCommit(commit="83fb3812" * 5, author="Ann Lee", subject="use the fast path"),),
+}  # fmt: skip
 """What is known of a single commit."""
 
 
