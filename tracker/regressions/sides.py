@@ -608,7 +608,7 @@ def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None
     if not worse:
         return None
     # the step before anything else, then the largest
-    first = max(worse, key=lambda row: (row.kind == "run" and row.name in STEP_SERIES, abs(row.contribution or 0.0)))
+    first = max(worse, key=_weigh_open)
     run_ids = [run.run_id for run in track.runs_of(version)]
     words = _words_of_older(connection, track, [first], run_ids)[_key_of(first)]
     name = {"step": "The step is", "e2e": "The time of the whole capture is"}.get(first.name, first.name)
@@ -620,6 +620,12 @@ def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None
         name = name if name.endswith(" is") else f"{name} is"
     is_step = first.kind == "run" and first.name in STEP_SERIES
     return OpenFinding(f"{name} {words}", first.workload, first.incident_id if is_step else None)
+
+
+def _weigh_open(row: StoredFinding) -> tuple[bool, bool, float]:
+    """Return a key by which the largest open finding is the step, else E2E, else the largest part of the step."""
+    is_of_run = row.kind == "run"
+    return is_of_run and row.name == STEP_SERIES[0], is_of_run and row.name in STEP_SERIES, abs(row.contribution or 0.0)
 
 
 _SESSION_NS: Final = 3600 * 10**9
