@@ -85,7 +85,7 @@ def demo(tmp_path_factory):
 
 @pytest.mark.slow
 def test_every_kind_of_link_of_the_demo_answers(demo):
-    broken, kinds = follow_every_kind(Browser(demo).logged_in(), 150)
+    broken, kinds = follow_every_kind(Browser(demo).logged_in(), 250)
     assert broken == {}
     assert {path for _, _, path, *_ in kinds} >= {"/incident/I-N", "/finding/N", "/run/N", "/run/N/ranks", "/history"}
 
