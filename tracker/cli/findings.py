@@ -99,7 +99,7 @@ def explain(
         found = explained if isinstance(explained, list) else [explained]
         notes = compare.notes_on_commits(store, [one.finding for one in found])
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
-    delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
+    delivery.deliver(ExplainedIncident(tuple(found), notes) if incidents else found[0])
 
 
 Targets = Annotated[

@@ -177,7 +177,7 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     beside = _beside(first, is_finding=asked.page == "finding")
     versions = ComparedVersions(first.workload, first.good_version, first.version)
     if asked.page == "incident":
-        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
+        return Answer((ExplainedIncident(tuple(found), notes),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)
 
 

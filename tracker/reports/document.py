@@ -41,8 +41,8 @@ class Look(Struct, frozen=True):
     default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
     10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
     the formats that build systems read; None for what regressed at all. `baseline`: the word of `--baseline` that
-    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts. `tell`
-    gets a sentence for everything that did not fit into the document.
+    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts; `has_links`: rows
+    lead to other pages of a server. `tell` gets a sentence for everything that did not fit into the document.
     """
 
     only: tuple[str, ...] = ()
@@ -53,6 +53,7 @@ class Look(Struct, frozen=True):
     gate: Gate | None = None
     baseline: str = ""
     has_drawings: bool = False
+    has_links: bool = False
     tell: Callable[[str], None] = print
 
     def sections(self) -> tuple[str, ...]:
@@ -267,8 +268,9 @@ class Table(Struct, frozen=True):
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
     where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
-    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its
-    bars are parts of a whole, and no changes.
+    for nothing. `is_one_line`: a row is never higher than a line; `is_stacked`: on
+    a narrow screen a row is its name, and all else below that; `has_shares`: its bars are parts of a whole, and no
+    changes.
     """
 
     title: str
@@ -291,6 +293,7 @@ class Table(Struct, frozen=True):
     checks: tuple[str, ...] = ()
     acts: tuple[str, ...] = ()
     is_one_line: bool = False
+    is_stacked: bool = False
     has_shares: bool = False
     section: str = ""
     is_first: bool = False
