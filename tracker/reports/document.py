@@ -159,11 +159,34 @@ class Marker(Struct, frozen=True):
     text: str
 
 
+class PlotLevel(Struct, frozen=True):
+    """A level of a series: its first and its last position, the smallest and the largest value of its runs, and the
+    mean of its versions.
+    """
+
+    first: int
+    last: int
+    smallest: float
+    largest: float
+    mean: float
+
+
+class Overview(Struct, frozen=True):
+    """All positions of a series of which a plot shows a part: their names and values, the first and the last one that
+    are shown, and words with links to other parts.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float | None, ...]
+    first: int
+    last: int
+    ways: tuple[tuple[str, Target], ...]
+
+
 class PlotSeries(Struct, frozen=True):
     """A series of a plot, one value per position and None where it has none. `runs`: the values of the runs of each;
     `words`: to be read at a point, and `tones`: worse, better or nothing; `says`: what else is known of a point.
-    `is_change`: the values are changes, which have a sign. `levels`: the first and the last position of each level,
-    with the smallest and the largest value of its runs.
+    `is_change`: the values are changes, which have a sign.
     """
 
     label: str
@@ -174,7 +197,7 @@ class PlotSeries(Struct, frozen=True):
     tones: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     is_change: bool = False
-    levels: tuple[tuple[int, int, float, float], ...] = ()
+    levels: tuple[PlotLevel, ...] = ()
 
 
 class Choices(Struct, frozen=True):
@@ -192,8 +215,8 @@ class Plot(Struct, frozen=True, kw_only=True):
     need), zero (from 0), or change (of each series since its first value). `markers`: per position. `end`: the name of
     the position to read first, "" for the last one. `limits`: values that the first series should keep, a line across
     each, with words. `links`: where each position leads, which is called `leads_to`;
-    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none
-    of these.
+    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it; `overview`: where
+    the part that is shown lies. Files have none of these.
     """
 
     names: tuple[str, ...]
@@ -210,6 +233,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     pair: Target | None = None
     zoom: Target | None = None
     choices: tuple[Choices, ...] = ()
+    overview: Overview | None = None
 
 
 class Flame(Struct, frozen=True):
