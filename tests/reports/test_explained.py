@@ -14,7 +14,8 @@ from tests.reports import builders
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
-from tracker.reports import render
+from tracker.reports import render, view_of
+from tracker.reports.document import Look
 from tracker.reports.views.finding_tests import notes_on_tests, sentence_of_test
 from tracker.results import ExplainedIncident, finding_tests
 from tracker.results.findings import FindingTest
@@ -263,3 +264,13 @@ def test_folds_of_a_file_name_what_they_are_about():
     page = render(incident_of(explained(1), explained(2, "aten::op2")), "html")
     for title in ("Tests of aten::op2", "Runs of aten::op2", "Events of aten::op2"):
         assert f"<h2>{title}</h2>" in page
+
+
+def test_what_changed_with_an_incident_stands_below_its_headline():
+    """The commits, too, and as no small note at the end; a file and a terminal have them as before."""
+    found = explained(1, changes=1, notes=("Between v41 and v42: 3 commits",))
+    incident = ExplainedIncident((found,), ("Between v41 and v42: 3 commits",))
+    page = view_of("incident").document(incident, Look(details=True, has_drawings=True, has_links=True))
+    assert page.remarks == ("Changed with it: ENV0 0 -> 1.", "Between v41 and v42: 3 commits") and page.notes == ()
+    text = view_of("incident").document(incident, Look(details=True))
+    assert text.remarks == () and text.notes == ("Note: Between v41 and v42: 3 commits",)

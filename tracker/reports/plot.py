@@ -451,10 +451,10 @@ def _words(
     if drawn.axis != "change":
         kept = _apart((label for label, _ in candidates), _WIDE)
         for places in _labels_of_levels(series, x_of, y_of, floor):
-            label = next((one for one in places if len(_apart([*kept, one], _WIDE)) > len(kept)), None)
-            if label is not None:
-                kept.append(label)
-                candidates.append((label, "mean"))
+            free = next((one for one in places if _has_room(one, kept, _WIDE)), None)
+            if free is not None:
+                kept.append(free)
+                candidates.append((free, "mean"))
     wide = _apart((label for label, _ in candidates), _WIDE)
     narrow = _apart(wide, _NARROW)
     for label, tone in candidates:
@@ -484,11 +484,16 @@ def _apart(labels: Iterable[_Label], pixels: float) -> list[_Label]:
     """Return the labels, the first ones first, that meet no other one beside or above them."""
     kept: list[_Label] = []
     for label in labels:
-        left, right = _span(label, pixels)
-        others = [_span(other, pixels) for other in kept if abs(other.y - label.y) < _LINE]
-        if all(right <= start or end <= left for start, end in others):
+        if _has_room(label, kept, pixels):
             kept.append(label)
     return kept
+
+
+def _has_room(label: _Label, kept: Sequence[_Label], pixels: float) -> bool:
+    """Return whether a label meets none of those that are kept."""
+    left, right = _span(label, pixels)
+    others = [_span(other, pixels) for other in kept if abs(other.y - label.y) < _LINE]
+    return all(right <= start or end <= left for start, end in others)
 
 
 def _labels_below(drawn: Plot, x_of: Sequence[float]) -> Iterator[str]:
