@@ -466,7 +466,7 @@ def _labels_of_levels(
     series: PlotSeries, x_of: Sequence[float], y_of: Callable[[float], float], floor: float
 ) -> Iterator[list[_Label]]:
     """Yield where the mean of each level may stand: above its band, or below it; nowhere beside one that is too short
-    for it.
+    for it, or of one version.
     """
     text = _written_as(series)
     if list(x_of) != sorted(x_of):
@@ -476,7 +476,8 @@ def _labels_of_levels(
         words = text(one.mean)
         width = _CELL * cell_len(words)
         above, below = y_of(one.largest) - 5, y_of(one.smallest) + 14
-        if width <= (right - left) / 100 * _WIDE:
+        # of a single version the number would stand on the line, and say no more than its point
+        if one.last > one.first and width <= (right - left) / 100 * _WIDE:
             yield [_Label((left + right) / 2, words, width, y) for y in (above, below) if _LINE <= y <= floor - 4]
 
 
