@@ -266,7 +266,7 @@ def test_every_route_has_its_roles(db, role, monkeypatch):
     others = dict.fromkeys(set(GETS) - public.keys(), 200 if is_in else 401)
     posts_only = dict.fromkeys(("/act", "/logout"), 405 if is_in else 401)
     assert found == public | others | posts_only
-    may = {"actor": set(ACTIONS) - {"exclude", "restore"}, "keeper": set(ACTIONS)}.get(role, set())
+    may = {"actor": set(ACTIONS) - {"exclude", "restore", "pin", "unpin"}, "keeper": set(ACTIONS)}.get(role, set())
     for action in ("logout", *ACTIONS):
         target = "9" if action in ("exclude", "restore") else "I-1"
         form = urlencode({"action": action, "targets": target, "reason": "ticket 4711", "until": "2w"}).encode()

@@ -212,3 +212,27 @@ def test_acknowledging_needs_no_reason_and_the_page_says_what_was_done(page):
     for address, name in (("/incident/I-1", "I-1"), ("/finding/3", "Finding 3")):
         assert f'role="status">{name}: undo of ack by li on ' in page.get(address).text
     assert page.act("expect", "3", reason="").status == 400
+
+
+def test_a_keeper_pins_a_version_and_comes_back(db):
+    """Its history says so, and unpinning it takes that back; a form leads to no other page."""
+    keeper = Browser(db, keepers=frozenset(["*"])).logged_in()
+    back = "/history?key=step&workload=gpt"
+    for action, is_pinned in (("pin", True), ("unpin", False)):
+        form = {"action": action, "workload": "gpt", "version": "v2", "back": back}
+        found = keeper.post(urlencode(form).encode(), "/act", sec_fetch_site="same-origin")
+        assert (found.status, found.headers["location"]) == (303, back)
+        assert ("v2 (pinned)" in keeper.get(back).text) is is_pinned
+    form = {"action": "pin", "workload": "gpt", "version": "v2", "back": "//elsewhere"}
+    found = keeper.post(urlencode(form).encode(), "/act", sec_fetch_site="same-origin")
+    assert found.headers["location"] == "/history?workload=gpt"
+    assert "Pin a version of gpt" in keeper.get(back).text
+
+
+def test_the_page_of_an_incident_has_its_findings_once(page):
+    """Tests, runs and events stand on the page of each finding, to which its row leads."""
+    found = page.get("/incident/I-1")
+    titles = re.findall(r"<summary><h2>(.*?)</h2>", found.text)
+    assert not [title for title in titles if title.startswith(("Tests", "Runs", "Events", "Finding"))]
+    assert len([href for href in found.hrefs("article") if href.startswith("/finding/")]) > 1
+    assert "How the step adds up" in found.text

@@ -101,7 +101,8 @@ def test_a_point_of_a_history_leads_to_what_changed_there(page):
     """v1 came first: there is nothing to compare it with."""
     text = page.get("/history?key=step&workload=gpt").text
     found = [unescape(one) for one in re.findall(r'<a href="([^"]+)" aria-label=', text)]
-    assert found == ["/diff?side=v1&side=v2&workload=gpt", "/diff?side=v2&side=v3&workload=gpt"]
+    assert found == ["/diff?side=v1&side=v2&workload=gpt", "/incident/I-1"]
+    assert "/diff?side=v2&side=v3&workload=gpt" in page.get("/history?key=step&workload=gpt").hrefs("tbody")
 
 
 def test_range_and_axes_of_a_history_are_links_that_keep_the_rest(page):
@@ -135,7 +136,7 @@ def test_labels_of_filters_are_words(page):
 
 def test_two_versions_of_a_history_lead_to_their_diff(page):
     text = page.get("/history?key=step&workload=gpt").text
-    assert 'data-click="diff with the version before"' in text
+    assert 'data-click="diff with the version before, of a change its incident"' in text
     assert 'data-pair="/diff?workload=gpt"' in text and 'data-zoom="/history?key=step&amp;workload=gpt"' in text
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from itertools import product
 
 from msgspec.structs import replace
@@ -13,7 +14,8 @@ from tests.reports import builders
 from tests.reports.builders.diffs import MS
 from tests.reports.builders.explained import TESTS, explained
 from tests.reports.workbooks import opened
-from tracker.reports import render
+from tracker.reports import render, view_of
+from tracker.reports.document import Look
 from tracker.reports.views.finding_tests import notes_on_tests, sentence_of_test
 from tracker.results import ExplainedIncident, finding_tests
 from tracker.results.findings import FindingTest
@@ -226,3 +228,49 @@ def test_notes_say_what_a_sentence_has_no_room_for():
     text = screen(explained(tests=(("change", 0.34, 0.03, True, "default", words.meaning),)))
     assert "\n  passes  changed by 34 % at the lower quartile of calls; the limit is 3 %\n" in text
     assert "varied less than their sum; machine-wide drift is removed from the change" in " ".join(text.split())
+
+
+def incident_of(*findings, **parts):
+    """An incident of 10 -> 15 ms with these parts of its step."""
+    none = dict.fromkeys(("operators_ns", "new_ns", "gone_ns", "machine_ns", "other_operators_ns", "earlier_ns"))
+    listed = builders.incident(
+        baseline_step_ns=10 * MS, candidate_step_ns=15 * MS, step_delta_ns=5 * MS, **none | {"beside_ns": None} | parts
+    )
+    return ExplainedIncident(tuple(replace(one, incident=listed) for one in findings))
+
+
+def test_the_page_of_an_incident_adds_up_its_step():
+    page = render(incident_of(explained(1), operators_ns=6 * MS, gone_ns=-1 * MS), "html")
+    rows = re.findall(r"<tr.*?>(.*?)(?=<tr|</tbody>)", page.partition("How the step adds up")[2], re.DOTALL)
+    texts = [re.sub("<[^>]+>", " ", row).split() for row in rows[1:5]]
+    assert [" ".join(text) for text in texts] == [
+        "level before v42: 10.00 ms per step", "operators found +6.00 ms 120 %",
+        "gone operators or shapes -1.00 ms -20 %", "= v42: 15.00 ms per step +5.00 ms 100 %",
+    ]  # fmt: skip
+    assert "How the step adds up" not in render(incident_of(explained(1)), "html"), "no part is known"
+
+
+def test_the_line_of_a_replacement_is_that_of_all_its_operators():
+    """Its largest operator went from 10 to 15 ms, all of it from 20 to 40 ms."""
+    whole = explained(1, "aten::gelu -> aten::mul, aten::tanh")
+    page = render(incident_of(whole, explained(2)), "html")
+    assert "aten::mul, aten::tanh <b>" not in page, "the runs of all are not known"
+    values = tuple(40.0 * MS if run.side == "candidate" else 20.0 * MS for run in whole.rows.runs)
+    page = render(incident_of(replace(whole, replacement_values=values), explained(2)), "html")
+    assert "<b>+20.00 ms</b>" in page
+
+
+def test_folds_of_a_file_name_what_they_are_about():
+    page = render(incident_of(explained(1), explained(2, "aten::op2")), "html")
+    for title in ("Tests of aten::op2", "Runs of aten::op2", "Events of aten::op2"):
+        assert f"<h2>{title}</h2>" in page
+
+
+def test_what_changed_with_an_incident_stands_below_its_headline():
+    """The commits, too, and as no small note at the end; a file and a terminal have them as before."""
+    found = explained(1, changes=1, notes=("Between v41 and v42: 3 commits",))
+    incident = ExplainedIncident((found,), ("Between v41 and v42: 3 commits",))
+    page = view_of("incident").document(incident, Look(details=True, has_drawings=True, has_links=True))
+    assert page.remarks == ("Changed with it: ENV0 0 -> 1.", "Between v41 and v42: 3 commits") and page.notes == ()
+    text = view_of("incident").document(incident, Look(details=True))
+    assert text.remarks == () and text.notes == ("Note: Between v41 and v42: 3 commits",)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.reports import workbooks
 from tracker import reports
 from tracker.columns import Columns
+from tracker.reports.document import Target
 from tracker.reports.rows import records
 from tracker.reports.views.history import plot_of, points_of
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
@@ -259,6 +260,34 @@ def test_band_of_each_level_holds_all_of_its_runs():
     ]
     (one,) = records(history(points).tables["series"])
     (series,) = plot_of(history(points), [one], {7: points_of(history(points))[7]}).series
-    assert [(first, last) for first, last, _, _ in series.levels] == [(0, 1), (2, 3)]
-    assert series.levels[0][2:] == (99 * MS, 102 * MS * 1.01)
+    assert [(one.first, one.last) for one in series.levels] == [(0, 1), (2, 3)]
+    first = series.levels[0]
+    assert (first.smallest, first.largest) == (99 * MS, 102 * MS * 1.01)
+    assert first.mean == pytest.approx((100 * 102) ** 0.5 * MS)
     assert reports.render(history(points), "html").count("<path class=levels") == 1
+
+
+def chart_of(found):
+    """The chart of the one series of a history."""
+    (one,) = records(found.tables["series"])
+    return plot_of(found, [one], points_of(found))
+
+
+def test_a_change_of_a_history_leads_to_its_incident(found):
+    found = replace(found, incidents={(7, "v3"): 12, (7, "v5"): 13})
+    assert chart_of(found).links[2] == Target("incident", (("ID", "I-12"),))
+    assert {chart_of(found).links[place].page for place in (1, 3, 4)} == {"diff"}, "a drift is no change"
+
+
+def test_a_part_of_a_history_has_all_versions_below_its_chart(found):
+    """v3 and v4 of seven versions: as many earlier ones, and as many later ones."""
+    values = tuple((f"v{at}", 100.0 * MS + at) for at in range(1, 8))
+    points = [one for one in records(found.tables["points"]) if one["version"] in ("v3", "v4")]
+    part = replace(history(points, key="step", from_version="v3", to_version="v4"), overview=values)
+    overview = chart_of(part).overview
+    assert (overview.first, overview.last, len(overview.names)) == (2, 3, 7)
+    ways = {words: dict(target.query) for words, target in overview.ways}
+    assert ways["earlier"] == {"--last": "", "--from": "v1", "--to": "v2"}
+    assert ways["later"] == {"--last": "", "--from": "v5", "--to": "v6"}
+    assert ways["all"] == {"--last": "", "--from": "", "--to": ""}
+    assert chart_of(found).overview is None, "all are shown"

@@ -106,7 +106,7 @@ def explain(
         if problem := Repository(store.repository).problem:
             note_of_work(f"note: {problem}")
         found = [replace(one, notes=(*one.notes, *notes)) for one in found]
-    delivery.deliver(ExplainedIncident(tuple(found)) if incidents else found[0])
+    delivery.deliver(ExplainedIncident(tuple(found), notes) if incidents else found[0])
 
 
 Targets = Annotated[

@@ -211,7 +211,7 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     good_version = first.good_version if pair is None else pair.good_version
     versions = ComparedVersions(first.workload, good_version, first.version)
     if asked.page == "incident":
-        return Answer((ExplainedIncident(tuple(found)),), (f"I-{name}",), f"I-{name}", "", beside, versions)
+        return Answer((ExplainedIncident(tuple(found), notes),), (f"I-{name}",), f"I-{name}", "", beside, versions)
     return Answer((found[0],), (str(name),), str(name), "", beside, versions)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
 from html import escape
@@ -91,11 +91,13 @@ _NEEDED: Final = (
 ACTIONS: Final = {
     "ack": Role.ACTOR, "expect": Role.ACTOR, "mute": Role.ACTOR, "unmute": Role.ACTOR, "invalid": Role.ACTOR,
     "note": Role.ACTOR, "undo": Role.ACTOR, "exclude": Role.KEEPER, "restore": Role.KEEPER,
+    "pin": Role.KEEPER, "unpin": Role.KEEPER,
 }  # fmt: skip
 """Action -> who may do it."""
 _WORDS: Final = {
     "ack": "Acknowledge", "expect": "Expect", "mute": "Mute", "unmute": "End mute", "invalid": "Invalid",
     "note": "Add note", "undo": "Undo", "exclude": "Exclude", "restore": "Restore",
+    "pin": "Pin", "unpin": "Unpin",
 }  # fmt: skip
 
 _WHAT_MARKS_DO: Final = (
@@ -454,6 +456,8 @@ class _Pages:
             raise UsageError(f"there is no action {action[:20]!r}", remedy=f"choose from {', '.join(ACTIONS)}")
         if reader.role < ACTIONS[action]:
             raise HTTPException(403, f"{reader.name or 'This login'} may not {action}: nothing was changed")
+        if action in ("pin", "unpin"):
+            return self._pin(action, values)
         whole = values.get("whole", "")
         targets = targets or whole.split()
         if not targets:
@@ -475,6 +479,17 @@ class _Pages:
         if not _is_board(back):
             back = _back(action, [whole] if whole else targets)
         return RedirectResponse(back, status_code=303)
+
+    def _pin(self, action: str, values: Mapping[str, str]) -> Response:
+        """Pin or unpin a version of a workload, then back to the history."""
+        version, workload, back = (values.get(name, "") for name in ("version", "workload", "back"))
+        if not version or not workload:
+            raise UsageError("the form names no version to pin", remedy="give a version and its workload")
+        change = edits.pin_version if action == "pin" else edits.unpin_version
+        with self._site.opened(True) as store:
+            change(version, workload=workload, store=store)
+        address = links.address(PAGES["history"], "", (), [("--workload", workload)])
+        return RedirectResponse(back if back.startswith("/history?") else address, status_code=303)
 
     # ---- what goes wrong ----
 
@@ -610,6 +625,8 @@ def _back(action: str, targets: list[str]) -> str:
 def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) -> Iterator[Form]:
     """What the reader may do here."""
     who = () if reader.name else (("by", "your name", edits.account(None), "text"),)
+    if asked.page == "history" and not read_only and reader.role >= Role.KEEPER:
+        yield from _pins(asked, found)
     if read_only or asked.page not in ("findings", "incident", "finding", "run", "runs"):
         return
     own = ("targets", "", found.acts_on, "hidden") if found.acts_on else ("targets", "", "", "needed")
@@ -635,6 +652,22 @@ def _actions(asked: Inquiry, found: Answer, read_only: bool, reader: Visitor) ->
         target, title = ("targets", "or by number, such as I-3 12", "", "text"), "Decide on the checked findings"
     fields = (target, reason, *who, until)
     yield Form(title, "/act", buttons, fields, name="act", note=_WHAT_MARKS_DO, needs_nothing=("ack",))
+
+
+def _pins(asked: Inquiry, found: Answer) -> Iterator[Form]:
+    """Yield what pins a version of a history: the newest one that is shown, unless the reader names another one."""
+    for history in found.results:
+        workloads = {*history.tables["series"].listed("workload")}
+        if len(workloads) > 1:
+            return
+        (workload,), newest = workloads, history.tables["points"].listed("version")[-1]
+        back = links.address(PAGES["history"], asked.about, asked.sides, links.texts_of(asked.options))
+        fields = (
+            ("workload", "", workload, "hidden"), ("back", "", back, "hidden"),
+            ("version", "version", newest, "needed"),
+        )  # fmt: skip
+        title = f"Pin a version of {workload}: the fixed baseline of its comparisons"
+        yield Form(title, "/act", _buttons("pin", "unpin"), fields)
 
 
 def _acting(asked: Inquiry, read_only: bool, reader: Visitor) -> Form | None:

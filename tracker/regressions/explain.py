@@ -20,11 +20,10 @@ from tracker.detect.sides import Statistic, newest
 from tracker.detect.thresholds import MIN_CONTRIBUTION, MIN_RATIO, OF_SERIES, limit_of, words_of_limit
 from tracker.detect.track import LEAST_BESIDE, Track
 from tracker.errors import UsageError
-from tracker.regressions.causes import changed_between
 from tracker.regressions.found import FoundFinding, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, other_hosts, slow_host, throttled_sides
 from tracker.regressions.inbox import found_rows
-from tracker.regressions.incidents import make_incident, share_of, with_leading_cause
+from tracker.regressions.incidents import explain_incident, share_of
 from tracker.regressions.lifecycle import ALIKE, HOST, LATE, MACHINE, THROTTLED, UNDECIDED
 from tracker.regressions.track import (
     TrackRuns,
@@ -43,6 +42,7 @@ from tracker.results.findings import (
     FindingRun,
     FindingTest,
     ListedFinding,
+    ListedIncident,
 )
 from tracker.results.verdicts import sentence_on_other_hosts, sentence_on_throttled, word_of_step
 from tracker.schema.series import NO_SERIES
@@ -61,6 +61,8 @@ _WORDS_OF_CHANGE: Final = {
 """The words of the test of a change, by the statistic that is judged, and whether drift is removed from it."""
 
 _LIST: Final = "tracker findings --state all lists them"
+_ALIKE: Final = 0.02
+"""Part of the time of a replacement up to which the sum of its operators may differ from it."""
 _MOST_RUNS: Final = 64
 """Runs that are read around the finding: the newest ones beside those that decided."""
 
@@ -77,7 +79,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         raise UsageError(f"there is no finding {finding_id}", remedy=remedy)
     track = next(track for track in tracks if track.key == finding.track_key)
     of_incident = [row for row in findings if row.incident_id == finding.incident_id]
-    incident = with_leading_cause(store, make_incident(of_incident), of_incident)
+    incident, changed = explain_incident(store, of_incident)
     shown = as_one(finding)
     shown = replace(shown, share_of_change=share_of(shown, incident))
     sides = [[int(run) for run in runs.split()] for runs in (finding.baseline_runs, finding.candidate_runs)]
@@ -132,15 +134,36 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         runs=tuple(_runs(track, data, row, sides, centred, shift, is_odd)),
         events=tuple(events_of(store, finding, own_track)),
         facts=tuple(_list_facts(store, finding)),
-        environment=tuple(changed_between(store, incident)),
+        environment=tuple(changed),
     )
     return ExplainedFinding(
         keep_columns(ListedFinding, shown),
         explained,
         notes=tuple(filter(None, notes)),
         advice=on_findings(store, [shown], *sides) if finding.is_worse and not host else (),
-        leading_cause=incident.leading_cause,
+        incident=keep_columns(ListedIncident, incident),
+        replacement_values=_sum_replacement(data, finding, of_incident, base, new),
     )
+
+
+def _sum_replacement(
+    data: Track, finding: FoundFinding, own: Sequence[FoundFinding], base: Flags, new: Flags
+) -> tuple[float, ...]:
+    """Return what all operators of a replacement take in each run; nothing where these are not all of it.
+
+    `own`: the findings of its incident. An operator that went takes nothing, so that it has no number.
+    """
+    whole = finding.replaced
+    if whole is None or not finding.stands_for_replacement:
+        return ()
+    keys = {row.key for row in own if row.replaced is not None and row.replaced.head == whole.head}
+    rows = [at for at, key in enumerate(data.keys) if key in keys]
+    values = data.values[rows]
+    summed = np.where(np.isnan(values).all(axis=0), np.nan, np.nansum(values, axis=0))
+    for side, value in ((base, whole.baseline_value), (new, whole.candidate_value)):
+        if abs(float(geometric_mean(summed[None], side)[0]) - value) > _ALIKE * value:
+            return ()
+    return tuple(summed.tolist())
 
 
 def _list_facts(store: Store, finding: FoundFinding) -> list[FindingFact]:

@@ -42,6 +42,7 @@ from tracker.schema.series import RUN
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
+from tracker.store.findings import FindingRow
 from tracker.store.queries.judgement import StoredSeriesVerdict, TrackSeries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
@@ -122,6 +123,8 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         environment: list[ChangedInVersion] = []
         left_out: set[tuple[int, str]] = set()
         budgets = list[JudgedBudget]()
+        of_all: list[tuple[str, float | None]] = []
+        incidents: dict[tuple[int, str], int] = {}
         for track, rows in pairs:
             budgets += judge_newest(store, [track], _budgeted_names(rows))
             notes += words_of_partial(track, queries.captures(store, [run.run_id for run in track.newest]))
@@ -132,9 +135,11 @@ def history(store: Store, *, options: HistoryOptions) -> History:
                     against_pinned, why = judge_against_pinned(connection, track)
                     notes += why
                 levels = read_levels(connection, track, [row.series_id for row in rows])
-                gradual = _read_gradual(connection, track)
+                stored = stored_findings.read_findings(connection, track.key)
+                numbers_of_incidents = stored_findings.read_incident_ids(connection, track.key)
                 machines = stored_tracks.read_machines(connection, [run.run_id for run in track.runs])
-            known = _Known(of_series, verdicts, facts, levels, gradual, against_pinned)
+            known = _Known(of_series, verdicts, facts, levels, _gradual_changes(stored), against_pinned)
+            incidents |= _incidents_of(track, stored, ids, numbers_of_incidents)
             changed = _list_changed(store, track)
             said = queries.version_notes(store, track.key.workload_id)
             earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
@@ -142,6 +147,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             about = _describe_versions(track, said, changed, machines)
             for row in rows:
                 for point in _points(track, row, known, about):
+                    of_all.append((point.version, point.value))
                     if point.version in shown:
                         points.append(point)
                         continue
@@ -164,7 +170,11 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     }
     pinned = next((track.pinned.version for track, _ in pairs if track.pinned), None)
     points_before = Columns.of_structs(HistoryPoint, before) if before else None
-    return History(tables, pinned, options, tuple(dict.fromkeys(notes)), points_before, tuple(budgets))
+    is_part = len(ids) == 1 and bool(left_out)
+    return History(
+        tables, pinned, options, tuple(dict.fromkeys(notes)), points_before, tuple(budgets),
+        overview=tuple(of_all) if is_part else (), incidents=incidents,
+    )  # fmt: skip
 
 
 def _runs_then_largest(followed: tuple[float, FollowedSeries]) -> tuple[Any, ...]:
@@ -330,10 +340,25 @@ def read_levels(connection: Connection, track: TrackRuns, series_ids: Sequence[i
     return found
 
 
-def _read_gradual(connection: Connection, track: TrackRuns) -> dict[_Place, float]:
+def _incidents_of(
+    track: TrackRuns, findings: Sequence[FindingRow], series_ids: Sequence[int], incidents: Mapping[int, int]
+) -> dict[tuple[int, str], int]:
+    """Return the incident of each change of these series, by the version that it began with. `incidents`: the number of
+    each by the number of that version.
+    """
+    wanted = set(series_ids)
+    found = {}
+    for row in findings:
+        version = row.first_version_id
+        if row.series_id in wanted and row.state != "withdrawn" and version in incidents and version in track.labels:
+            found[row.series_id, track.labels[version]] = incidents[version]
+    return found
+
+
+def _gradual_changes(findings: Sequence[FindingRow]) -> dict[_Place, float]:
     """Return the gradual slowdowns of a track, as ratios, each with its series and the version that began it."""
     slowdowns = {}
-    for row in stored_findings.read_findings(connection, track.key):
+    for row in findings:
         if row.how == "gradual" and row.state != "withdrawn":
             slowdowns[row.series_id, row.first_version_id] = float(np.expm1(row.size))
     return slowdowns

@@ -43,8 +43,8 @@ class Look(Struct, frozen=True):
     default; `details`: all of them. `limit`: rows per table, None for the format's default (text and markdown 10, html
     10,000, the others all), 0 for all. `width`: of the terminal; `color`: ANSI colours. `gate`: what fails a build, for
     the formats that build systems read; None for what regressed at all. `baseline`: the word of `--baseline` that
-    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts. `tell`
-    gets a sentence for everything that did not fit into the document.
+    chose the baseline of a diff, "" where it was named. `has_drawings`: the format draws charts; `has_links`: rows
+    lead to other pages of a server. `tell` gets a sentence for everything that did not fit into the document.
     """
 
     only: tuple[str, ...] = ()
@@ -55,6 +55,7 @@ class Look(Struct, frozen=True):
     gate: Gate | None = None
     baseline: str = ""
     has_drawings: bool = False
+    has_links: bool = False
     tell: Callable[[str], None] = print
 
     def sections(self) -> tuple[str, ...]:
@@ -160,11 +161,34 @@ class Marker(Struct, frozen=True):
     text: str
 
 
+class PlotLevel(Struct, frozen=True):
+    """A level of a series: its first and its last position, the smallest and the largest value of its runs, and the
+    mean of its versions.
+    """
+
+    first: int
+    last: int
+    smallest: float
+    largest: float
+    mean: float
+
+
+class Overview(Struct, frozen=True):
+    """All positions of a series of which a plot shows a part: their names and values, the first and the last one that
+    are shown, and words with links to other parts.
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float | None, ...]
+    first: int
+    last: int
+    ways: tuple[tuple[str, Target], ...]
+
+
 class PlotSeries(Struct, frozen=True):
     """A series of a plot, one value per position and None where it has none. `runs`: the values of the runs of each;
     `words`: to be read at a point, and `tones`: worse, better or nothing; `says`: what else is known of a point.
-    `is_change`: the values are changes, which have a sign. `levels`: the first and the last position of each level,
-    with the smallest and the largest value of its runs.
+    `is_change`: the values are changes, which have a sign.
     """
 
     label: str
@@ -175,7 +199,7 @@ class PlotSeries(Struct, frozen=True):
     tones: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     is_change: bool = False
-    levels: tuple[tuple[int, int, float, float], ...] = ()
+    levels: tuple[PlotLevel, ...] = ()
 
 
 class Choices(Struct, frozen=True):
@@ -193,8 +217,8 @@ class Plot(Struct, frozen=True, kw_only=True):
     need), zero (from 0), or change (of each series since its first value). `markers`: per position. `end`: the name of
     the position to read first, "" for the last one. `limits`: values that the first series should keep, a line across
     each, with words. `links`: where each position leads, which is called `leads_to`;
-    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it. Files have none
-    of these.
+    `pair`: where two of them do, `zoom`: the page that shows a part; `choices`: other ways to see it; `overview`: where
+    the part that is shown lies. Files have none of these.
     """
 
     names: tuple[str, ...]
@@ -211,6 +235,7 @@ class Plot(Struct, frozen=True, kw_only=True):
     pair: Target | None = None
     zoom: Target | None = None
     choices: tuple[Choices, ...] = ()
+    overview: Overview | None = None
 
 
 class Flame(Struct, frozen=True):
@@ -272,8 +297,9 @@ class Table(Struct, frozen=True):
     have no links. `main`: the column that leads there, with `below` under it; None: the first elastic one.
     `cell_links`: per row where each cell leads; empty where none does. `checks`: per row what a form of a server takes
     where a reader chooses it, "" for nothing. `acts`: per row what a server takes to be acknowledged in place, ""
-    for nothing. `is_one_line`: a row is never higher than a line; `has_shares`: its bars are parts of a whole, and no
-    changes. `findings`: how many rows say that something changed, also of those that are not shown.
+    for nothing. `is_one_line`: a row is never higher than a line; `is_stacked`: on a narrow screen a row is its name,
+    and all else below that; `has_shares`: its bars are parts of a whole, and no changes. `findings`: how many rows say
+    that something changed, also of those that are not shown.
     """
 
     title: str
@@ -297,6 +323,7 @@ class Table(Struct, frozen=True):
     acts: tuple[str, ...] = ()
     is_one_line: bool = False
     findings: int = 0
+    is_stacked: bool = False
     has_shares: bool = False
     section: str = ""
     is_first: bool = False

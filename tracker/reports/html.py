@@ -232,8 +232,11 @@ def _article(
     takes a row in place; `number`: of the article in its page.
     """
     document = make(
-        replace(look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True)
-    )
+        replace(
+            look, details=True, width=None, color=False, limit=look.rows(MOST_ROWS) or 0, has_drawings=True,
+            has_links=link is not None,
+        )
+    )  # fmt: skip
     chosen = document.chosen(look.only, details=True)
     shown = [block for block in chosen if _says_something(block, link)]
     found = _Article(document, shorten(document.title, _TITLE), [], [], [], [])
@@ -458,10 +461,13 @@ def _classes(table: Table) -> Iterator[str]:
     """Yield the classes of a table, most with the number of a column.
 
     `l1`: the first column is aligned left; `c1`: it holds names; `e1`: it may be long; `k1`: it takes the tone;
-    `n1`: a narrow screen leaves it out. `one`: a row is no higher than a line.
+    `n1`: a narrow screen leaves it out. `one`: a row is no higher than a line; `stack`: a narrow screen has all
+    else of a row below its name.
     """
     if table.is_one_line:
         yield "one"
+    if table.is_stacked:
+        yield "stack"
     has_courses = bool(table.sparks)
     has_changes = any(column.header.strip() in ("change", "change %") for column in table.columns)
     for place, column in enumerate(table.columns, start=1):

@@ -21,9 +21,19 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.reports.cells import form, signed
-from tracker.reports.document import Courses, Curves, Marker, Plot, PlotSeries, Target, Trend
+from tracker.reports.document import Courses, Curves, Marker, Overview, Plot, PlotLevel, PlotSeries, Target, Trend
 from tracker.reports.text import shorten
-from tracker.units import NS_PER_DAY, NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S, format_diff, printable, size_unit, time_unit
+from tracker.units import (
+    NS_PER_DAY,
+    NS_PER_HOUR,
+    NS_PER_MINUTE,
+    NS_PER_S,
+    counted,
+    format_diff,
+    printable,
+    size_unit,
+    time_unit,
+)
 
 LEAST_AXIS: Final = 0.05
 """Part of the largest value that an axis spans at least: noise must not look like a change."""
@@ -55,6 +65,9 @@ _MOST_WORDS: Final = 150
 """Verdicts, the newest ones, that are written beside their values where they have room."""
 _CURVE_PARTS: Final = 250
 """Parts of all curves of a plot over time together: a file of two sides stays small."""
+_PARTS_OF_OVERVIEW: Final = 150
+_HEIGHT_OF_OVERVIEW: Final = 36
+"""Parts and pixels of the course of all versions below a chart of some of them."""
 _MARK: Final = 12
 """Pixels of a marker and the space beside it."""
 _LIMIT_REACH: Final = 2.0
@@ -146,7 +159,7 @@ def draw(drawn: Plot, link: Link) -> str:
         f"{''.join(_rules(drawn, x_of, floor))}{''.join(area)}</svg>",
         *_markers(drawn, x_of, floor),
         *_points(drawn, values, x_of, y_of, addresses),
-        *_words(drawn, values, x_of, y_of),
+        *_words(drawn, values, x_of, y_of, floor),
         *_labels_below(drawn, x_of),
     ]
     about = _about(drawn, ticks, write, unit)
@@ -164,7 +177,7 @@ def draw(drawn: Plot, link: Link) -> str:
         f"<figure class=plot data-at={chosen}{places}>{_choices(drawn, link)}<div class=frame>"
         f"<svg class=chart width={gutter} height={_HEIGHT} aria-hidden=true>{''.join(labels)}</svg>"
         f'<svg class=chart height={_HEIGHT} role={role} aria-label="{_text(about)}">{"".join(parts)}</svg></div>'
-        f"{_readout(drawn, chosen)}{_legend(drawn, ticks, write, wanted)}"
+        f"{_range_bar(drawn.overview, link)}{_readout(drawn, chosen)}{_legend(drawn, ticks, write, wanted)}"
         f'<script type="application/octet-stream">{packed}</script></figure>'
     )
 
@@ -323,11 +336,17 @@ def _level_bands(series: PlotSeries, x_of: Sequence[float], y_of: Callable[[floa
     if list(x_of) != sorted(x_of):
         return ""
     parts = []
-    for first, last, low, high in series.levels:
-        left = (x_of[first - 1] + x_of[first]) / 2 if first else 0.0
-        right = (x_of[last] + x_of[last + 1]) / 2 if last + 1 < len(x_of) else 100.0
-        parts.append(f"M{left:.2f} {y_of(high):.1f}H{right:.2f}V{y_of(low):.1f}H{left:.2f}z")
+    for one in series.levels:
+        left, right = _ends_of_level(one, x_of)
+        parts.append(f"M{left:.2f} {y_of(one.largest):.1f}H{right:.2f}V{y_of(one.smallest):.1f}H{left:.2f}z")
     return "".join(parts)
+
+
+def _ends_of_level(level: PlotLevel, x_of: Sequence[float]) -> tuple[float, float]:
+    """Return where the band of a level begins and ends, in per cent of the width."""
+    left = (x_of[level.first - 1] + x_of[level.first]) / 2 if level.first else 0.0
+    right = (x_of[level.last] + x_of[level.last + 1]) / 2 if level.last + 1 < len(x_of) else 100.0
+    return left, right
 
 
 def _rules(drawn: Plot, x_of: Sequence[float], floor: float) -> Iterator[str]:
@@ -403,9 +422,15 @@ def _points(
 
 
 def _words(
-    drawn: Plot, values: Sequence[list[float | None]], x_of: Sequence[float], y_of: Callable[[float], float]
+    drawn: Plot,
+    values: Sequence[list[float | None]],
+    x_of: Sequence[float],
+    y_of: Callable[[float], float],
+    floor: float,
 ) -> Iterator[str]:
-    """Yield the verdicts that have room, the newest first; words must not meet, and the table has them all."""
+    """Yield the verdicts that have room, the newest first, then the numbers of levels that do; words must not meet, and
+    the table has all verdicts.
+    """
     if len(drawn.series) > 1 or not drawn.series[0].words:
         return
     series, own = drawn.series[0], values[0]
@@ -423,6 +448,13 @@ def _words(
         candidates.append((label, series.tones[place] if series.tones else ""))
         if len(candidates) == _MOST_WORDS:
             break
+    if drawn.axis != "change":
+        kept = _apart((label for label, _ in candidates), _WIDE)
+        for places in _labels_of_levels(series, x_of, y_of, floor):
+            free = next((one for one in places if _has_room(one, kept, _WIDE)), None)
+            if free is not None:
+                kept.append(free)
+                candidates.append((free, "mean"))
     wide = _apart((label for label, _ in candidates), _WIDE)
     narrow = _apart(wide, _NARROW)
     for label, tone in candidates:
@@ -430,15 +462,39 @@ def _words(
             yield _written(label, f"word {tone} {'' if label in narrow else 'odd'}")
 
 
+def _labels_of_levels(
+    series: PlotSeries, x_of: Sequence[float], y_of: Callable[[float], float], floor: float
+) -> Iterator[list[_Label]]:
+    """Yield where the mean of each level may stand: above its band, or below it; nowhere beside one that is too short
+    for it, or of one version.
+    """
+    text = _written_as(series)
+    if list(x_of) != sorted(x_of):
+        return
+    for one in series.levels:
+        left, right = _ends_of_level(one, x_of)
+        words = text(one.mean)
+        width = _CELL * cell_len(words)
+        above, below = y_of(one.largest) - 5, y_of(one.smallest) + 14
+        # of a single version the number would stand on the line, and say no more than its point
+        if one.last > one.first and width <= (right - left) / 100 * _WIDE:
+            yield [_Label((left + right) / 2, words, width, y) for y in (above, below) if _LINE <= y <= floor - 4]
+
+
 def _apart(labels: Iterable[_Label], pixels: float) -> list[_Label]:
     """Return the labels, the first ones first, that meet no other one beside or above them."""
     kept: list[_Label] = []
     for label in labels:
-        left, right = _span(label, pixels)
-        others = [_span(other, pixels) for other in kept if abs(other.y - label.y) < _LINE]
-        if all(right <= start or end <= left for start, end in others):
+        if _has_room(label, kept, pixels):
             kept.append(label)
     return kept
+
+
+def _has_room(label: _Label, kept: Sequence[_Label], pixels: float) -> bool:
+    """Return whether a label meets none of those that are kept."""
+    left, right = _span(label, pixels)
+    others = [_span(other, pixels) for other in kept if abs(other.y - label.y) < _LINE]
+    return all(right <= start or end <= left for start, end in others)
 
 
 def _labels_below(drawn: Plot, x_of: Sequence[float]) -> Iterator[str]:
@@ -573,7 +629,7 @@ def _legend(
     ]
     parts += [f"<i class=limit></i>{_text(words)}" for _, words in wanted]
     if len(drawn.series) == 1 and drawn.series[0].levels and drawn.axis != "change":
-        parts.append("the band is what the runs of a level reach")
+        parts.append("the band is what the runs of a level reach, its number their mean")
     if ticks[0] > 0:
         parts.append(f"the axis begins at {_text(write(ticks[0]))}")
     return f'<p class="legend">{"".join(f"<span>{part}</span>" for part in parts)}</p>' if parts else ""
@@ -602,6 +658,28 @@ def _choices(drawn: Plot, link: Link) -> str:
     return f'<p class="bar ways">{"".join(rows)}</p>'
 
 
+def _range_bar(overview: Overview | None, link: Link) -> str:
+    """Return all versions of a series as a small course, with the part that is shown marked, and links to others."""
+    known = [value for value in overview.values if value is not None] if overview else []
+    if overview is None or link is None or not known:
+        return ""
+    low, high = limits(known)
+    count = len(overview.names)
+    x_of = [100 * (at + 0.5) / count for at in range(count)]
+    places = [*_thinned([*zip(x_of, overview.values, strict=True)], _PARTS_OF_OVERVIEW)]
+    path = line_path(places, lambda value: 3 + (high - value) / (high - low) * (_HEIGHT_OF_OVERVIEW - 6))
+    start, width = 100 * overview.first / count, 100 * (overview.last - overview.first + 1) / count
+    shown = f"{overview.names[overview.first]} to {overview.names[overview.last]}"
+    says = f"{counted(count, 'version')}; shown: {shown}"
+    ways = " ".join(f'<a href="{_text(link(target))}">{_text(words)}</a>' for words, target in overview.ways)
+    return (
+        f'<svg class=range height={_HEIGHT_OF_OVERVIEW} viewBox="0 0 100 {_HEIGHT_OF_OVERVIEW}" '
+        f'preserveAspectRatio=none role=img aria-label="{_text(says)}">'
+        f'<rect class=part x="{start:.2f}" width="{width:.2f}" height={_HEIGHT_OF_OVERVIEW} />'
+        f'<path class=curve d="{path}"/></svg><p class="bar ways"><span>{_text(says)}: {ways}</span></p>'
+    )
+
+
 def _packed(
     drawn: Plot,
     values: Sequence[list[float | None]],
@@ -615,6 +693,7 @@ def _packed(
         "names": [*drawn.names],
         "heads": [*map(printable, drawn.heads)],
         "links": [*addresses] if any(addresses) else [],
+        "all": [*drawn.overview.names] if drawn.overview is not None else [],
         "seconds": max(drawn.places) if drawn.places and not drawn.is_dated else None,
         "series": [
             {

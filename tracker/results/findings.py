@@ -443,7 +443,9 @@ class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
     - facts: what changed for certain with its version
     - environment: what else changed with its version
     - advice: what could undo a regression: advice that came or grew with it and is about the same rows
-    - leading_cause: of its incident, as `ListedIncident` has it
+    - incident: the one that it is part of, None where that is not known
+    - replacement_values: of a replacement, per run of `runs` the sum of its operators, nan where the run has none of
+      them; empty for another finding, or where these are not all of it
     """
 
     word: ClassVar[str] = "explained"
@@ -454,7 +456,8 @@ class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
     rows: ExplainedRows
     notes: tuple[str, ...] = ()
     advice: tuple[Advice, ...] = ()
-    leading_cause: str = ""
+    incident: ListedIncident | None = None
+    replacement_values: tuple[float, ...] = ()
 
     tests, runs, events, facts, environment = frames(5)
 
@@ -464,6 +467,11 @@ class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
         return columns_of_rows(self.rows)
 
     @property
+    def leading_cause(self) -> str:
+        """What makes most of the change of the step, of its incident, as `ListedIncident` has it."""
+        return "" if self.incident is None else self.incident.leading_cause
+
+    @property
     def headline(self) -> str:
         """The finding, its version and its state."""
         one = self.finding
@@ -471,11 +479,15 @@ class ExplainedFinding(Result, frozen=True, eq=False, dict=True):
 
 
 class ExplainedIncident(Result, frozen=True, eq=False):
-    """The findings of an incident that no other one covers, the step first; at least one."""
+    """The findings of an incident that no other one covers, the step first; at least one.
+
+    `commits`: which of their notes are about the commits between the versions.
+    """
 
     word: ClassVar[str] = "incident"
 
     explained: tuple[ExplainedFinding, ...]
+    commits: tuple[str, ...] = ()
 
     def chosen_tables(self, only: Sequence[str] = (), limit: int | None = None) -> dict[str, Rows]:
         """Return the findings, and the tables of all of them, each row with the number of its finding."""

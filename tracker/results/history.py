@@ -204,6 +204,8 @@ class History(Result, frozen=True, eq=False):
     - pinned: the pinned version, None: there is none
     - budgets: how the newest versions came out by the budgets of the settings on these series; of mfu beside the step
     - earlier: points before the versions that `options` choose, from which the changes of the first ones are read
+    - overview: of a single series of which `options` choose a part, all versions with their values; else empty
+    - incidents: a series and a version with which a change of it began -> the number of the incident
     """
 
     word: ClassVar[str] = "history"
@@ -216,6 +218,8 @@ class History(Result, frozen=True, eq=False):
     notes: tuple[str, ...] = ()
     earlier: Columns | None = None
     budgets: tuple[JudgedBudget, ...] = ()
+    overview: tuple[tuple[str, float | None], ...] = ()
+    incidents: Mapping[tuple[int, str], int] = field(default_factory=dict)
 
     series, points, runs, environment = frames(4)
 

@@ -203,6 +203,9 @@ _WRITE_FINDING: Final = text(
 )
 
 
+_INCIDENT_IDS: Final = text(f"SELECT first_version_id, id FROM incident WHERE {_OF_TRACK}")  # noqa: S608 the same
+
+
 class IncidentRow(Struct, frozen=True):
     """A row of the table `incident` without its number and its track: parts of the change of a step, ns."""
 
@@ -316,6 +319,12 @@ def read_levels(connection: Connection, track_key: TrackKey, version_ids: Sequen
     """Return the levels of these versions, of those that were judged."""
     asked = {**track_key.parameters, "version_ids": list(version_ids) or [-1]}
     return {row[0]: _unpack_levels(bytes(row[1])) for row in connection.execute(_LEVELS, asked)}
+
+
+def read_incident_ids(connection: Connection, track_key: TrackKey) -> dict[int, int]:
+    """Return the number of each incident of a track, by the version that it began with."""
+    rows = connection.execute(_INCIDENT_IDS, track_key.parameters)
+    return {row.first_version_id: row.id for row in rows}
 
 
 def read_findings(connection: Connection, track_key: TrackKey) -> list[FindingRow]:

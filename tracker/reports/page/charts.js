@@ -139,6 +139,36 @@ async function enhanceChart(figure) {
     location.assign(address);
   }
 
+  /** Leads to the page of the versions of the bar that a drag went over; a click moves the part that is shown. */
+  function chooseRange(range) {
+    const count = data.all.length;
+    const length = Number(range.querySelector(".part").getAttribute("width")) / 100 * count;
+    let began = null;
+    const placeOf = (event) => {
+      const box = range.getBoundingClientRect();
+      return Math.max(0, Math.min(count - 1, Math.floor(((event.clientX - box.left) / box.width) * count)));
+    };
+    range.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
+      began = { place: placeOf(event), pixel: event.clientX };
+      range.setPointerCapture(event.pointerId);
+    });
+    range.addEventListener("pointercancel", () => { began = null; });
+    range.addEventListener("pointerup", (event) => {
+      if (began === null) return;
+      let ends = [began.place, placeOf(event)].sort((one, other) => one - other);
+      if (Math.abs(event.clientX - began.pixel) < DRAG) {
+        const first = Math.max(0, Math.min(count - Math.round(length), Math.round(began.place - length / 2)));
+        ends = [first, first + Math.round(length) - 1];
+      }
+      began = null;
+      const address = new URL(figure.dataset.zoom, location.href);
+      address.searchParams.set("from", data.all[ends[0]]);
+      address.searchParams.set("to", data.all[ends[1]]);
+      location.assign(address);
+    });
+  }
+
   /** The first of two versions is pinned, the second leads to the diff of both. */
   function pair(position) {
     if (!figure.dataset.pair) return;
@@ -146,6 +176,8 @@ async function enhanceChart(figure) {
       pinned = pinned === position ? null : position;
       pin.toggleAttribute("hidden", pinned === null);
       if (pinned !== null) place(pin, data.x[pinned]);
+      const field = document.querySelector("form[action='/act'] input[name=version]");
+      if (field && pinned !== null) field.value = data.names[pinned];
       tell();
       return;
     }
@@ -229,6 +261,8 @@ async function enhanceChart(figure) {
   for (const mark of [chosen, cross, pin, ...dots]) mark.setAttribute("hidden", "");
   area.before(chosen);
   drawing.append(zoomedLabels, cross, pin, ...dots);
+  const range = figure.querySelector(".range");
+  if (range && figure.dataset.zoom) chooseRange(range);
   // one stop of the Tab key for all points: the arrows move between them
   drawing.setAttribute("tabindex", "0");
   drawing.setAttribute("role", "group");

@@ -290,6 +290,26 @@ def explanation(incident: ListedIncident | ToldIncident, own: Sequence[ListedFin
     if before is None or after is None or delta is None:
         return ""
     unit = time_unit(before, after, delta)
+    parts = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in parts_of_step(incident, own)]
+    change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
+    is_made_of = f" = {', '.join(parts)}" if parts else ""
+    text = f"Step {times(before, after, delta)} ({change}){is_made_of}."
+    return " ".join(filter(None, (text, remark_on_alike(incident))))
+
+
+def remark_on_alike(incident: ListedIncident | ToldIncident) -> str:
+    """Say where to look first if all operators changed by one factor; "" for another incident."""
+    if ALIKE_CAUSE not in incident.causes:
+        return ""
+    return f"Clock or power before code. {remark_on_few(is_worse=(incident.step_delta_ns or 0.0) > 0)}"
+
+
+def parts_of_step(
+    incident: ListedIncident | ToldIncident, own: Sequence[ListedFinding] = ()
+) -> list[tuple[str, float]]:
+    """Return the parts that add up to the change of the step, in words and in ns, without those that are nothing or not
+    known. `own`: findings whose parts are named, idle time and exposed communication.
+    """
     is_alike = ALIKE_CAUSE in incident.causes
     changes = (
         ("operators found", incident.operators_ns),
@@ -302,16 +322,12 @@ def explanation(incident: ListedIncident | ToldIncident, own: Sequence[ListedFin
         # the remainder, which is idle time, communication, and the host between operators
         ("time outside operators", incident.beside_ns),
     )
-    parts = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in changes if change]
+    parts = [(words, change) for words, change in changes if change]
     waits = [row for row in own if row.kind == "run" and row.name in _WAITS]
     if waits and incident.beside_ns:
         rest = incident.beside_ns - sum(row.delta for row in waits)
-        texts = [(row.name, row.delta) for row in waits] + [("other time outside operators", rest)]
-        parts[-1:] = [f"{words} {signed(format_ns(change, unit), change)}" for words, change in texts]
-    change = f"{signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}"
-    is_made_of = f" = {', '.join(parts)}" if parts else ""
-    text = f"Step {times(before, after, delta)} ({change}){is_made_of}."
-    return f"{text} Clock or power before code. {remark_on_few(is_worse=delta > 0)}" if is_alike else text
+        parts[-1:] = [*((row.name, row.delta) for row in waits), ("other time outside operators", rest)]
+    return parts
 
 
 def _blocks(
@@ -443,7 +459,7 @@ def rows_of(
         "", columns, shown, more=len(ranked) - len(shown), links=_link,
         below=lambda row: words_below.get(row.finding_id, ""),
         tone=lambda row: "worse" if row.direction == "regression" else "better",
-        checks=lambda row: blank(row.finding_id),
+        checks=lambda row: blank(row.finding_id), is_stacked=True,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, geometric_mean
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -22,7 +23,9 @@ from tracker.reports.document import (
     Document,
     Look,
     Marker,
+    Overview,
     Plot,
+    PlotLevel,
     PlotSeries,
     Table,
     Target,
@@ -224,11 +227,12 @@ def _versions(history: History, series: Row, points: Sequence[Row], look: Look) 
             return None
         return Target(COMMITS, (("good", before), ("bad", point["commit"])))
 
+    incident = _incident_of(history)
     columns = [
         Column("version", lambda point: f"{point['version']}{' (pinned)' if point['pinned'] else ''}", left=True),
         Column("step" if is_step else "value", lambda point: text(point["value"])),
         *_change_columns(shown, is_branch=bool(branch_of(str(series["workload"]))), link=_diff_with_previous(series)),
-        Column("verdict", _verdict, left=True),
+        Column("verdict", _verdict, left=True, link=incident),
     ]
     if history.pinned and any(point["pinned"] for point in points):
         pinned, is_against = printable(history.pinned), history.options.against == "pinned"
@@ -373,6 +377,8 @@ def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequen
     any_of = [next(own[version] for own in of_series if version in own) for version in versions]
     units = {one["unit"] for one in drawn}
     is_single = len(series) == 1
+    diff, incident = _diff_with_previous(series[0]), _incident_of(history)
+    has_incidents = any(map(incident, any_of))
     return Plot(
         names=tuple(versions),
         heads=tuple(_head(point, starts.get(point["version"])) for point in any_of),
@@ -386,12 +392,37 @@ def plot_of(history: History, series: Sequence[Row], points: Mapping[int, Sequen
         axis="change" if len(units) > 1 else history.options.y_axis,
         markers=tuple(tuple(_markers_of(point, is_single=is_single)) for point in any_of),
         limits=tuple(_limits(history, series[0])) if is_single else (),
-        links=tuple(map(_diff_with_previous(series[0]), any_of)),
-        leads_to="diff with the version before",
+        links=tuple((incident(point) if is_single else None) or diff(point) for point in any_of),
+        leads_to=f"diff with the version before{', of a change its incident' * (is_single and has_incidents)}",
         pair=Target("diff", (("--workload", str(series[0]["workload"])),)),
         zoom=Target(HERE, (("--last", ""), ("--from", ""), ("--to", ""))),
         choices=tuple(_choices(history, is_mixed=len(units) > 1)),
+        overview=_overview_of_versions(history, versions),
     )
+
+
+def _overview_of_versions(history: History, shown: Sequence[str]) -> Overview | None:
+    """Return all versions of a history of which a chart has a part, with links to the parts of this length beside it;
+    None where it has all, or has them by date.
+    """
+    names = [version for version, _ in history.overview]
+    if not names or history.options.x_axis == "date":
+        return None
+    places = [names.index(version) for version in shown]
+    first, last = min(places), max(places)
+    length = last - first + 1
+
+    def part(start: int) -> Target:
+        ends = (("--from", names[start]), ("--to", names[start + length - 1]))
+        return Target(HERE, (("--last", ""), *ends))
+
+    ways = []
+    if first > 0:
+        ways.append(("earlier", part(max(0, first - length))))
+    if last < len(names) - 1:
+        ways.append(("later", part(min(len(names) - length, first + length))))
+    ways.append(("all", Target(HERE, (("--last", ""), ("--from", ""), ("--to", "")))))
+    return Overview(tuple(names), tuple(value for _, value in history.overview), first, last, tuple(ways))
 
 
 def _merge_versions(orders: Sequence[Sequence[str]]) -> list[str]:
@@ -439,26 +470,34 @@ def _plot_series(
     )
 
 
-def _levels(points: Sequence[Row | None]) -> Iterator[tuple[int, int, float, float]]:
-    """Yield the levels of a series: their first and last version, and the smallest and the largest run between them.
+def _levels(points: Sequence[Row | None]) -> Iterator[PlotLevel]:
+    """Yield the levels of a series: their first and last version, the smallest and the largest run between them, and
+    the mean of their versions.
 
     A level begins with a lasting change, and where the series comes back to an older one. Versions without a value do
     not widen it.
     """
     first: int | None = None
     ends: list[float] = []
+    values: list[float] = []
     for place, point in enumerate(points):
         if point is None or point["value"] is None:
             continue
         begins = point["change_point"] or point["back_to"] is not None
         if first is not None and begins:
-            yield first, place - 1, min(ends), max(ends)
-            first, ends = None, []
+            yield PlotLevel(first, place - 1, min(ends), max(ends), _mean(values))
+            first, ends, values = None, [], []
         if first is None:
             first = place
         ends += [point["minimum"], point["maximum"]]
+        values.append(point["value"])
     if first is not None:
-        yield first, len(points) - 1, min(ends), max(ends)
+        yield PlotLevel(first, len(points) - 1, min(ends), max(ends), _mean(values))
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of versions as the verdicts have it: geometric, unless one of them is 0."""
+    return geometric_mean(values) if min(values) > 0 else fmean(values)
 
 
 def _says(point: Row) -> str:
@@ -499,6 +538,17 @@ def _diff_with_previous(series: Row) -> Callable[[Row], Target | None]:
         if point["previous"] is None or point["value"] is None:
             return None
         return Target("diff", (("side", point["previous"]), ("side", point["version"]), workload))
+
+    return target
+
+
+def _incident_of(history: History) -> Callable[[Row], Target | None]:
+    """Return what finds the incident that began with a point of a series, where there is one."""
+
+    def target(point: Row) -> Target | None:
+        number = history.incidents.get((point["series_id"], point["version"]))
+        is_change = point["verdict"] in CHANGED
+        return Target("incident", (("ID", f"I-{number}"),)) if number is not None and is_change else None
 
     return target
 
