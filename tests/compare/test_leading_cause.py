@@ -26,7 +26,7 @@ def test_idle_time_of_most_of_the_change_is_named(memory_store):
     """40 ms of operators in v1; v2 idles for 20 ms more, and op07 takes 2 ms instead of 1: 21 ms more in all."""
     runs(memory_store, "v1", count=4)
     runs(memory_store, "v2", {"op07": 2.0}, idle_ns=20_000_000, start=4)
-    assert clause_of(diff(memory_store, "v1", "v2")) == "the device idles for +20.00 ms"
+    assert clause_of(diff(memory_store, "v1", "v2")) == "the device idles for 20.00 ms more"
 
 
 def test_operator_of_most_of_the_change_is_named(memory_store):

@@ -178,7 +178,7 @@ def test_a_file_of_a_diff_draws_its_tree_and_a_terminal_does_not():
     assert "<figure" in memory
     assert 20 < memory.count("<tr>") < 60 and "45.81 MiB" in memory and "66.06 MiB" in memory
     # 11 kB of it are the script of the charts
-    assert len(page.encode()) < 120_000
+    assert len(page.encode()) < 125_000
     assert "Memory over time" not in str(reports.render(found, "text", details=True))
     plain = compare.diff(None, *trace_pair, options=DiffOptions())
     for format in ("text", "json"):

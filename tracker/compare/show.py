@@ -47,10 +47,12 @@ from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
 from tracker.regressions.standings import find_undecided_step
+from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import queries
+from tracker.store import tracks as stored_tracks
 from tracker.store.samples.statistics import over_steps
 from tracker.table import (
     AddUp,
@@ -65,7 +67,7 @@ from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
-    from tracker.store import Store
+from tracker.store import Store
 
 Tables = dict[str, Columns]
 _COPIES: Final = ("copy", "memset")
@@ -114,6 +116,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
 def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, reference: str) -> Shown:
     """Return the one run of a side. `store`: of the command; the side of a path has one of its own."""
     captures = _captures(side)
+    track, open_finding = _find_track(store, side)
     tables = _tables(side, options, ("run", *options.grains))
     advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
     most = tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE]
@@ -131,8 +134,8 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
         partial=side.partial,
         slow_steps=list_slow_steps(side),
         tree_table=tree_tables.show_tree(side, options) if options.tree else None,
-        notes=tuple(_list_notes(store, side, tables["ops"], options)),
-        against=_against_level(store, side),
+        notes=tuple(_list_notes(store, side, tables["ops"], options, open_finding)),
+        against=_against_level(side, track, open_finding),
     )
 
 
@@ -151,8 +154,10 @@ def _leave_out_lost(side: LoadedSide, tables: Tables) -> Tables:
     return {name: rows.head(0) if name in _WHY_IDLE else rows for name, rows in tables.items()}
 
 
-def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
-    """Return what limits the numbers of the run, the most important first."""
+def _list_notes(
+    store: Store | None, side: LoadedSide, ops: Columns, options: ShowOptions, open_finding: OpenFinding | None
+) -> list[str]:
+    """Return what limits the numbers of the run, the most important first. `open_finding`: the first of its version."""
     is_stored = store is not None and side.store is store
     beside = (*note_on_documents(side), *notes_on_files_beside(side)) if is_stored else ()
     beside = (*remark_on_log(side), *beside)
@@ -162,7 +167,7 @@ def _list_notes(store: Store | None, side: LoadedSide, ops: Columns, options: Sh
         *note_on_older_steps(side),
         *note_on_earlier_idle_rules(side),
         *beside,
-        *_note_on_open_findings(store, side),
+        *_note_on_open_finding(open_finding),
         *left_out((side,)),
         *warnings((side,)),
         *note_on_outside_work(side),
@@ -188,33 +193,37 @@ def _advice(side: LoadedSide) -> RunAdvice:
     return with_remedies(of_run(side.store, run_id))
 
 
-def _note_on_open_findings(store: Store | None, side: LoadedSide) -> Iterator[str]:
+def _note_on_open_finding(found: OpenFinding | None) -> Iterator[str]:
     """Yield what is worse in the version of a run, where that is not its step, which the headline has."""
-    found = _find_open_finding(store, side)
     if found is not None and found.step_incident_id is None:
         yield f"{found.words}; tracker findings has all that is open."
 
 
-def _against_level(store: Store | None, side: LoadedSide) -> str:
+def _against_level(side: LoadedSide, track: TrackRuns | None, found: OpenFinding | None) -> str:
     """Return how the step of the version of a run compares with its level, and why, in a clause; "" where nothing is
-    open of it and no further run would decide it.
+    open of it and no further run would decide it. `track`: of the run; `found`: the first finding that is open.
     """
-    found = _find_open_finding(store, side)
-    if found is not None and found.step_incident_id is not None and store is not None:
-        why = leading_cause_of(store, found.workload, found.step_incident_id)
+    if found is not None and found.step_incident_id is not None:
+        why = leading_cause_of(side.store, found.workload, found.step_incident_id)
         words = f"{found.words[:1].lower()}{found.words[1:]}"
         return f"{words}: {why}" if why else words
-    if store is None or side.store is not store:
+    if track is None:
         return ""
-    undecided = find_undecided_step(store, side.run_ids[0], is_on_device=side.side.timeline == "device")
+    is_on_device = side.side.timeline == "device"
+    undecided = find_undecided_step(side.store, track, side.run_ids[0], is_on_device=is_on_device)
     return "" if undecided is None else undecided.words
 
 
-def _find_open_finding(store: Store | None, side: LoadedSide) -> OpenFinding | None:
+def _find_track(store: Store | None, side: LoadedSide) -> tuple[TrackRuns | None, OpenFinding | None]:
+    """Return the track of a stored run, and the first finding that is open in its version; None where there is none."""
     if store is None or side.store is not store:
-        return None
+        return None, None
     with store.connect() as connection:
-        return find_open_finding(connection, side.run_ids[0])
+        keys = stored_tracks.list_tracks(connection, [side.run_ids[0]])
+        if not keys:
+            return None, None
+        track = runs_of_track(connection, keys[0])
+        return track, find_open_finding(connection, track, side.run_ids[0])
 
 
 def _whole_tables(side: LoadedSide, captures: Columns) -> Tables:

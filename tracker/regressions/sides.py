@@ -591,12 +591,10 @@ class OpenFinding(Struct, frozen=True):
     step_incident_id: int | None = None
 
 
-def find_open_finding(connection: Connection, run_id: int) -> OpenFinding | None:
-    """Return what is worse in the version of a run by findings that are open to this day; None without any."""
-    track_keys = stored_tracks.list_tracks(connection, [run_id])
-    if not track_keys:
-        return None
-    track = runs_of_track(connection, track_keys[0])
+def find_open_finding(connection: Connection, track: TrackRuns, run_id: int) -> OpenFinding | None:
+    """Return what is worse in the version of a run by findings that are open to this day; None without any. `track`: of
+    the run.
+    """
     version = next((run.version_id for run in track.runs if run.run_id == run_id), None)
     if version is None:
         return None

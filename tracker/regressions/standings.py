@@ -11,7 +11,7 @@ from tracker.columns import Columns
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.regressions.leading import list_parts_that_changed
 from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
-from tracker.regressions.track import TrackRuns, runs_of_track
+from tracker.regressions.track import TrackRuns
 from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.results.board import LEAST_SEEN_CHANGE
 from tracker.results.coverage import CountedSeries, Coverage
@@ -22,7 +22,6 @@ from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
 from tracker.store import Store
-from tracker.store import tracks as stored_tracks
 from tracker.store.findings import JudgedRow
 from tracker.units import counted, format_diff
 
@@ -116,15 +115,11 @@ class UndecidedStep(Struct, frozen=True):
     words: str
 
 
-def find_undecided_step(store: Store, run_id: int, *, is_on_device: bool) -> UndecidedStep | None:
+def find_undecided_step(store: Store, track: TrackRuns, run_id: int, *, is_on_device: bool) -> UndecidedStep | None:
     """Return how the step of the version of a run compares with the level before it, where that is not decided and is
-    a change one can see; None where it is settled, or says nothing. `is_on_device`: its idle time is that of a device.
+    a change one can see; None where it is settled, or says nothing. `track`: of the run; `is_on_device`: its idle time
+    is that of a device.
     """
-    with store.connect() as connection:
-        track_keys = stored_tracks.list_tracks(connection, [run_id])
-        if not track_keys:
-            return None
-        track = runs_of_track(connection, track_keys[0])
     version_id = next((run.version_id for run in track.runs if run.run_id == run_id), None)
     judgement = None if version_id is None else track.judged.get(version_id)
     if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:

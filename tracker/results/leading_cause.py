@@ -80,11 +80,13 @@ class LeadingCause(Struct, frozen=True):
         >>> LeadingCause("aten::mm is slower per call", "mm", 3_080_000.0).clause
         'aten::mm is slower per call (+3.08 ms)'
         >>> LeadingCause("no operator runs for", "idle", 30_480_000.0, is_duration=True).clause
-        'no operator runs for +30.48 ms'
+        'no operator runs for 30.48 ms more'
         """
         change = _format_change(self.delta_ns)
         mostly = f", mostly {self.of_what}" if self.of_what else ""
-        return f"{self.words} {change}{mostly}" if self.is_duration else f"{self.words} ({change}){mostly}"
+        if self.is_duration:
+            return f"{self.words} {format_ns(abs(self.delta_ns))} more{mostly}"
+        return f"{self.words} ({change}){mostly}"
 
     @property
     def short(self) -> str:
@@ -135,7 +137,7 @@ def cause_of_idle_time(delta_ns: float, *, is_on_device: bool, main_cause: str =
     `main_cause`: what at least half of its change is known to be, "" for nothing.
 
     >>> cause_of_idle_time(2e6, is_on_device=True, main_cause="host: no operator").clause
-    'the device idles for +2.00 ms, mostly host: no operator'
+    'the device idles for 2.00 ms more, mostly host: no operator'
     >>> cause_of_idle_time(-2e6, is_on_device=False).clause
     'less time without an operator (-2.00 ms)'
     """

@@ -205,7 +205,7 @@ def _blocks(board: Board, lines: Sequence[_Line], look: Look) -> Iterator[Block]
         else:
             yield Lines("", (f"{words}; --details lists them",), is_wrapped=True)
     if board.rows.branches and look.has_drawings:
-        yield _make_table_of_branches(board.rows.branches)
+        yield _make_table_of_branches(board)
     elif board.rows.branches:
         yield Lines("", (_describe_branches(board.rows.branches),), is_wrapped=True)
 
@@ -245,11 +245,13 @@ def _describe_branches(branches: Sequence[BoardBranch]) -> str:
     return f"{_count_branches(branches)}: {', '.join([*words, *more])}"
 
 
-def _make_table_of_branches(branches: Sequence[BoardBranch]) -> Table:
+def _make_table_of_branches(board: Board) -> Table:
     """Return a row per branch, which leads to its diff with the main line."""
+    branches = board.rows.branches
     of_branch = ColumnsOf(BoardBranch)
     columns = [
         of_branch.text("branch", lambda one: _name_of_branch(one, branches), elastic=True),
+        of_branch.text("workload", lambda one: one.workload),
         of_branch.text("newest", lambda one: readable(one.version)),
         of_branch.text("change", _change_of_branch),
         of_branch.text("against", lambda one: one.against),
@@ -426,7 +428,7 @@ def _lacking_words(row: BoardLine) -> str:
     Which of them, `--details` says.
     """
     count = row.lacks_runs + row.lacks_base_runs
-    return counted(count, "more run") if row.lacks_runs else f"{counted(count, 'run')} before"
+    return f"needs {counted(count, 'run' if row.lacks_runs else 'older run')}"
 
 
 def _below(line: _Line) -> str:
@@ -574,8 +576,10 @@ def _step_history(line: _Line) -> Target:
 
 
 def _link(line: _Line) -> Target:
-    """Return the worst incident of a track, else what its newest version is compared with."""
-    if line.incidents:
+    """Return the worst incident of a track, else what its newest version is compared with: what it waits to be decided
+    is a change of the step.
+    """
+    if line.incidents and not line.row.is_waiting:
         return Target("incident", (("ID", f"I-{line.incidents[0].incident_id}"),))
     return _diff_with_good(line) or _step_history(line)
 

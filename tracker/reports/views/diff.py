@@ -283,7 +283,7 @@ def _step(diff: Diff) -> Table:
         delta = rest if part.name == "rest_ns" else part.delta_ns
         rows.append(line(part.name, label, part.baseline_ns, part.candidate_ns, delta) | {
             "bar": part.delta_ns / longest if longest else None, "verdict": row.get("verdict"),
-            "tone": cells.tone(row, part.delta_ns) if row else "",
+            "tone": _tone_of_part(part.name, row, part.delta_ns),
         })  # fmt: skip
     names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
     total = total_row(diff)
@@ -322,6 +322,13 @@ def _step(diff: Diff) -> Table:
         links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
         findings=sum(diff_tables.is_finding(one.get("verdict"), one.get("reason")) for one in judged),
     )  # fmt: skip
+
+
+def _tone_of_part(name: str, row: Row, delta_ns: float) -> str:
+    """Return the tone of a part of the step: what is left over is neither better nor worse."""
+    if name in ("rest_ns", "earlier_ns"):
+        return "sum"
+    return cells.tone(row, delta_ns) if row else ""
 
 
 def _differs(mean: Row, median: Row) -> bool:
