@@ -13,6 +13,7 @@ import pytest
 
 from tests.factories import save
 from tests.page.test_server import serving
+from tests.reports.browser import OVERLAPS
 from tracker.store import open_store
 
 
@@ -169,7 +170,7 @@ PAGES = (
     pytest.param(1400, "dark", PAGES, marks=pytest.mark.slow),
     pytest.param(400, "light", PAGES, marks=pytest.mark.slow),
 ])  # fmt: skip
-def test_axe_finds_nothing_on_any_page(browser, served, width, scheme, pages):
+def test_axe_and_boxes_of_texts_find_nothing_on_any_page(browser, served, width, scheme, pages):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     with browser.visited(served) as page:
         page.wait_for_url(re.compile(r":\d+/$"))
@@ -178,6 +179,10 @@ def test_axe_finds_nothing_on_any_page(browser, served, width, scheme, pages):
         page.emulate_media(color_scheme=scheme)
         for address in pages:
             page.goto(base + address)
+            assert page.evaluate(OVERLAPS) == [], address
+            page.emulate_media(media="print")
+            assert page.evaluate(OVERLAPS) == [], f"{address} on paper"
+            page.emulate_media(media="screen")
             page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
             found = axe.run(page)
             assert found.violations_count == 0, f"{address}: {found.generate_report()}"

@@ -386,7 +386,7 @@ def _shorten_cause(words: str, width: int) -> str:
     """Shorten the name in a cause, never its number.
 
     >>> _shorten_cause("native_layer_norm_backward +59.9 % since n47", 28)
-    'native…kward +59.9 % since n47'
+    'nativ…ward +59.9 % since n47'
     """
     found = _NUMBER.search(words)
     if found is None:

@@ -453,7 +453,7 @@ def _largest(shown: Shown, look: Look) -> Table:
     columns = [
         col(word, "name", **NAME),
         col(what, time),
-        Column("of all steps" if is_per_step else "share", lambda row: share(row["share"])),
+        Column(f"of {word}s", lambda row: share(row["share"])),
         Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
     ]
     shown_rows = rows[: look.rows(ROWS)]
