@@ -217,6 +217,19 @@ def test_the_file_of_a_run_has_the_advice_of_show(tmp_path):
     assert ",H5,host,high," in page.get(f"/run/{run}.csv").text
 
 
+def test_the_efficiency_of_operators_is_on_the_page_of_the_advice_and_in_the_file_of_the_run(tmp_path):
+    """A copy of 10 million elements takes 10 of 100 ms."""
+    from tests.advice import made as advice
+
+    path = tmp_path / "t.db"
+    with open_store(str(path)) as store:
+        kernels = [advice.kernel(advice.op("aten::copy_", (10_000, 1000), (10_000, 1000)), 10)]
+        run = advice.save(store, times={"compute": 60, "idle": 0}, kernels=kernels)
+    page, heading = Browser(path).logged_in(), "Efficiency: least possible time"
+    addresses = (f"/run/{run}", f"/run/{run}/advice", f"/run/{run}.html")
+    assert [heading in page.get(address).text for address in addresses] == [False, True, True]
+
+
 def test_files_are_those_of_the_command_line(page, db, capsys, monkeypatch):
     from tracker.cli import main
 
