@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import threading
 import time
 from functools import partial
@@ -196,6 +197,11 @@ def test_advice_is_a_click_from_its_run_and_from_what_to_do(tmp_path):
         items = stored.of_runs(store, [run])[run].items
     page = Browser(path).logged_in()
     assert f"/run/{run}/advice" in page.get(f"/run/{run}").hrefs("p")
+    for is_stored in (True, False):
+        if not is_stored:
+            with sqlite3.connect(path) as connection:
+                connection.execute("DELETE FROM advice")
+        assert "K6 activation" in page.get(f"/run/{run}").text
     link = what_to_do(items, made_finding(1, "op", workload="w")).link
     assert address_of(link) == "/advise?side=v1&side=v2&workload=w"
     assert "K6 activation" in page.get(f"/run/{run}/advice").text

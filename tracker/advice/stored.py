@@ -48,3 +48,14 @@ def of_runs(store: Store, run_ids: Sequence[int]) -> dict[int, RunAdvice]:
         except msgspec.MsgspecError as error:
             raise StoreError(f"{store.url}: the stored advice of run {run_id} is damaged", remedy=REMEDY) from error
     return decoded
+
+
+def of_run_today(store: Store, run_id: int) -> RunAdvice:
+    """Return the advice of a run by the rules of today, with remedies, without the efficiency of operators: as it is
+    stored, made where it is not. Of a pruned or excluded run what was stored, by whatever rules; else nothing.
+    """
+    with store.connect() as connection:
+        lacking = advice.runs_without(connection, [run_id], RULE_VERSION)
+    if run_id in lacking:
+        return with_remedies(of_run(store, run_id))
+    return of_runs(store, [run_id]).get(run_id, RunAdvice(step_ns=0.0))

@@ -4,9 +4,10 @@ from .gates import gate_of_diff
 from .log import log
 from .matrix import matrix
 from .references import label_of, may_be_path, names_path, needs_store, resolve, version_of
-from .show import show
+from .show import choose_advice, show
 
 __all__ = [
+    "choose_advice",
     "diff",
     "diffs",
     "gate_of_diff",

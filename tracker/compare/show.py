@@ -48,7 +48,7 @@ from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
 from tracker.regressions.standings import find_undecided_step
 from tracker.regressions.track import TrackRuns, runs_of_track
-from tracker.results import ADVICE_COLUMNS, Shown, ShowOptions
+from tracker.results import ADVICE_COLUMNS, Advice, Shown, ShowOptions
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import queries
@@ -119,7 +119,7 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
     track, open_finding = _find_track(store, side)
     tables = _tables(side, options, ("run", *options.grains))
     advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
-    most = tuple(item for item in advice.items if item.is_shown)[:_MOST_ADVICE]
+    most = choose_advice(advice)
     of_advice = {
         "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
         "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
@@ -191,6 +191,11 @@ def _advice(side: LoadedSide) -> RunAdvice:
     if side.pruned_runs():
         return stored.of_runs(side.store, [run_id]).get(run_id, RunAdvice(step_ns=0.0))
     return with_remedies(of_run(side.store, run_id))
+
+
+def choose_advice(found: RunAdvice) -> tuple[Advice, ...]:
+    """Return the pieces of advice that a screen of a run has: those that could win most."""
+    return tuple(item for item in found.items if item.is_shown)[:_MOST_ADVICE]
 
 
 def _note_on_open_finding(found: OpenFinding | None) -> Iterator[str]:

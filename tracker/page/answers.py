@@ -331,10 +331,13 @@ def _history(store: Store, asked: Inquiry) -> Answer:
 
 def _run(store: Store, asked: Inquiry) -> Answer:
     from tracker import compare
+    from tracker.advice.stored import of_run_today
 
     run_id = known_run(store, asked.about)
-    # the page answers what to change, too
-    shown = compare.show(store, f"run:{run_id}", options=replace(asked.options, with_advice=True))
+    shown = compare.show(store, f"run:{run_id}", options=asked.options)
+    if not asked.options.with_advice:
+        # a page says what was stored after the ingest; a file has the efficiency of each operator, too
+        shown = replace(shown, advice=compare.choose_advice(of_run_today(store, run_id)))
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
     beside = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),

@@ -222,7 +222,7 @@ class _Pages:
             if format == "speedscope" and not options.tree:
                 options = replace(options, by=(*options.by, "op"))
             elif format and hasattr(options, "with_advice"):
-                # as `tracker show` has it in a file: a first screen has no room for it
+                # as `tracker show` has it in a file, with the efficiency of each operator
                 options = replace(options, with_advice=True)
             elif format == "html" and hasattr(options, "with_flame"):
                 options = replace(options, with_flame=True)

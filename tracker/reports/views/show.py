@@ -274,9 +274,6 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
     if look.has_drawings and not look.only and "step" not in shown.options.grains and len(shown.tables["steps"]) > 1:
         yield replace(_each_step(shown, look.rows(ROWS)), chart=_course_of_steps(shown), is_first=False)
     for section in look.sections():
-        if section == "efficiency" and look.has_links and not look.only:
-            # the page of the advice, a click away, has it
-            continue
         found = tables_of_section(section, shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
