@@ -41,8 +41,6 @@ _DISK_S: Final = 0.5
 _SIDES: Final = "versions, branches, runs (run:41), latest, or pinned"
 """What a side of a page may be: all of `references.SIDES` but paths."""
 _MOST_BESIDE: Final = 20
-_MOST_EXACT: Final = 50
-"""Hits that are looked at to see whether one thing alone is meant."""
 _MOST_PAIRS: Final = 50
 """Versions beside the one before that a diff without sides offers."""
 
@@ -430,15 +428,16 @@ def _log(store: Store, asked: Inquiry) -> Answer:
 
 
 def _search(store: Store, asked: Inquiry) -> Answer:
-    from tracker.page.search import list_hits, search
+    from tracker.page.search import find_rows, order_hits, write_document
 
-    text = asked.options.q
+    text = asked.options.q or ""
+    found = find_rows(store, text)
     # the findings of an operator are named as it is
-    exact = [hit for hit in list_hits(store, text or "", _MOST_EXACT) if hit.is_exact and hit.kind != "finding"]
+    exact = [hit for hit in order_hits(text, found) if hit.is_exact and hit.kind != "finding"]
     if len(exact) == 1:
         # there is nothing to choose
         return Answer((), leads_to=links.address_of(exact[0].target))
-    return Answer((), document=search(store, text))
+    return Answer((), document=write_document(text, found))
 
 
 def _status(store: Store, settings: Settings) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -24,15 +24,28 @@ _NUMBER: Final = re.compile(r"(run[: ]|I-)?(\d{1,18})", re.IGNORECASE)
 
 
 def search(store: Store, text: str | None) -> Document:
-    """Return the document with all whose name has `text` in it, in any case; `*` and `?` stand for any characters.
+    """Return the document with all whose name has `text` in it, see `write_document`."""
+    return write_document(text, find_rows(store, text or ""))
 
-    A number is also that of a run, a finding or an incident: `41`, `run:41`, `I-4`. Without text it says what may be
-    written.
+
+def find_rows(store: Store, text: str, most: int | None = None) -> dict[str, list[Row]]:
+    """Return the rows of search.sql by kind, of each at most so many; without any where there is no text.
+
+    `text` stands in the name, in any case; `*` and `?` stand for any characters. A number is also that of a run, a
+    finding or an incident: `41`, `run:41`, `I-4`.
     """
+    if not text:
+        return {}
+    parameters = _parameters(text, _MOST + 1 if most is None else most)
+    return {kind: find_names(store, kind, **parameters) for kind, *_ in _KINDS}
+
+
+def write_document(text: str | None, found: Mapping[str, Sequence[Row]]) -> Document:
+    """Return the document with a table of each kind that has matches; without text it says what may be written."""
     if not text:
         headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
         return Document(title="Search", headline=headline)
-    tables = list(_tables(store, _parameters(text, _MOST + 1)))
+    tables = list(_tables(found))
     total = sum(len(one.rows) for one in tables)
     more = "at least " if any(one.more for one in tables) else ""
     headline = f"{more}{counted(total, 'name')} with {text}" if total else f"Nothing has {text} in its name"
@@ -55,26 +68,28 @@ class Hit(Struct, frozen=True):
 
 
 def list_hits(store: Store, text: str, most: int) -> list[Hit]:
-    """Return at most so many things whose name has `text` in it: those with exactly this name first, then operators and
-    other series, then what else there is. A series of several kinds is listed once.
+    """Return at most so many things whose name has `text` in it, in the order of `order_hits`."""
+    return order_hits(text, find_rows(store, text, most))[:most]
+
+
+def order_hits(text: str, found: Mapping[str, Sequence[Row]]) -> list[Hit]:
+    """Return what was found: what has exactly this name first, then operators and other series, then what else there
+    is. A series of several kinds is listed once.
     """
-    if not text:
-        return []
-    parameters = _parameters(text, most)
     exact, others = list[Hit](), list[Hit]()
     seen = set()
     for kind, _, _, target in sorted(_KINDS, key=lambda one: one[0] != "series"):
-        rows = find_names(store, kind, **parameters)
+        rows = found.get(kind, ())
         # all shapes of an operator together say more than those with shapes one by one
         for row in sorted(rows, key=lambda row: row["detail"] != "op_name") if kind == "series" else rows:
             name, workload = readable(row["name"]), str(row["workload"])
             if (kind, name, workload) in seen:
                 continue
             seen.add((kind, name, workload))
-            is_exact = _is_named(str(row["name"]), parameters["exact"])
+            is_exact = _is_named(str(row["name"]), text.lower())
             what = _NOUNS[kind] if name == workload else f"{_NOUNS[kind]} of {workload}"
             (exact if is_exact else others).append(Hit(kind, name, what, target(row), is_exact))
-    return [*exact, *others][:most]
+    return [*exact, *others]
 
 
 def _is_named(name: str, exact: str) -> bool:
@@ -126,10 +141,10 @@ def _pattern(text: str) -> str:
     return pattern if re.search("[*?]", text) else f"%{pattern}%"
 
 
-def _tables(store: Store, parameters: dict[str, Any]) -> Iterator[Table]:
+def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
     """Yield a table of each kind that has matches."""
     for kind, title, columns, target in _KINDS:
-        rows = find_names(store, kind, **parameters)
+        rows = found.get(kind, ())
         if rows:
             yield table_of(title, columns, rows, _MOST, links=target, is_first=True, main=0)
 
