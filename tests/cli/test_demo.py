@@ -29,7 +29,7 @@ def test_demo_shows_no_cause_that_is_none(tracker):
     causes = [re.split("  +", line.strip())[0].lstrip("0123456789 ") for line in lines[first + 1 : last]]
     assert causes == [
         "aten::gelu_backward, gelu -> mul, add, pow and 3 more",
-        "autograd::engine::evaluate_function: MulBackward0", "idle", "other operators", "rest (medians of operators)",
+        "autograd::engine::evaluate_function: MulBackward0", "idle", "other operators", "rest (medians do not add up)",
     ]  # fmt: skip
     assert [line.count("▲") for line in lines[first + 1 : last]] == [1, 1, 0, 0, 0]
 

@@ -16,7 +16,7 @@ from tracker import compare, reports
 from tracker.cli.start import samples
 from tracker.reports.document import HERE, Bars, Column, Curves, Document, Flame, Look, Tab, Target, Trend, table
 from tracker.reports.html import PLAIN_ROWS, Around, serve
-from tracker.reports.svg import chart, span, spans, strip
+from tracker.reports.svg import axis_of_spans, chart, span, spans, strip
 from tracker.results import DiffOptions
 from tracker.results.verdicts import VERDICTS
 
@@ -140,7 +140,7 @@ def test_a_link_to_nothing_leads_to_what_there_is_instead():
 def test_causes_stand_where_those_above_them_end():
     ends = spans([30.0, -10.0, None], ())
     assert ends == [(0.0, 30.0), (30.0, 20.0), (0.0, 20.0)]
-    assert "x=66.67% width=33.33%" in span(ends[1], ends, "b")
+    assert "x=66.67% width=33.33%" in span(ends[1], axis_of_spans(ends), "b")
 
 
 def test_a_strip_has_a_dot_per_run_and_shows_noise_small():

@@ -41,6 +41,7 @@ _DISK_S: Final = 0.5
 _SIDES: Final = "versions, branches, runs (run:41), latest, or pinned"
 """What a side of a page may be: all of `references.SIDES` but paths."""
 _MOST_BESIDE: Final = 20
+"""Incidents that a page leads to beside its own answer."""
 _MOST_PAIRS: Final = 50
 """Versions beside the one before that a diff without sides offers."""
 

@@ -33,7 +33,7 @@ from tracker.regressions.judgement import SIGNS, verdict_word
 from tracker.regressions.run_numbers import RunNumbers
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
-from tracker.regressions.standings import list_awaited, make_standing
+from tracker.regressions.standings import list_awaited, list_runs_of_standings, make_standing
 from tracker.regressions.track import (
     TrackRuns,
     find_other_version,
@@ -91,13 +91,14 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     several = len({track.names.workload for track in tracks}) > 1
     rows = found_rows(store, options, tracks=tracks)
     chosen = [row for row in rows if is_wanted(row, options)]
-    numbers = dict.fromkeys(row.incident_id for row in chosen if row.incident_id is not None)
-    rows_of: dict[int, list[FoundFinding]] = {number: [] for number in numbers}
+    incident_ids = dict.fromkeys(row.incident_id for row in chosen if row.incident_id is not None)
+    rows_of: dict[int, list[FoundFinding]] = {number: [] for number in incident_ids}
     for row in rows:
         if row.incident_id in rows_of:
             rows_of[row.incident_id].append(row)
-    numbers_of_runs = RunNumbers(store, list_runs([row for own in rows_of.values() for row in own]))
-    explained = [explain_incident(store, own, numbers_of_runs) for own in rows_of.values()]
+    runs_of_incidents = list_runs([row for own in rows_of.values() for row in own])
+    numbers = RunNumbers(store, {*runs_of_incidents, *list_runs_of_standings(tracks)})
+    explained = [explain_incident(store, own, numbers) for own in rows_of.values()]
     explained.sort(key=lambda one: urgency_of(one[0]))
     incidents = [incident for incident, _ in explained]
     places = {incident.incident_id: place for place, incident in enumerate(incidents)}
@@ -108,6 +109,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     shown.sort(key=lambda row: (places.get(row.incident_id, len(places)), *order_in_incident(row)))
     lines, partial = [], list[str]()
     notes = [run.sentence for run in waiting_runs(store, options.workload, options.device)]
+    captures = queries.captures(store, [run.run_id for track in tracks for run in track.newest])
     for track in tracks:
         with store.connect() as connection:
             gates = newest_gates(connection, track)
@@ -117,9 +119,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
             notes.append(f"{other.sentence}. Its step is not judged, and neither are these operators.")
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
-        captures = queries.captures(store, [run.run_id for run in track.newest])
-        lines.append(make_standing(store, track, captures, gates, host))
-        partial += words_of_partial(track, captures, with_workload=several)
+        of_newest = captures.taken(np.isin(captures.integers("run_id"), [run.run_id for run in track.newest]))
+        lines.append(make_standing(store, track, of_newest, numbers, gates, host))
+        partial += words_of_partial(track, of_newest, with_workload=several)
     environment = []
     for _, changed in explained:
         environment += changed

@@ -33,11 +33,28 @@ class _LackingRuns(Struct, frozen=True):
     before: int = 0
 
 
+def list_runs_of_standings(tracks: Sequence[TrackRuns]) -> list[int]:
+    """Return the runs whose numbers say where these tracks stand: those of their newest versions, and those before
+    that these are compared with.
+    """
+    found = []
+    for track in tracks:
+        found += [run.run_id for run in track.newest]
+        found += _list_base_runs(track.judged.get(track.newest[0].version_id))
+    return found
+
+
 def make_standing(
-    store: Store, track: TrackRuns, captures: Columns, gates: Mapping[str, GateResult], slow_host: str
+    store: Store,
+    track: TrackRuns,
+    captures: Columns,
+    numbers: RunNumbers,
+    gates: Mapping[str, GateResult],
+    slow_host: str,
 ) -> TrackStanding:
     """Return where a track stands: the numbers of its newest version as a whole, None where nothing is known, and how
-    it ends at each word of `--fail-on`. `captures`: of that version; `slow_host`: in words, "" for none.
+    it ends at each word of `--fail-on`. `captures`: of that version; `numbers`: of list_runs_of_standings; `slow_host`:
+    in words, "" for none.
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
@@ -45,7 +62,7 @@ def make_standing(
     is_guess = are_guesses(captures.listed("settings"))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
-    numbers = RunNumbers(store, whole).of(whole, step_kind)
+    own = numbers.of(whole, step_kind)
     before, after = (judgement.step_before_ns, judgement.step_after_ns) if judgement else (None, None)
     lacking = _count_lacking_runs(track, judgement, len(newest))
     coverage = Coverage.of_numbers(judgement.coverage) if judgement else None
@@ -54,7 +71,7 @@ def make_standing(
     leading = None
     if lacking.of_version or lacking.before:
         is_on_device = track.names.device not in ("", "cpu")
-        leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
+        leading = _find_leading_part(judgement, numbers, own, is_on_device=is_on_device)
     undecided = GateResult(EXIT_TOO_LITTLE_DATA, "runs", 0.0, 0.0)
     new, any_open = (gates.get(word, undecided) for word in ("new", "any"))
     return TrackStanding(
@@ -66,14 +83,14 @@ def make_standing(
         runs=len(track.runs),
         last_run_id=max(run.run_id for run in newest),
         last_run_ns=max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
-        step_ns=number_of(numbers, ["step"]),
-        e2e_ns=number_of(numbers, ["e2e"]),
-        compute_ns=number_of(numbers, ["compute"]),
-        exposed_communication_ns=number_of(numbers, ["exposed communication"]),
-        idle_ns=number_of(numbers, ["idle time"]),
-        data_loading_ns=number_of(numbers, ["data loading"]),
-        peak_allocated_bytes=number_of(numbers, ["peak memory"]),
-        samples_per_second=number_of(numbers, ["throughput"]),
+        step_ns=number_of(own, ["step"]),
+        e2e_ns=number_of(own, ["e2e"]),
+        compute_ns=number_of(own, ["compute"]),
+        exposed_communication_ns=number_of(own, ["exposed communication"]),
+        idle_ns=number_of(own, ["idle time"]),
+        data_loading_ns=number_of(own, ["data loading"]),
+        peak_allocated_bytes=number_of(own, ["peak memory"]),
+        samples_per_second=number_of(own, ["throughput"]),
         step_verdict=judgement.step_verdict if judgement else None,
         step_change=after / before - 1 if before and after else None,
         net=judgement.net if judgement else None,
@@ -96,17 +113,21 @@ def make_standing(
 
 
 def _find_leading_part(
-    store: Store, judgement: JudgedRow | None, numbers: Sequence[RunNumber], *, is_on_device: bool
+    judgement: JudgedRow | None, numbers: RunNumbers, own: Sequence[RunNumber], *, is_on_device: bool
 ) -> LeadingCause | None:
-    """Return which part of the step makes most of its change in a version; None where none does. `numbers`: of its
-    runs.
+    """Return which part of the step makes most of its change in a version; None where none does. `numbers`: with those
+    of the runs before it; `own`: of its runs.
     """
     if judgement is None or not judgement.step_before_ns or not judgement.step_after_ns:
         return None
-    base_runs = [int(run) for run in judgement.base_runs.split()]
-    before = RunNumbers(store, base_runs).of(base_runs, judgement.step_kind)
-    parts = list_parts_that_changed(before, numbers, is_on_device=is_on_device)
+    before = numbers.of(_list_base_runs(judgement), judgement.step_kind)
+    parts = list_parts_that_changed(before, own, is_on_device=is_on_device)
     return choose_leading(parts, judgement.step_after_ns - judgement.step_before_ns)
+
+
+def _list_base_runs(judgement: JudgedRow | None) -> list[int]:
+    """Return the runs that a version is compared with; none where it was not judged."""
+    return [] if judgement is None else [int(run) for run in judgement.base_runs.split()]
 
 
 class UndecidedStep(Struct, frozen=True):
@@ -130,8 +151,9 @@ def find_undecided_step(store: Store, track: TrackRuns, run_id: int, *, is_on_de
     runs = lacking.of_version + lacking.before
     if not runs or abs(change) < LEAST_SEEN_CHANGE:
         return None
-    numbers = RunNumbers(store, run_ids).of(run_ids, judgement.step_kind)
-    leading = _find_leading_part(store, judgement, numbers, is_on_device=is_on_device)
+    numbers = RunNumbers(store, [*run_ids, *_list_base_runs(judgement)])
+    own = numbers.of(run_ids, judgement.step_kind)
+    leading = _find_leading_part(judgement, numbers, own, is_on_device=is_on_device)
     why = "" if leading is None else f": {leading.clause}"
     verb = "decides" if runs == 1 else "decide"
     level = f"{format_diff(change)} against the runs before"

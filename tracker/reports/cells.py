@@ -39,7 +39,8 @@ READABLE: Final = {
 PARTS: Final = {
     "compute_ns": "compute", "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies",
     "idle_ns": "idle", "data_loading_ns": "data loading", "others_ns": "all but data loading",
-    "whole_ns": "not split by the source", "rest_ns": "rest (medians of parts)", "earlier_ns": "parts of other runs",
+    "whole_ns": "not split by the source", "rest_ns": "rest (medians do not add up)",
+    "earlier_ns": "parts of other runs",
     "mean_step_ns": "mean step", "peak_allocated_bytes": "peak memory", "samples_per_second": SAMPLES,
     "unprofiled_step_ns": "step without a profiler", "exposed_wait_ns": "waiting for other ranks",
     "exposed_transmit_ns": "transfers",

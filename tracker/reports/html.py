@@ -409,6 +409,7 @@ def _without_empty_columns(table: Table) -> Table:
 def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlRow]:
     """Yield the rows of a table. Those that the script of the page writes have no drawing, and no links in cells."""
     spans = _spans(table)
+    axis = svg.axis_of_spans(spans)
     parts_of_bars = table.chart.names if isinstance(table.chart, Bars) else ()
     parts = zip_longest(table.rows, table.tones, table.cell_tones, table.below, fillvalue=())
     for place, (cells, tone, tones, below) in enumerate(parts):
@@ -420,7 +421,7 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
             tone=letter,
             cells=tuple(zip(map(_with_indent, cells), letters, strict=True)),
             below=str(below or ""),
-            drawn=tuple(_drawings(table, place, spans, letter)) if is_plain else (),
+            drawn=tuple(_drawings(table, place, spans, axis, letter)) if is_plain else (),
             swatch=svg.swatch(parts_of_bars[place]) if place < len(parts_of_bars) else Markup(""),
             address=_address_of(table.links[place], link) if place < len(table.links) else "",
             addresses=tuple(_address_of(target, link) for target in targets),
@@ -430,15 +431,19 @@ def _rows(table: Table, link: Callable[[Target], str] | None) -> Iterator[_HtmlR
 
 
 def _drawings(
-    table: Table, place: int, spans: Sequence[tuple[float, float] | None], letter: str
+    table: Table,
+    place: int,
+    spans: Sequence[tuple[float, float] | None],
+    axis: tuple[float, float],
+    letter: str,
 ) -> Iterator[tuple[str, Markup]]:
-    """Yield the drawings of a row, each with the class of its cell: runs, course, bar."""
+    """Yield the drawings of a row, each with the class of its cell: runs, course, bar. `axis`: of the bars."""
     if table.strips and (spans or table.strips[place]):
         yield "r", svg.strip(table.strips[place])
     if table.sparks:
         yield "p", svg.spark(table.sparks[place])
     if spans:
-        yield "x", svg.span(spans[place], spans, "n" if table.has_shares else letter)
+        yield "x", svg.span(spans[place], axis, "n" if table.has_shares else letter)
 
 
 def _address_of(target: Target | None, link: Callable[[Target], str] | None) -> str:
@@ -514,7 +519,7 @@ def _write_row(row: _HtmlRow, block: _HtmlBlock) -> Markup:
         if address and text:
             words = text.lstrip()
             indent = escape(_shown(text[: len(text) - len(words)]))
-            shown = Markup('{}<a href="{}">{}</a>').format(indent, address, _shown(words))
+            shown = Markup(f'{indent}<a href="{escape(address)}">{escape(_shown(words))}</a>')
         parts.append(shown)
         if row.below and place == block.below_at:
             parts.append(Markup("<small>{}</small>").format(_shown(row.below)))

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from tracker.columns import Column as ColumnOfResult
 from tracker.columns import Columns
 from tracker.reports.document import Column, Group, Table, empty, table
 
@@ -24,6 +25,9 @@ _UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
     **dict.fromkeys(("names", "gaps", "kernels", "stream", "stages", "microbatches", "second", "count"), "count"),
 }  # fmt: skip
+
+_PLAIN_KINDS: Final = frozenset("iub")
+"""Kinds of numpy whose values are plain: whole numbers and flags."""
 
 
 def unit_of(name: str) -> str:
@@ -73,7 +77,19 @@ def names(rows: Columns | list[Row]) -> list[str]:
 
 def records(rows: Columns | list[Row]) -> list[Row]:
     """Return the rows as dicts of plain values, keys in column order."""
-    return [*map(plain, rows.records() if isinstance(rows, Columns) else rows)]
+    if not isinstance(rows, Columns):
+        return [*map(plain, rows)]
+    names = [*map(_no_surrogates, rows.arrays)]
+    columns = [_list_plain(rows, name) for name in rows.arrays]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _list_plain(rows: Columns, name: str) -> list[Any]:
+    """Return a column as plain values; whole numbers, which most are, are so already."""
+    values = rows.listed(name)
+    column = rows.arrays[name]
+    kind = (column.values if isinstance(column, ColumnOfResult) else column).dtype.kind
+    return values if kind in _PLAIN_KINDS else [*map(plain, values)]
 
 
 def table_of(

@@ -7,7 +7,7 @@ Colours are classes, which the style sheet of the page knows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import Final
 
 from markupsafe import Markup, escape
@@ -144,12 +144,17 @@ def spans(adds: Sequence[float | None], bars: Sequence[float | None]) -> list[tu
     return [(start if add is not None else 0.0, end) for add, (start, end) in zip(adds, pairwise(ends), strict=True)]
 
 
-def span(ends: tuple[float, float] | None, every: Sequence[tuple[float, float] | None], tone: str) -> Markup:
-    """Draw the bar of a row, on an axis that has room for `every` bar of the table, from 0."""
+def axis_of_spans(every: Sequence[tuple[float, float] | None]) -> tuple[float, float]:
+    """Return the ends of an axis that has room for every bar of a table, and for 0."""
+    ends = [0.0, *chain.from_iterable(own for own in every if own)]
+    return min(ends), max(ends)
+
+
+def span(ends: tuple[float, float] | None, axis: tuple[float, float], tone: str) -> Markup:
+    """Draw the bar of a row, on the axis of its table."""
     if ends is None:
         return Markup("")
-    low = min(0.0, *(min(own) for own in every if own))
-    high = max(0.0, *(max(own) for own in every if own))
+    low, high = axis
     scale = 100 / (high - low or 1.0)
     start, width = (min(ends) - low) * scale, max(abs(ends[1] - ends[0]) * scale, 0.3)
     kind = tone or ("u" if ends[1] > ends[0] else "d")

@@ -65,7 +65,7 @@ _NAME: Final = 60
 _OWN_LEVEL: Final = "own level"
 _BESIDE: Final = (UNPROFILED_STEP, "mean_step_ns", "data_loading_ns", "peak_allocated_bytes", "samples_per_second")
 """Numbers of the step that are no part of its sum."""
-_REST: Final = {False: "rest (medians of operators)", True: "rest (kernels at the same time, medians)"}
+_REST: Final = {False: "rest (medians do not add up)", True: "rest (kernels at the same time, medians)"}
 _AT_ONCE: Final = "kernels at the same time"
 _OPERATORS, _ICICLE, _KERNELS, _IDLE = "operators", "icicle", "kernels", "idle"
 _COMMUNICATION: Final = "communication"

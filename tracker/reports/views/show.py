@@ -292,7 +292,8 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
 def _answers_of_a_page(shown: Shown) -> Iterator[Table]:
     """Yield what a page says first of a run beside its step: what could make it faster, and where the device idles."""
     if shown.advice:
-        yield replace(_advice(shown), is_first=True)
+        # its rows and the bar of the page lead to all of it
+        yield replace(_advice(shown), title="What could make it faster", is_first=True)
     for one in tables_of_section("idle", shown, _IDLE_PLACES)[:1]:
         if one.rows:
             title = f"{one.title}: the largest places" if one.more else one.title
