@@ -162,4 +162,5 @@ def test_200_workloads_that_wait_are_read_in_pages(tmp_path):
     assert "lines 1 to 60 of 200; page 1 of 4" in first.text and "/?page=2" in first.hrefs("article")
     assert "/?page=1" in last.hrefs("article") or "/" in last.hrefs("article")
     assert "tracker board --page" not in first.text + last.text
-    assert marks_of(page.get("/?page=9")) == []
+    # what was on a later page may be on the last one by now
+    assert marks_of(page.get("/?page=9")) == marks_of(last)
