@@ -558,11 +558,18 @@ def example(name: str, language: str) -> str:
     return f"```{language}\n{(ROOT / 'scripts' / 'ci' / name).read_text(encoding='utf-8')}```"
 
 
+def ab_table() -> str:
+    """How often an A/B of two builds is wrong, and how many runs it takes."""
+    sys.path.insert(0, str(ROOT / "scripts"))
+    return str(import_module("score_ab").table())
+
+
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "readers": readers,
     "reports": reports,
     "settings": settings,
     "speed": speed,
+    "ab": ab_table,
     "rules": rule_table,
     "devices": device_table,
     "slurm": partial(example, "slurm_epilog.sh", "sh"),
