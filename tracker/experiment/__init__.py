@@ -1,0 +1,1 @@
+"""A/B of two builds by turns on one machine: sides, runs, pairs and their decision."""
