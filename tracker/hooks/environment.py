@@ -64,7 +64,7 @@ _VERSION_LINE = re.compile(r"^\s*[Vv]ersion\s*=\s*\[?([\w.]+)", re.MULTILINE)
 _CANN_HOMES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
 GIT_READ_ONLY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
 """Variables of a git that refreshes no index on the way, fetches nothing into a partial clone, and asks nobody."""
-_OF_REPOSITORY = (
+OF_REPOSITORY = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_SHALLOW_FILE", "GIT_GRAFT_FILE",
 )  # fmt: skip
@@ -142,7 +142,7 @@ def ask_git(
     """
     environ = dict(os.environ)
     environ.update(GIT_READ_ONLY)
-    for variable in _OF_REPOSITORY if ignores_variables else ():
+    for variable in OF_REPOSITORY if ignores_variables else ():
         environ.pop(variable, None)
     try:
         asked = subprocess.Popen(

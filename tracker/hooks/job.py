@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import re
@@ -11,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
-from . import branch, environment, machine, places, spool
+from . import branch, environment, machine, modules, places, spool
 from .sidecar import sidecar_of
 
 _TEXTS = ("version", "workload", "branch", "commit", "note", "device")
@@ -59,6 +60,7 @@ class Job:
     (TRACKER_DEVICE), `expect_ranks` (TRACKER_EXPECT_RANKS), `configuration` and `tags` (mappings; TRACKER_CONFIGURATION
     and TRACKER_TAGS: `batch=32,precision=bf16`; a comma of a value is written `\\,`),
     `deliver` (TRACKER_DELIVER; False or 0: the profile is written, and whoever watches the folder takes it).
+    Where `tracker ab` started the job, the files that it has imported are recorded too (TRACKER_MODULES).
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, **options: Any) -> None:
@@ -76,6 +78,9 @@ class Job:
         self._asking = threading.Thread(target=self._ask_git, name="tracker-git", daemon=True)
         harmless(self._asking.start)()  # a machine may have no thread left
         machine.recording.begin()
+        modules.record(self.environ)
+        if self.environ.get(modules.VARIABLE):
+            atexit.register(modules.record, self.environ)
 
     @harmless
     def _ask_git(self) -> None:
@@ -111,6 +116,7 @@ class Job:
     def hand_over(self, profile: str, *, wait_for: str | None = None) -> None:
         """Say beside `profile` what was run, queue it, and start a deliverer. `wait_for`: there once it is complete."""
         profile = os.path.abspath(profile)
+        modules.record(self.environ)  # what it imported meanwhile; it may be killed later
         spool.replace(sidecar_of(profile), self.told(), mode=0o644)
         if not self.delivers:
             return
