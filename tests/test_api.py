@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"
 TWO_SIDES = {"with_flame", "baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
 READING = {"format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress"}
-OF_OUR_OWN = {"as_stored", "again", "read_all_with", "ranks_handed_over"}
+OF_OUR_OWN = {"as_stored", "again", "read_all_with", "ranks_handed_over", "experiment"}
 """What our own callers of an ingest say."""
 FILLS = {
     tracker.diff: (results.DiffOptions, None),

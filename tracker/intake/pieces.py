@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tracker.errors import TrackerError
     from tracker.profile import Packed, Profile
     from tracker.readers import Found, ReadOptions
+    from tracker.store.run_record import ExperimentRun
 
     ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"] | TrackerError]]
 
@@ -50,7 +51,8 @@ class IngestOptions(Struct, frozen=True):
     at or below a path; what lies beside a profile goes before it. With places, a path without any profile is not
     recognised, and no error. `as_stored`: a profile that is in the database keeps the labels that it has there,
     whatever its labels are now. `again`: what is in the database is read again and replaced. `ranks_handed_over`: how
-    many ranks of the job of these profiles have handed over one, None where nobody counted them.
+    many ranks of the job of these profiles have handed over one, None where nobody counted them. `experiment`: the
+    place of the run in an experiment, None for a run that is followed over versions.
     """
 
     branch: str | None = None
@@ -80,6 +82,7 @@ class IngestOptions(Struct, frozen=True):
     as_stored: bool = False
     again: bool = False
     ranks_handed_over: int | None = None
+    experiment: ExperimentRun | None = None
 
 
 class Piece(Struct, frozen=True):

@@ -56,6 +56,7 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
         started_at_ns=min(starts, default=None),
         ranks_expected=options.expect_ranks or own.expect_ranks or otherwise.expect_ranks,
         ranks_handed_over=options.ranks_handed_over,
+        experiment=options.experiment,
         rules_version=min(piece.rules_version for piece in group),
         # a job that begins to name its world size may have been of one rank before
         stated=frozenset(configuration.keys() - said.keys() - {"world_size"}),

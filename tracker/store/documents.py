@@ -18,9 +18,10 @@ from tracker.store.sql import statement
 
 _MARK: Final = text(
     "UPDATE run SET document_of = :main_id, state = 'excluded', state_reason = :reason WHERE id = :run_id "
-    "AND document_of IS NULL AND state = 'active' "
-    "AND EXISTS (SELECT 1 FROM run AS m WHERE m.id = :main_id AND m.state = 'active')"
+    "AND document_of IS NULL AND (state = 'active' OR experiment_id IS NOT NULL) "
+    "AND EXISTS (SELECT 1 FROM run AS m WHERE m.id = :main_id AND (m.state = 'active' OR m.experiment_id IS NOT NULL))"
 )
+"""A run of an experiment is excluded from its start, and may still have documents."""
 _HAND_OVER: Final = text(
     "UPDATE run SET document_of = :main_id, state_reason = :reason WHERE document_of = :run_id AND state = 'excluded' "
     "AND id <> :run_id"

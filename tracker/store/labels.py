@@ -26,7 +26,7 @@ _BETWEEN_FACTS: Final = " | "
 MAX_LABEL: Final = 400
 """Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
 
-_NO_VERSION: Final = re.compile(r"latest(~\d+)?|pinned|run:\d+(:rank\d+)?")
+_NO_VERSION: Final = re.compile(r"latest(~\d+)?|pinned|run:\d+(:rank\d+)?|E-\d+:(baseline|candidate)")
 """What a side of a comparison means instead of a version."""
 
 _FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")

@@ -37,9 +37,10 @@ from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(
     "INSERT INTO run (workload_id, configuration_id, version_id, device_id, state, state_reason, ranks_expected, "
-    "world_size, started_at_ns, ended_at_ns, rules_version, note) VALUES (:workload_id, :configuration_id, "
-    ":version_id, :device_id, 'active', '', :ranks_expected, :world_size, :started_at_ns, :ended_at_ns, "
-    ":rules_version, :note) RETURNING id"
+    "world_size, started_at_ns, ended_at_ns, rules_version, note, experiment_id, experiment_side, experiment_pair) "
+    "VALUES (:workload_id, :configuration_id, :version_id, :device_id, :state, :state_reason, :ranks_expected, "
+    ":world_size, :started_at_ns, :ended_at_ns, :rules_version, :note, :experiment_id, :experiment_side, "
+    ":experiment_pair) RETURNING id"
 )
 _JOIN_RUN: Final = text(
     "UPDATE run SET started_at_ns = COALESCE(CAST(:started_at_ns AS BIGINT), started_at_ns), "
@@ -304,7 +305,8 @@ def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Place
     # ranks that come in at once from several machines must find the run that the first of them makes
     labels.lock(connection, "run", *where.values())
     job_id = record.facts.get("job_id")
-    stored = stored_alike(connection, where, job_id)
+    # each run of an experiment comes whole, in one call: those before it are never of the same job
+    stored = stored_alike(connection, where, job_id) if record.experiment is None else []
     _refuse_parts(connection, incoming, stored)
     cycles = find_cycles(connection, incoming, stored)
     if cycles:
@@ -457,10 +459,15 @@ def _refuse_bare(connection: Connection, incoming: Incoming, run_id: int) -> Non
 
 
 def _add_run(connection: Connection, incoming: Incoming, where: Mapping[str, int]) -> int:
-    record = incoming.record
+    record, of = incoming.record, incoming.record.experiment
     starts = [c.started_at_ns for c in incoming.captures if c.started_at_ns is not None]
     values = {
         **where,
+        "state": "active" if of is None else "excluded",
+        "state_reason": "" if of is None else f"a run of experiment E-{of.experiment_id}",
+        "experiment_id": None if of is None else of.experiment_id,
+        "experiment_side": None if of is None else of.side,
+        "experiment_pair": None if of is None else of.pair,
         "ranks_expected": record.ranks_expected,
         "world_size": incoming.world_size,
         "started_at_ns": record.started_at_ns if record.started_at_ns is not None else min(starts, default=None),

@@ -17,6 +17,14 @@ from tracker.store.bulk import clean
 from tracker.store.sql import statement
 
 
+class ExperimentRun(Struct, frozen=True):
+    """The place of a run in an experiment. `side`: baseline or candidate; `pair`: from 1, 0: the warm-up of a side."""
+
+    experiment_id: int
+    side: str
+    pair: int
+
+
 class RunRecord(Struct, frozen=True):
     """What is known of a run as a whole.
 
@@ -24,7 +32,8 @@ class RunRecord(Struct, frozen=True):
     None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
     `ranks_handed_over`: how many ranks of its job had handed over a profile by now, None where that is not known.
     `stated`: the keys of the configuration that only its files state. `main_commits`: of a branch, the commits of the
-    main line from the merge base back, the newest first.
+    main line from the merge base back, the newest first. `experiment`: of a run of one, which no level, history or
+    finding rests on.
     """
 
     workload: str
@@ -41,6 +50,7 @@ class RunRecord(Struct, frozen=True):
     stated: frozenset[str] = frozenset()
     main_commits: tuple[str, ...] = ()
     ranks_handed_over: int | None = None
+    experiment: ExperimentRun | None = None
 
 
 class Incoming(Struct, frozen=True):

@@ -130,10 +130,22 @@ def exclude_all(store: Store, run_ids: Iterable[int], reason: str) -> None:
 
 
 def restore_all(store: Store, run_ids: Iterable[int], reason: str = "") -> None:
-    """Take excluded or deleted runs back, with the reason if there is one."""
+    """Take excluded or deleted runs back, with the reason if there is one.
+
+    UsageError for a run of an experiment: it was run beside another build, and no history may rest on it.
+    """
     if reason:
         check_reason(reason)
-    _change_all(store, run_ids, lambda one, run: _set_state(one, run, "active", reason), or_deleted=True)
+
+    def restore(connection: Connection, run: Any) -> None:
+        if run.experiment_id is not None:
+            raise UsageError(
+                f"run {run.run_id} is of experiment E-{run.experiment_id}, which no history has",
+                remedy=f"tracker runs --experiment E-{run.experiment_id} lists its runs, tracker show reads them",
+            )
+        _set_state(connection, run, "active", reason)
+
+    _change_all(store, run_ids, restore, or_deleted=True)
 
 
 def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool = False) -> None:

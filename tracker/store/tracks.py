@@ -40,6 +40,10 @@ _JUDGE_AGAIN: Final = text(
     "(SELECT w.id FROM workload AS w INNER JOIN run AS r ON w.main_id = r.workload_id WHERE r.id = :run_id)"
 )
 """The version of a run, and those of all branches, which are judged against the runs of their main line."""
+_ALL_COMMITS: Final = text(
+    "SELECT w.name, v.label, v.commit_id FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
+    "WHERE v.commit_id IS NOT NULL"
+)
 _COMMITS: Final = text("SELECT id, commit_id, main_commits FROM version WHERE workload_id = :id")
 
 _LIMIT_KEY: Final = ("workload_id", "configuration_id", "device_id", "kind", "pattern", "name")
@@ -115,6 +119,11 @@ def commits_of_versions(connection: Connection, workload_id: int) -> dict[int, t
     """Version -> its commit, and of a branch those of the main line from the merge base back, the newest first."""
     rows = connection.execute(_COMMITS, {"id": workload_id})
     return {row.id: (row.commit_id, (row.main_commits or "").split()) for row in rows}
+
+
+def read_commits(connection: Connection) -> dict[tuple[str, str], str]:
+    """(workload, label) of each version whose commit is known -> that commit."""
+    return {(row.name, row.label): row.commit_id for row in connection.execute(_ALL_COMMITS)}
 
 
 def judge_again(connection: Connection, run_id: int) -> None:

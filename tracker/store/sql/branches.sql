@@ -1,4 +1,4 @@
--- Which branches are there, and when came their last run? One row per branch.
+-- Which branches are there, and when came their last run? One row per branch; none of experiments.
 -- Parameters: none
 -- Columns: workload_id; workload: its name, that of its main line with the branch; main_id: the workload of its main
 --   line; last_started_ns: of its newest run, UTC, NULL: unknown
@@ -9,6 +9,8 @@ SELECT
     MAX(r.started_at_ns) AS last_started_ns
 FROM workload AS w
 LEFT JOIN run AS r ON w.id = r.workload_id
-WHERE w.main_id IS NOT NULL
+WHERE
+    w.main_id IS NOT NULL
+    AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
 GROUP BY w.id, w.name, w.main_id
 ORDER BY w.id

@@ -11,6 +11,7 @@ FROM (
     WHERE
         :kind = 'version'
         AND (CAST(:workload AS TEXT) IS NULL OR :workload IN (w.name, m.name))
+        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
     UNION
     SELECT w.name
     FROM workload AS w
@@ -18,7 +19,10 @@ FROM (
     UNION
     SELECT w.name
     FROM workload AS w
-    WHERE :kind = 'branch' AND w.main_id IS NOT NULL
+    WHERE
+        :kind = 'branch'
+        AND w.main_id IS NOT NULL
+        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
     UNION
     SELECT d.model AS name
     FROM device AS d
@@ -33,6 +37,7 @@ FROM (
     INNER JOIN workload AS w ON s.workload_id = w.id
     WHERE
         :kind = 'series'
+        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
         AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
     UNION
     SELECT CAST(f.id AS TEXT) AS name

@@ -21,6 +21,7 @@ FROM (
     INNER JOIN workload AS w ON v.workload_id = w.id  -- noqa: ST09
     WHERE
         :kind = 'version'
+        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
         AND (LOWER(v.label) LIKE :pattern ESCAPE '!' OR LOWER(v.commit_id) LIKE :pattern ESCAPE '!')
     UNION
     SELECT
@@ -29,7 +30,10 @@ FROM (
         '' AS detail,
         0 AS number
     FROM workload AS own
-    WHERE :kind = 'workload' AND LOWER(own.name) LIKE :pattern ESCAPE '!'
+    WHERE
+        :kind = 'workload'
+        AND own.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND LOWER(own.name) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
         TRIM(d.vendor || ' ' || d.model) AS name,
@@ -39,7 +43,10 @@ FROM (
     FROM run AS r
     INNER JOIN device AS d ON r.device_id = d.id
     INNER JOIN workload AS w ON r.workload_id = w.id
-    WHERE :kind = 'device' AND LOWER(d.vendor || ' ' || d.model) LIKE :pattern ESCAPE '!'
+    WHERE
+        :kind = 'device'
+        AND r.experiment_id IS NULL
+        AND LOWER(d.vendor || ' ' || d.model) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
         'run:' || CAST(r.id AS TEXT) AS name,
@@ -58,7 +65,10 @@ FROM (
         0 AS number
     FROM series AS s
     INNER JOIN workload AS w ON s.workload_id = w.id
-    WHERE :kind = 'series' AND LOWER(s.name) LIKE :pattern ESCAPE '!'
+    WHERE
+        :kind = 'series'
+        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND LOWER(s.name) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
         CASE WHEN s.input_shapes = '' THEN s.name ELSE s.name || ' ' || s.input_shapes END AS name,

@@ -4,7 +4,7 @@ Nothing here runs on the way of a query or an ingest: those are SQL. The classes
 against, and what a database in memory is made from.
 """
 
-from tracker.store.tables import captures, notifications, runs, tracks, watch
+from tracker.store.tables import captures, experiments, notifications, runs, tracks, watch
 from tracker.store.tables.base import metadata
 
-__all__ = ["captures", "metadata", "notifications", "runs", "tracks", "watch"]
+__all__ = ["captures", "experiments", "metadata", "notifications", "runs", "tracks", "watch"]

@@ -99,7 +99,8 @@ class Run(Base, table=True):
     """A training job that was profiled. `started_at_ns` to `ended_at_ns`: the window of its captures, UTC.
 
     `document_of`: the run of which this is another source, as a timer log beside a trace: it is excluded, and its step
-    counts as a series of that run.
+    counts as a series of that run. `experiment_id`: the experiment that it is a run of, whose side and pair follow: it
+    is excluded from all that follows versions.
     """
 
     __tablename__ = "run"
@@ -109,6 +110,7 @@ class Run(Base, table=True):
         Index(None, "version_id"),
         Index(None, "workload_id", "state"),
         Index(None, "document_of"),
+        Index(None, "experiment_id"),
         {"sqlite_autoincrement": True},
     )
     id: int | None = row_id()
@@ -130,6 +132,9 @@ class Run(Base, table=True):
     last_rank_at_ns: int | None = value()
     ranks_awaited: int | None = value()
     document_of: int | None = value()
+    experiment_id: int | None = value()
+    experiment_side: str | None = text_value()
+    experiment_pair: int | None = value()
 
 
 class RunFact(Base, table=True):
