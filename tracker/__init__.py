@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tracker import api
     from tracker.api.arguments import open_store as open_store
+    from tracker.api.by_turns import *  # noqa: F403
 
     # of each module by itself: a type checker cannot add up the names that api.__all__ puts together
     from tracker.api.edits import *  # noqa: F403 the names of its __all__

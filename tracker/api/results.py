@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 __all__ = [
-    "advise", "board", "calibrate", "cluster", "diff", "examine", "explain", "findings", "history", "log", "matrix",
-    "runs", "show", "status", "thresholds", "versions",
+    "advise", "board", "calibrate", "cluster", "diff", "examine", "experiments", "explain", "findings", "history",
+    "log", "matrix", "runs", "show", "status", "thresholds", "versions",
 ]  # fmt: skip
 
 
@@ -384,6 +384,18 @@ def runs(
 
             found = intake.outdated_runs(opened, found, config.load().loaders).taken(slice(0, limit))
         return found.frame
+
+
+def experiments(*, store: Store | None = None) -> pd.DataFrame:
+    """Return all experiments of `tracker ab`, the newest first, one row each; the columns of `tracker experiments
+    --format json`. Without `store`, the database of the command line.
+    """
+    from tracker.columns import Columns
+    from tracker.experiment.results import list_experiments
+    from tracker.results.experiments import ListedExperiment
+
+    with reading(store) as opened:
+        return Columns.of_structs(ListedExperiment, list_experiments(opened)).frame
 
 
 def versions(workload: str | None = None, *, store: Store | None = None) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from tracker.errors import EXIT_INTERRUPTED, TrackerError
 from tracker.limits import interrupt
 from tracker.units import printable
 
-_GOES_ON: Final = ("watch", "page", "run")
+_GOES_ON: Final = ("watch", "page", "run", "ab")
 COMMANDS: Final = {
     "Start": {
         "init": "Write a settings file.",
@@ -50,6 +50,8 @@ COMMANDS: Final = {
         "advise": "Say what to change, and what that can win at most.",
         "cluster": "Compare the ranks of a run: who holds the job back, which link is slow.",
         "cut": "Cut one step out of a run's trace, to look at in Perfetto.",
+        "ab": "Run two builds by turns on this machine: is the candidate slower?",
+        "experiments": "List, show and delete what tracker ab ran.",
         "page": "Serve all of this as pages, to read and to act on.",
     },
     "Automate": {
@@ -71,6 +73,7 @@ COMMANDS: Final = {
 SUBCOMMANDS: Final = {
     "versions": ("pin", "unpin", "order", "judge", "forget-branch"),
     "runs": ("edit", "tag", "untag", "exclude", "restore", "delete"),
+    "experiments": ("show", "delete"),
     "thresholds": ("set", "try", "unset"),
     "db": ("info", "check", "upgrade", "copy"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tracker import api, compare
 from tracker.api.arguments import opened
@@ -13,6 +13,9 @@ from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lin
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.results.options import SEARCH_RUNS, Option
 from tracker.units import counted, format_moment, format_ns, format_numbers
+
+if TYPE_CHECKING:
+    from tracker.config import Settings
 
 HELP = (
     "List runs; edit, tag, exclude, restore or delete them. Without a command: list them, newest first.\n\n"
@@ -43,6 +46,10 @@ def find(
             "Default: all."
         ),
     ] = False,
+    experiment: Annotated[
+        str | None,
+        Option("The runs of this experiment of tracker ab, which no history has. Default: all others.", "E-N"),
+    ] = None,
     limit: Annotated[int, Option("At most N runs, newest first; 0 for all.", "N", least=0)] = 50,
     format: ListFormat = "text",
     db: Database = None,
@@ -50,6 +57,10 @@ def find(
     """List runs."""
     from tracker import config
     from tracker.store import queries
+
+    if experiment is not None:
+        _list_experiment(experiment, format, config.load(db))
+        return
 
     if tag is not None and not tag.partition("=")[0].strip():
         raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
@@ -81,6 +92,18 @@ def find(
         last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}."
         last += next_lines("tracker runs --state all", FIRST_INGEST)
     emit_list(found, _OUTDATED_COLUMNS if outdated else _COLUMNS, format, name="runs", last_line=last)
+
+
+def _list_experiment(experiment: str, format: str, settings: Settings) -> None:
+    """List the runs of an experiment, the newest first."""
+    from tracker.cli.ab import read_experiment_number
+    from tracker.store import experiments, queries
+
+    with opened(settings, read_only=True) as store, store.reading():
+        of = experiments.read_experiment(store, read_experiment_number(experiment))
+        found = queries.runs_by_id(store, [run.run_id for run in experiments.list_runs(store, of.experiment_id)])
+    last = f"{counted(len(found), 'run')}.{next_lines(f'tracker experiments show {of.name}')}"
+    emit_list(found, _COLUMNS, format, name="runs", last_line=last)
 
 
 Runs = Annotated[

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 _COLUMN: Final = 24
-_ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Rows", "Output", "Reading files", "Other")
+_ORDER: Final = ("Arguments", "Options", "Labels", "Sides", "Runs", "Rows", "Output", "Reading files", "Other")
 
 
 # from 0.26 on typer includes click, before it depends on the package

@@ -1,5 +1,5 @@
 """What a user names as a side of a diff: `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`,
-`latest~1`, `pinned`, a branch, a git revision, or a path on disk.
+`latest~1`, `pinned`, `E-3:baseline`, a branch, a git revision, or a path on disk.
 
 A version wins over a branch of its name, and that over a git revision. A commit that a stored version has is that
 version, however it is named.
@@ -30,7 +30,7 @@ from tracker.hooks.environment import ask_git
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
 from tracker.results import Side
-from tracker.store import Store, queries
+from tracker.store import Store, experiments, queries
 from tracker.units import format_numbers
 
 _SHORTEST: Final = 7
@@ -39,9 +39,11 @@ _SHORTEST: Final = 7
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
+_OF_EXPERIMENT: Final = re.compile(r"E-(?P<id>\d{1,18}):(?P<side>baseline|candidate)")
+"""A side of an experiment: its runs in pairs that count."""
 SIDES: Final = (
-    "a version or branch, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, a path, or "
-    "PATH,PATH"
+    "a version or branch, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, E-N:baseline, "
+    "a path, or PATH,PATH"
 )
 EMPTY: Final[Mapping[str, str]] = MappingProxyType({})
 NamedRuns = tuple[tuple[int, ...], int | None]
@@ -114,6 +116,8 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> NamedR
         return _by_number(store, reference, workload)
     if reference.startswith("run:"):
         raise UsageError(f"{reference!r} is no run", remedy="write run:41, run:41,run:42 or run:41:rank3")
+    if match := _OF_EXPERIMENT.fullmatch(reference):
+        return _runs_of_experiment(store, int(match["id"]), match["side"]), None
     if match := _LATEST.fullmatch(reference):
         return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
     if reference == "pinned":
@@ -259,7 +263,7 @@ def settled(known: KnownNames | None, reference: str, workload: str | None = Non
 
 
 def _is_reserved(reference: str) -> bool:
-    return reference == "pinned" or any(word.fullmatch(reference) for word in (_RUN, _RUNS, _LATEST))
+    return reference == "pinned" or any(word.fullmatch(reference) for word in (_RUN, _RUNS, _LATEST, _OF_EXPERIMENT))
 
 
 def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | None = None) -> bool:
@@ -282,6 +286,15 @@ def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tupl
             raise UsageError(f"run:{run_id} is of workload {of!r}, not {workload!r}", remedy="leave out --workload")
     rank = named[0]["rank"]
     return tuple(run_ids), int(rank) if rank else None
+
+
+def _runs_of_experiment(store: Store, experiment_id: int, side: str) -> tuple[int, ...]:
+    """Return the runs of a side of an experiment that are in pairs that count."""
+    experiment = experiments.read_experiment(store, experiment_id)
+    run_ids = tuple(run.run_id for run in experiments.list_runs(store, experiment_id) if run.pair and run.side == side)
+    if not run_ids:
+        raise UsageError(f"{experiment.name} has no pair of runs", remedy="tracker experiments lists those that have")
+    return run_ids
 
 
 def is_path(reference: str) -> bool:
@@ -338,7 +351,10 @@ def short_names(sides: Iterable[Side]) -> list[str]:
     """
     listed = list(sides)
     shorts = short_labels([side.label for side in listed])
-    return [short_name(side.label, side.workload, short) for side, short in zip(listed, shorts, strict=True)]
+    names = [short_name(side.label, side.workload, short) for side, short in zip(listed, shorts, strict=True)]
+    # the baselines of two experiments
+    are_distinct = len(set(names)) == len({side.label for side in listed})
+    return names if are_distinct else [side.label for side in listed]
 
 
 def short_name(label: str, workload: str, short: str = "") -> str:
@@ -355,8 +371,8 @@ def short_labels(labels: list[str]) -> list[str]:
 
     >>> short_labels(["v1", "v2"]), short_labels(["runs/old/t.json", "runs/new/t.json"])
     (['v1', 'v2'], ['old/t.json', 'new/t.json'])
-    >>> short_labels(["run:1,run:2,run:3,run:7", "v4"])
-    ['runs 1-3,7', 'v4']
+    >>> short_labels(["run:1,run:2,run:3,run:7", "v4"]), short_labels(["E-3:baseline", "E-3:candidate"])
+    (['runs 1-3,7', 'v4'], ['baseline', 'candidate'])
     """
     paths = [_shorten_list(label).rstrip("/").split("/") for label in labels]
     return [_last_parts_that_differ(path, paths) for path in paths]
@@ -373,7 +389,11 @@ def _last_parts_that_differ(path: list[str], paths: list[list[str]]) -> str:
 
 
 def _shorten_list(label: str) -> str:
-    """Return several runs as ranges, several paths as the first one and how many more there are."""
+    """Return several runs as ranges, a side of an experiment by its name, several paths as the first one and how many
+    more there are.
+    """
+    if match := _OF_EXPERIMENT.fullmatch(label):
+        return match["side"]
     numbers = label.replace("run:", "").split(",")
     if len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers):
         return f"runs {format_numbers(sorted(map(int, numbers)))}"

@@ -19,6 +19,7 @@ from tracker.errors import FIRST_INGEST, UsageError
 from tracker.regressions import causes
 from tracker.regressions.budgets import judge_newest
 from tracker.regressions.coverage import sentences_on_missing
+from tracker.regressions.experiments import with_experiments
 from tracker.regressions.found import FoundFinding, IncidentStep, as_one, keep_columns, order_in_incident
 from tracker.regressions.hosts import note_of, share_hosts
 from tracker.regressions.incidents import (
@@ -224,6 +225,7 @@ def found_rows(  # noqa: PLR0913 -- what is read, and by which time
     rows = causes.with_replaced(store, rows, looked_at, with_invalid=with_invalid)
     rows = causes.with_renamed(rows, renamed)
     rows = with_current(store, rows, tracks)
+    rows = with_experiments(store, rows)
     return causes.with_new_shapes(roll_up(rows))
 
 

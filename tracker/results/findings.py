@@ -126,6 +126,8 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     - until_ns, until_version: the end of a mute, a moment (UTC) or a version
     - ended_version: in which it was over
     - so_far: as of its incident
+    - decided_by: what tracker ab decided of its step, in words; "" where it was not asked
+    - has_commits: whether the commits of good_version and version are stored, so that tracker ab can run both
     """
 
     finding_id: int | None
@@ -170,6 +172,8 @@ class ListedFinding(Struct, frozen=True, kw_only=True):
     until_version: str | None = None
     ended_version: str | None = None
     so_far: str = ""
+    decided_by: str = ""
+    has_commits: bool = False
 
 
 class ChangedFact(Struct, frozen=True, kw_only=True):

@@ -70,7 +70,7 @@ def document(found: ExplainedFinding, look: Look) -> Document:
     blocks = tuple(one for one in _blocks(found, row, look) if isinstance(one, Lines) or one.rows)
     is_cut = any("--details" in str(one) or not one.is_first or getattr(one, "more", 0) for one in blocks)
     so_far = row.so_far
-    remarks = [f"{so_far[:1].upper()}{so_far[1:]}."] if so_far else []
+    remarks = [f"{words[:1].upper()}{words[1:]}." for words in (row.decided_by, so_far) if words]
     remarks += [f"Cause: {shorten(row.cause, _CAUSE)}."] if row.cause else []
     calls, each = row.by_calls, row.by_time_per_call
     if calls is not None and each is not None:
@@ -82,6 +82,7 @@ def document(found: ExplainedFinding, look: Look) -> Document:
         remarks.append(f"Calls {count}: {by_calls} from {more} calls, {by_each} from {each_word} calls.")
     following = [command("tracker", "history", str(row.series_id))]
     following += findings.to_settle(str(row.finding_id), [row])
+    following += findings.to_decide([row])
     if is_cut and not look.details:
         following.append(command("tracker", "explain", str(row.finding_id), "--details"))
     # a peak is one of the whole run, a rate is of time

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from tracker.profile.branches import main_of
 from tracker.reports.cells import (
     KINDS,
     ColumnsOf,
@@ -89,11 +90,12 @@ def document(found: Findings, look: Look) -> Document:
         over = found.options.states == STATES
         following = [command("tracker", *(["history", *named] if over else ["findings", *named, "--state", "all"]))]
     elif not incidents:
-        following = [command("tracker", "history", str(rows[0].series_id))]
+        following = [command("tracker", "history", str(rows[0].series_id)), *to_decide(suspects)]
     else:
         first = next((row.finding_id for row in rows if row.finding_id is not None), None)
         following = [command("tracker", "explain", str(first))]
         following += to_settle(f"I-{incidents[0].incident_id}", rows)
+        following += to_decide(suspects)
     waiting = [(where_of(line), waiting_words(line)) for line in lines]
     several = len(where) > 1
     low = [line for line in counted_lines if (line.judged_series or 0) < LEAST_SEEN * (line.expected_series or 0)]
@@ -133,6 +135,24 @@ def to_settle(name: str, rows: Sequence[ListedFinding]) -> list[str]:
     """Return the commands that settle an incident or a finding, where one of `rows` is open."""
     is_open = any(row.state in ("new", "persisting") for row in rows)
     return [f'tracker {word} {name} --reason "..."' for word in ("ack", "expect")] if is_open else []
+
+
+def to_decide(rows: Sequence[ListedFinding]) -> list[str]:
+    """Return the command line that decides whether the step is slower, for the first of `rows` that it can decide: an
+    open regression, or a suspect, whose commits are known. What trains is for the reader to fill in.
+    """
+    for row in rows:
+        is_asked = row.direction == "regression" and row.state in ("suspect", "new", "persisting")
+        if not is_asked or not row.has_commits or row.decided_by:
+            continue
+        sides = ["--finding", str(row.finding_id)] if row.finding_id is not None else _name_sides(row)
+        return [f"{command('tracker', 'ab', *sides)} -- COMMAND"]
+    return []
+
+
+def _name_sides(row: ListedFinding) -> list[str]:
+    """Return the sides of a suspect, which has no number."""
+    return [str(row.good_version), row.version, "--workload", main_of(row.workload)]
 
 
 def where_of(row: TrackStanding | ListedIncident | ListedFinding) -> str:
@@ -354,7 +374,8 @@ def _blocks(
         lead = [explanation(incident, own), *changed]
         waits = waiting_words(line) if line and line.version == incident.version else ""
         so_far = incident.so_far
-        lead += [f"{words[:1].upper()}{words[1:]}." for words in (waits, so_far) if words]
+        decided = next((row.decided_by for row in own if row.decided_by), "")
+        lead += [f"{words[:1].upper()}{words[1:]}." for words in (decided, waits, so_far) if words]
         what = f"{new}{_word(incident, own)} in {incident.version}{since}"
         is_first = place < _SCREEN_INCIDENTS or look.limit == 0
         yield replace(
@@ -374,7 +395,13 @@ def _blocks(
         so_far = own[0].so_far.removeprefix(f"{SO_FAR}: ")
         why = "in one run so far" if is_single else "the main line may be as slow itself"
         why = f"in {so_far} so far" if is_single and so_far else why
-        yield replace(made, title=f"Suspects{of}: {why}", is_first=place < room or look.limit == 0)
+        decided = next((row.decided_by for row in own if row.decided_by), "")
+        yield replace(
+            made,
+            title=f"Suspects{of}: {why}",
+            lead=f"{decided[:1].upper()}{decided[1:]}." if decided else "",
+            is_first=place < room or look.limit == 0,
+        )
     hidden = {"more incident": len(incidents) - _SCREEN_INCIDENTS, "more track": len(tracks) - room}
     words = [counted(count, noun) for noun, count in hidden.items() if count > 0]
     if words and not look.details and look.limit != 0:

@@ -1,0 +1,153 @@
+"""What an experiment says: its decision in words, its pairs, the operators it decided, and the diff of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from tracker import compare
+from tracker.columns import F64
+from tracker.detect.statistics import median
+from tracker.errors import UsageError
+from tracker.experiment.decide import Decision, decide
+from tracker.experiment.decide_operators import decide_operators
+from tracker.experiment.measuring import WALL, Measured, MeasuredPair, list_groups_of_history, list_pairs
+from tracker.results import Diff, DiffOptions
+from tracker.results.experiments import (
+    SIDES,
+    Experiment,
+    ExperimentChange,
+    ExperimentOperator,
+    ExperimentPair,
+    ExperimentRows,
+    ListedExperiment,
+)
+from tracker.results.machine_state import marks_of_machine
+from tracker.store import Store
+from tracker.store import experiments as stored
+from tracker.store import tracks as stored_tracks
+from tracker.store.experiments import StoredExperiment
+from tracker.units import counted
+
+_OPERATOR: Final = "op_name"
+"""The kind of series that is an operator with all its shapes."""
+
+
+def describe(decision: Decision) -> str:
+    """Return what is known after a pair, in a line."""
+    change = ExperimentChange(
+        decision.word, decision.change, decision.low, decision.high, decision.limit, 2 * decision.pairs
+    )
+    end = f"decided: {decision.word}" if decision.word else "not decided yet"
+    return f"candidate is {change.words}; {counted(2 * decision.pairs, 'run')}, {end}"
+
+
+def list_experiments(store: Store) -> list[ListedExperiment]:
+    """Return all experiments, the newest first."""
+    return [_listed(store, one) for one in reversed(stored.read_experiments(store))]
+
+
+def _listed(store: Store, experiment: StoredExperiment) -> ListedExperiment:
+    runs = stored.list_runs(store, experiment.experiment_id)
+    values = {name: getattr(experiment, name) for name in ListedExperiment.__struct_fields__ if name != "workload"}
+    return ListedExperiment(workload=runs[0].workload.partition(" @ ")[0] if runs else "", **values)
+
+
+def result_of(
+    store: Store, experiment: StoredExperiment, measure: Measured | None, *, is_own_code_known: bool
+) -> Experiment:
+    """Return an experiment as it stands. `measure`: how its steps are measured, None: it has not warmed up."""
+    listed = _listed(store, experiment)
+    pairs = [] if measure is None else list_pairs(store, experiment.experiment_id, measure)
+    if not pairs or measure is None:
+        return Experiment(listed, ExperimentRows(), remarks=tuple(_remark(experiment, is_own_code_known, ())))
+    log_ratios = [float(np.log(pair.candidate_ns / pair.baseline_ns)) for pair in pairs]
+    decision = decide(log_ratios, limit=experiment.limit_ratio, noise_sd=experiment.noise_sd)
+    rows = ExperimentRows(
+        pairs=tuple(_list_pairs(store, pairs)),
+        decided_operators=tuple(_list_operators(store, pairs, measure)),
+    )
+    remarks = _remark(experiment, is_own_code_known, rows.pairs)
+    return Experiment(
+        listed, rows, bounded=decision.bounded, remarks=tuple(remarks), diff=_compare(store, experiment, measure)
+    )
+
+
+def _list_pairs(store: Store, pairs: Sequence[MeasuredPair]) -> list[ExperimentPair]:
+    run_ids = [run_id for pair in pairs for run_id in (pair.baseline_run, pair.candidate_run)]
+    with store.connect() as connection:
+        machines = stored_tracks.read_machines(connection, run_ids)
+    found = []
+    for pair in pairs:
+        both = zip(SIDES, (pair.baseline_run, pair.candidate_run), strict=True)
+        marks = {name: marks_of_machine(machines.get(run_id, {})) for name, run_id in both}
+        words = "; ".join(f"{name}: {', '.join(own)}" for name, own in marks.items() if own)
+        row = ExperimentPair(
+            pair=pair.pair,
+            baseline_run=pair.baseline_run,
+            candidate_run=pair.candidate_run,
+            baseline_ns=pair.baseline_ns,
+            candidate_ns=pair.candidate_ns,
+            change_ratio=pair.candidate_ns / pair.baseline_ns - 1,
+            machine=words,
+        )
+        found.append(row)
+    return found
+
+
+def _list_operators(store: Store, pairs: Sequence[MeasuredPair], measure: Measured) -> list[ExperimentOperator]:
+    """Return the operators whose change the pairs decided, the largest in ns first."""
+    sides = [pair.baseline_run for pair in pairs], [pair.candidate_run for pair in pairs]
+    history = list_groups_of_history(store, pairs[0].baseline_run)
+    groups = [*sides, *history]
+    with store.connect() as connection:
+        runs = stored_tracks.read_chosen_runs(connection, [run_id for group in groups for run_id in group])
+    runs = [run.of_kind(measure.step_kind) for run in runs]
+    keys, values, _, _ = stored_tracks.tabulate_runs(runs)
+    rows = [row for row, key in enumerate(keys) if key.kind == _OPERATOR]
+    if not rows:
+        return []
+    # what takes no time has no logarithm, and says nothing of its change
+    times: F64 = np.where(values[rows] > 0, values[rows], np.nan)
+    ends = np.cumsum([len(group) for group in groups])
+    baseline_ns, candidate_ns, *earlier_ns = np.split(times, ends[:-1], axis=1)
+    step_ns = np.array([(pair.baseline_ns + pair.candidate_ns) / 2 for pair in pairs])
+    found = []
+    logs_of_history = [np.log(group_ns) for group_ns in earlier_ns]
+    for one in decide_operators(np.log(baseline_ns), np.log(candidate_ns), step_ns, logs_of_history):
+        if not one.is_found:
+            continue
+        before_ns, after_ns = (float(median(side[[one.row]], axis=1)[0]) for side in (baseline_ns, candidate_ns))
+        row = ExperimentOperator(keys[rows[one.row]].name, before_ns, after_ns, one.change, one.log_e, one.verdict)
+        found.append(row)
+    found.sort(key=lambda row: (-abs(row.candidate_ns - row.baseline_ns), row.name))
+    return found
+
+
+def _compare(store: Store, experiment: StoredExperiment, measure: Measured) -> Diff | None:
+    """Return the diff of the runs of the pairs; None where their details cannot be compared."""
+    options = DiffOptions(step_kind=measure.step_kind or None)
+    try:
+        return compare.diff(store, *(f"{experiment.name}:{side}" for side in SIDES), options=options)
+    except UsageError:
+        return None
+
+
+def _remark(experiment: StoredExperiment, is_own_code_known: bool, pairs: Sequence[ExperimentPair]) -> list[str]:
+    """Return what limits the answer of an experiment."""
+    remarks = []
+    if experiment.measured_by == WALL:
+        remarks.append("Measured is the wall time of the command, with its start and its end.")
+    if experiment.outcome == "no difference" and not is_own_code_known:
+        remarks.append(
+            "Whether each side ran its own code is not known: no hook said which modules were imported "
+            "(docs/record.md)."
+        )
+    slowed = [pair for pair in pairs if pair.machine]
+    for name in SIDES:
+        count = sum(f"{name}: " in pair.machine for pair in slowed)
+        if count:
+            remarks.append(f"The machine slowed the {name} down in {count} of {counted(len(pairs), 'pair')}.")
+    return remarks

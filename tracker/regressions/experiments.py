@@ -1,0 +1,65 @@
+"""What experiments decided of findings and suspects: an experiment of the same two commits, or of that finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from tracker.profile.branches import main_of
+from tracker.regressions.found import FoundFinding
+from tracker.results.experiments import ExperimentChange
+from tracker.schema.series import STEP_SERIES
+from tracker.store import Store, experiments
+from tracker.store import tracks as stored_tracks
+from tracker.store.experiments import DecidedExperiment
+
+CommitsOfVersions = Mapping[tuple[str, str], str]
+"""Workload and label of a version -> its commit."""
+
+
+def with_experiments(store: Store, rows: Sequence[FoundFinding]) -> list[FoundFinding]:
+    """Return findings with what experiments decided of their step, and whether the commits of both versions are known.
+
+    The newest experiment counts.
+    """
+    if not rows:
+        return []
+    with store.connect() as connection:
+        decided = experiments.list_decided(connection)
+        commits = stored_tracks.read_commits(connection)
+    return [_with_experiment(row, decided, commits) for row in rows]
+
+
+def _with_experiment(
+    row: FoundFinding, decided: Sequence[DecidedExperiment], commits: CommitsOfVersions
+) -> FoundFinding:
+    good = _find_commit(commits, row.workload, row.good_version or "")
+    bad = _find_commit(commits, row.workload, row.version)
+    found = None
+    for one in decided:
+        is_same = bool(good and bad) and (one.baseline_commit, one.candidate_commit) == (good, bad)
+        is_named = row.finding_id is not None and one.finding_id == row.finding_id
+        if is_named or (is_same and one.workload == main_of(row.workload)):
+            found = one
+    words = "" if found is None else _describe(found, row)
+    return replace(row, decided_by=words, has_commits=bool(good and bad))
+
+
+def _find_commit(commits: CommitsOfVersions, workload: str, version: str) -> str:
+    """Return the commit of a version, of a branch that of the main line where it has no such version; "" for none."""
+    return commits.get((workload, version)) or commits.get((main_of(workload), version)) or ""
+
+
+def _describe(decided: DecidedExperiment, row: FoundFinding) -> str:
+    """Return the answer of an experiment in a clause. Of a finding that is not the step, it says whose answer it is."""
+    change = ExperimentChange(
+        decided.outcome,
+        decided.change_ratio,
+        decided.low_ratio,
+        decided.high_ratio,
+        decided.limit_ratio,
+        decided.counted_runs,
+    )
+    is_step = row.kind == "run" and row.name in STEP_SERIES
+    return f"decided by E-{decided.experiment_id}: {'' if is_step else 'the step is '}{change.answer}"
