@@ -474,8 +474,8 @@ class _Conductor:
 
     def _labels_of(self, place: ExperimentRun, side: Side) -> Labels:
         facts = environment.facts(os.environ, None)
-        if side.commit is not None:
-            facts |= {"git_commit": side.commit, "git_dirty": "yes" if side.is_working_tree else "no"}
+        if side.is_working_tree:
+            facts |= {"git_dirty": "yes"}
         return Labels(place, self._request.workload, _commit_of(side), facts, environment.host() or None)
 
     def _environment_of(self, prepared: PreparedSide, labels: Labels) -> dict[str, str]:

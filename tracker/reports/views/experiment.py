@@ -14,9 +14,11 @@ from tracker.reports.rows import plain, table_of
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import diff as diff_view
 from tracker.results.experiments import Experiment, ExperimentOperator, ExperimentPair
-from tracker.units import format_diff, format_ns
+from tracker.units import counted, format_diff, format_ns
 
 _TONES: Final = {"slower": "worse", "faster": "better"}
+_OPERATORS: Final = 10
+"""Operators of a first screen."""
 _WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE", "": "NOT DECIDED"}
 
 
@@ -25,7 +27,9 @@ def document(found: Experiment, look: Look) -> Document:
     one = found.experiment
     change = one.change
     sides = f"{readable(one.baseline)} -> {readable(one.candidate)}"
-    where = ", ".join(filter(None, (one.workload, one.host, f"devices {one.devices}" if one.devices else "")))
+    rests_on = f"median of {counted(len(found.rows.pairs), 'pair')}" if found.rows.pairs else ""
+    devices = f"devices {one.devices}" if one.devices else ""
+    where = ", ".join(filter(None, (one.workload, one.host, devices, rests_on)))
     own = Document(
         title=f"{one.name}: {sides}{f'; {where}' if where else ''}; seed {one.seed}",
         headline=f"{change.sentence[:1].upper()}{change.sentence[1:]}",
@@ -34,13 +38,15 @@ def document(found: Experiment, look: Look) -> Document:
         remarks=tuple(_list_remarks(found)),
         next_commands=tuple(_list_next(found)),
     )
-    tables = [table for table in (_operators(found), _pairs(found)) if table.rows]
+    operators, pairs = _operators(found, look), _pairs(found)
     if found.diff is None:
-        return replace(own, blocks=tuple(tables))
+        return replace(own, blocks=(pairs,) if pairs.rows else ())
     of_diff = diff_view.document(found.diff, look)
+    first = [block for block in of_diff.blocks if block.is_first]
+    others = [block for block in of_diff.blocks if not block.is_first]
     return replace(
         own,
-        blocks=(*tables[:-1], *of_diff.blocks, *tables[-1:]),
+        blocks=(*first, *([operators] if operators.rows else []), *others, pairs),
         notes=of_diff.notes,
         tabs=of_diff.tabs,
     )
@@ -48,8 +54,9 @@ def document(found: Experiment, look: Look) -> Document:
 
 def _list_remarks(found: Experiment) -> Iterator[str]:
     if found.bounded:
-        are = "pair lies" if found.bounded == 1 else "pairs lie"
-        yield f"{found.bounded} {are} so far out that the distance was bounded."
+        pairs = counted(len(found.rows.pairs), "pair")
+        differ = "differs" if found.bounded == 1 else "differ"
+        yield f"{found.bounded} of {pairs} {differ} by more than one pair may count: the interval is of what counts."
     yield from found.remarks
 
 
@@ -61,7 +68,7 @@ def _list_next(found: Experiment) -> Iterator[str]:
         yield f"{command('tracker', 'ab', '--resume', one.name)} -- COMMAND"
 
 
-def _operators(found: Experiment) -> Table:
+def _operators(found: Experiment, look: Look) -> Table:
     """Return the operators whose change the pairs decided; empty where there is none."""
     rows = found.rows.decided_operators
     text = form("ns", [value for row in rows for value in (row.baseline_ns, row.candidate_ns)])
@@ -75,7 +82,8 @@ def _operators(found: Experiment) -> Table:
     ]
     note = "without what all operators share in a run; at most 5 of 100 such operators did not change"
     return table_of(
-        "Operators that the pairs decided", columns, rows, is_first=True, note=note if rows else "",
+        "Operators that the pairs decided", columns, rows, look.rows(_OPERATORS), is_first=True,
+        note=note if rows else "",
         tone=lambda row: _TONES[row.verdict],
     )  # fmt: skip
 
