@@ -80,7 +80,7 @@ def state_of(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def test_a_slower_candidate_is_decided_and_its_runs_are_of_no_history(ab, tracker, repository, tmp_path):
+def test_a_slower_candidate_is_decided_outside_of_history(ab, tracker, repository, tmp_path):
     before = state_of(repository.folder)
     done = ab("HEAD~1", "HEAD", *LABELS, *RUN)
     assert done.code == 1
@@ -88,7 +88,7 @@ def test_a_slower_candidate_is_decided_and_its_runs_are_of_no_history(ab, tracke
     assert "decided: slower" in done.err and "iter 10: loss 2.0" in done.err
     # the repository is as it was, .git too, and the clones are gone
     assert state_of(repository.folder) == before
-    assert not list((tmp_path / "cache" / "experiments").glob("E-1*"))
+    assert not list((tmp_path / "cache" / "experiments").glob("E-1*/*/job"))
 
     assert "no active runs" in tracker("runs").out
     assert "no runs yet" in tracker("board").out
@@ -130,18 +130,34 @@ def test_a_variable_that_changes_nothing_makes_no_difference(ab):
 
 def test_a_silent_command_is_measured_by_its_wall_time(ab):
     done = ab("HEAD~1", "HEAD", *LABELS, "--most", "4", "--", "true")
-    assert done.code in (0, 1, 4) and "Measured is the wall time of the command" in done.out
+    assert done.code == 4 and "Measured is the wall time of the command" in done.out
+    assert "nothing is decided before 8 runs" in done.err and "Not decided after 4 runs" in done.out
 
 
 def test_what_is_run_is_stored_nowhere(ab, tmp_path):
-    ab("HEAD~1", "HEAD", *LABELS, "--env-baseline", "TOKEN=hunter2", "--setup", "echo swordfish", "--most", "4",
-       "--", "sh", "job.sh", "{run}", "--key=opensesame")  # fmt: skip
+    done = ab("HEAD~1", "HEAD", *LABELS, "--env-baseline", "TOKEN=hunter2", "--setup", "echo swordfish", "--most", "4",
+              "--", "sh", "job.sh", "{run}", "--key=opensesame")  # fmt: skip
+    assert done.code == 4
     content = b"".join(path.read_bytes() for path in tmp_path.glob("ab.db*"))
     assert b"gpt @ experiment E-1" in content
     assert not any(secret in content for secret in (b"hunter2", b"swordfish", b"opensesame", b"job.sh"))
 
 
-def test_a_command_that_fails_names_its_side_and_log_and_can_go_on(ab, tracker, repository, tmp_path):
+def test_an_option_that_is_no_variable_is_not_printed(ab):
+    done = ab("HEAD~1", "HEAD", *LABELS, "--env-baseline", "hunter2", *RUN)
+    assert done.code == 2 and "--env-baseline is not NAME=VALUE" in done.err and "hunter2" not in done.err
+
+
+def test_two_folders_run_where_they_are(ab, repository, tmp_path):
+    for name, base in (("x", 10_000), ("y", 11_000)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "job.sh").write_text(JOB)
+        (tmp_path / name / "base").write_text(str(base))
+    done = ab(tmp_path / "x", tmp_path / "y", *LABELS, *RUN)
+    assert done.code == 1 and "Candidate is 10.0 % slower" in done.out
+
+
+def test_a_command_that_fails_names_side_and_log(ab, tracker, repository, tmp_path):
     rewrite(repository, "test -e ../../../../broken && exit 3\n" + JOB)
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "broken").touch()
@@ -185,7 +201,7 @@ def test_unknown_sides_and_experiments_are_named(ab, tracker):
     assert "names no experiment" in tracker("experiments", "delete", "nine").err
 
 
-def test_a_dry_run_says_what_would_be_run_and_runs_nothing(ab, tmp_path):
+def test_a_dry_run_only_says_what_would_be_run(ab, tmp_path):
     done = ab("HEAD~1", "HEAD", "--dry-run", "--env-candidate", "TOKEN=hunter2", "--within", "3%", *RUN)
     assert done.code == 0 and "sh job.sh" in done.out and "within 3 %, at most 80 runs" in done.out
     assert "hunter2" not in done.out and not (tmp_path / "ab.db").exists()
@@ -258,10 +274,62 @@ def test_an_interrupt_ends_with_what_is_known(ab, tracker, repository, copied_tr
     out, err = running.communicate(timeout=60)
     assert running.returncode == 4 and "Not decided after 2 runs: candidate is 9.1 % slower" in out
     assert "tracker ab --resume E-1 -- COMMAND" in err
-    assert ab("--resume", "E-1", "--", "sh", "job.sh", "6").code == 1
+    assert ab("--resume", "E-1", *RUN).code == 1
 
 
-def test_a_killed_experiment_loses_the_running_pair_alone(ab, repository, copied_tracker, tmp_path):
+def test_an_experiment_goes_on_with_its_own_command(ab, tracker):
+    assert ab("HEAD~1", "HEAD", *LABELS, "--most", "4", *RUN).code == 4
+    other = ab("--resume", "E-1", "--", "sh", "job.sh", "5")
+    assert other.code == 2 and "was started with another command" in other.err
+    os.environ["CUDA_VISIBLE_DEVICES"] = "3"
+    try:
+        assert "E-1 runs on devices (all)" in ab("--resume", "E-1", *RUN).err
+    finally:
+        del os.environ["CUDA_VISIBLE_DEVICES"]
+    assert ab("--resume", "E-1", *RUN).code == 1
+
+
+def test_a_deleted_run_takes_its_pair_along(ab, tracker):
+    ab("HEAD~1", "HEAD", *LABELS, "--most", "6", *RUN)
+    assert tracker("runs", "delete", "5", "--reason", "odd").code == 0
+    done = ab("--resume", "E-1", "--most", "12", *RUN)
+    assert done.code == 1 and "(8 runs)" in done.out
+    shown = json.loads(tracker("experiments", "show", "E-1", "--format", "json").out)
+    assert [pair["pair"] for pair in shown["pairs"]] == [1, 3, 4, 5]
+
+
+def test_a_run_of_an_experiment_stays_where_it_is(ab, tracker, repository, tmp_path):
+    ab("HEAD~1", "HEAD", *LABELS, "--most", "4", *RUN)
+    refused = tracker("runs", "edit", "3", "--workload", "gpt")
+    assert refused.code == 2 and "run 3 is of experiment E-1, which no history has" in refused.err
+    log = next((tmp_path / "cache").rglob("run-3-*.log"))
+    refused = tracker("ingest", log, "--version", "v9", "--workload", "gpt")
+    assert refused.code == 2 and "tracker experiments delete E-1" in refused.err
+    # a job that stores its profile itself
+    refused = tracker("ingest", repository.folder / "job.log", "--version", "v9", "--workload", "gpt @ experiment E-1")
+    assert refused.code == 2
+
+
+def test_what_a_command_leaves_running_ends_with_it(ab, repository, tmp_path):
+    rewrite(repository, f"{JOB}(sleep 30; touch {tmp_path}/late) &\n")
+    began = time.monotonic()
+    assert ab("HEAD~1", "HEAD", *LABELS, "--most", "4", *RUN).code == 4
+    assert time.monotonic() - began < 10 and not (tmp_path / "late").exists()
+
+
+def test_a_side_that_ran_other_code_is_always_refused(ab, repository, tmp_path):
+    # a job whose hook says that it imported the package of the checkout, on both sides
+    package = repository.folder / "mypkg"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    loaded = json.dumps({"mypkg": [str(package / "__init__.py")]})
+    rewrite(repository, f"test -n \"$TRACKER_MODULES\" && echo '{loaded}' > $TRACKER_MODULES.host.1\n{JOB}")
+    for words in (("HEAD~1", "HEAD", *LABELS), ("--resume", "E-1"), ("--resume", "E-1")):
+        done = ab(*words, *RUN)
+        assert done.code == 2 and "baseline ran mypkg of another folder" in done.err
+
+
+def test_a_killed_experiment_loses_the_running_pair(ab, repository, copied_tracker, tmp_path):
     rewrite(repository, JOB + 'test "$1" = 6 && sleep 5\ntrue\n')
     running = start_ab(copied_tracker, "HEAD~1", "HEAD", *LABELS, *RUN)
     wait_for_run(tmp_path / "cache", 6)
@@ -270,14 +338,14 @@ def test_a_killed_experiment_loses_the_running_pair_alone(ab, repository, copied
     with open_store(str(tmp_path / "ab.db")) as store:
         assert [run.pair for run in experiments.list_runs(store, 1)] == [0, 0, 1, 1, 2]
     # what it left running has the devices until it ends
-    done = ab("--resume", "E-1", "--", "sh", "job.sh", "1")
-    assert done.code == 1 and "Candidate is 9.1 % slower" in done.out
+    done = ab("--resume", "E-1", *RUN)
+    assert done.code == 1 and "Candidate is 9.1 % slower" in done.out and "waiting for E-1, or what" in done.err
     with open_store(str(tmp_path / "ab.db")) as store:
         pairs = [run.pair for run in experiments.list_runs(store, 1)]
-    assert pairs[:5] == [0, 0, 1, 1, None] and pairs[5:] == [2, 2, 3, 3, 4, 4]
+    assert pairs == [0, 0, 1, 1, None, 2, 2, 3, 3, 4, 4]
 
 
-def test_a_pair_that_the_machine_treated_differently_is_repeated(ab, repository):
+def test_a_pair_on_an_uneven_machine_is_repeated(ab, repository):
     throttled = '{"schema": 1, "facts": {"device_throttled": "power"}}'
     rewrite(
         repository,
@@ -290,7 +358,7 @@ def test_a_pair_that_the_machine_treated_differently_is_repeated(ab, repository)
     assert "held by power" in done.err
 
 
-def test_an_experiment_waits_for_another_on_the_same_devices(repository):
+def test_experiments_on_the_same_devices_wait(repository):
     def experiment(number: int, devices: str) -> StoredExperiment:
         return StoredExperiment(
             experiment_id=number, baseline="a", candidate="b", seed=1, limit_ratio=0.05, devices=devices
@@ -308,7 +376,7 @@ def test_an_experiment_waits_for_another_on_the_same_devices(repository):
         third.start()
         while not told:
             time.sleep(0.01)
-        assert told[0].startswith("waiting for E-1 (process ") and len(told) == 1
+        assert told == ["waiting for E-1, or what its command left running, for the devices"]
     third.join(10)
     assert told[-1] == "has them"
 
@@ -326,7 +394,7 @@ for step in range(1, 13):
 
 
 @pytest.mark.slow
-def test_a_calibrated_spin_of_6_per_cent_is_found_and_an_equal_one_is_not(ab, repository):
+def test_a_spin_of_6_per_cent_is_found_and_none_is_not(ab, repository):
     for base in (0.01, 0.0106):
         (repository.folder / "spin.py").write_text(SPIN.format(base=base))
         repository.git("add", "-A")
@@ -338,7 +406,7 @@ def test_a_calibrated_spin_of_6_per_cent_is_found_and_an_equal_one_is_not(ab, re
     assert equal.code == 0 and "No difference of 5 % or more" in equal.out
 
 
-def test_experiments_go_with_a_copy_of_the_database_and_an_older_one_has_none(ab, tracker, tmp_path):
+def test_experiments_go_with_a_copy_of_the_database(ab, tracker, tmp_path):
     ab("HEAD~1", "HEAD", *LABELS, *RUN)
     copied = tmp_path / "copied.db"
     assert tracker("db", "copy", os.environ.get("TRACKER_DB", tmp_path / "ab.db"), copied).code == 0
