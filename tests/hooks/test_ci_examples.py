@@ -274,7 +274,7 @@ with open(f"prof/{run}.log", "w") as log:
 
 
 class Builds(Checkout):
-    """A checkout of a pull request whose job takes so many ms a step, where that of main takes 10 s. Since it left main,
+    """A checkout of a pull request whose job takes `step_ms` a step, and that of main, where it left, 10 s. Since then
     main became much slower.
     """
 
