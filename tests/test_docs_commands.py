@@ -39,7 +39,7 @@ BEFORE = {
 """What a page takes for granted: a quarantined profile, two builds, a run of four ranks, a pinned version."""
 STANDS_FOR = {
     r"\bRUN\b": "run:6", r"\bVERSION\b": "run:1 run:2 run:3 run:4 run:5 run:6", r"\b(ID|12)\b": "4", r"\bN\b": "3",
-    r"v1\.9\.1\b": "v08", r"v1\.9\b": "v01", r"\bv1 v2\b": "v01 v08", r"\bI-3\b": "I-1", r"\bE-3\b": "E-1", r"run:(41|57)": "run:7",
+    r"v1\.9\.1\b": "v08", r"v1\.9\b": "v01", r"\bv1 v2\b": "v01 v08", r"\b([IE])-3\b": r"\1-1", r"run:(41|57)": "run:7",
     r"\bPROFILE\b": "a.json", r"\bPATH\b": "profiles/gpt/v5/damaged.json", r"\bREPOSITORY\b": ".",
     r"/var/lib/node_exporter/": "", r"--socket FILE\b": "--socket page.socket", r" /token$": " token",
     r"tracker page(?! --socket)( --listen \S+)?": "tracker page --listen 127.0.0.1:0",
