@@ -85,7 +85,7 @@ CALLING = {name: lines for page in PAGES if (name := page.relative_to(ROOT).as_p
 SHOWN = {f"tracker ab {line}": text for page in PAGES for block in blocks_of(page, "text")
          for line, text in re.findall(r"\A\$ tracker ab (.*)\n((?:.|\n)*)", block)}  # fmt: skip
 """What a page shows of what `tracker ab` prints: from its begin on."""
-OF_ONE_RUN = r"seed \d+|, [\w.-]+(?=; seed)"
+OF_ONE_RUN = r"seed \d+|, [\w.-]+(?=, median of)"
 """What differs between two experiments on two machines."""
 ENGLISH = [name for name in CALLING if "/zh/" not in name]
 
