@@ -99,7 +99,7 @@ def ab(
     setup: Annotated[
         str | None,
         Option(
-            "Builds a side, once, in its folder, such as 'pip install -e . --target .'. Default: nothing.",
+            "Builds a side, once, in its folder, such as 'pip install --no-deps --target . .'. Default: nothing.",
             "COMMAND",
             group=_SIDES,
         ),
