@@ -27,6 +27,7 @@ from tracker.profile.numbered_names import (
     without_parallel_numbers,
 )
 from tracker.profile.same_job import PART, WITHOUT_PROFILER, are_repeats, cycle_keys, ran_at_once
+from tracker.profile.step_windows import describe_windows, window_in_path
 from tracker.profile.traits import Traits
 from tracker.units import counted, ranges
 
@@ -106,7 +107,8 @@ def keep_one_cycle(files: Sequence[File]) -> list[File]:
     """Return the files, of the cycles of one process only the longest, or else the last of the longest.
 
     They are where they lie in one folder, are of one process, rank and job, their names differ in one number, they ran
-    one after the other, and each counts its steps on from the one before. A schedule that repeats writes such files.
+    one after the other, and each counts its steps on from the one before. A schedule that repeats writes such files,
+    and dynamic profiling of MindSpore such folders, named after their steps.
     """
     # file -> what counts of the cycles of its process, None where that is another cycle
     counting: dict[int, File | None] = {}
@@ -123,11 +125,16 @@ def keep_one_cycle(files: Sequence[File]) -> list[File]:
 
 def _standing_for(kept: File, others: Sequence[File]) -> File:
     """Return the file that counts of several cycles; the files of the others are in with it, so that they are known."""
-    note = (
-        f"{len(others) + 1} files are cycles of one process, so they are one run, of which "
-        f"{Path(kept[0].place).name} counts ({', '.join(Path(file[0].place).name for file in others)} left out)"
-    )
     first = kept[0]
+    windows = [window_in_path(file[0].place) for file in (kept, *others)]
+    known = [window for window in windows if window is not None]
+    if len(known) == len(windows):
+        names = [window.name for window in known]
+        what = f"folders are windows of one run of rank {known[0].rank} ({describe_windows(known)})"
+    else:
+        names = [Path(file[0].place).name for file in (kept, *others)]
+        what = "files are cycles of one process, so they are one run"
+    note = f"{len(names)} {what}, of which {names[0]} counts ({', '.join(names[1:])} left out)"
     sources = (*first.capture.sources, *(source for file in others for source in file[0].capture.sources))
     capture = replace(first.capture, sources=tuple(dict.fromkeys(sources)))
     return [replace(first, capture=capture, warnings=(*first.warnings, note)), *kept[1:]]
@@ -146,7 +153,8 @@ def _families(files: Sequence[File], *, ranked: bool = False) -> Iterator[list[F
             continue
         if not _is_timed(file):
             continue
-        path = Path(piece.place)
+        window = window_in_path(piece.place)
+        path = Path(piece.place) if window is None else Path(window.place, window.name)
         key = (path.parent, skeleton_of(path.name), piece.format, capture.world_size, rank, *_labels_of(piece))
         device = None if piece.traits.names_no_device else capture.device
         families.setdefault(key, {}).setdefault(device, []).append(file)
@@ -280,16 +288,14 @@ class _EndedCycles:
     def add(self, chain: int, last: Traits) -> None:
         """Add a chain that ended with a capture."""
         for key in cycle_keys(last):
-            insort(self._by_key.setdefault(key, []), (max(last.work.steps), len(self._chains)))
+            insort(self._by_key.setdefault(key, []), (last.last_step, len(self._chains)))
         self._chains.append(chain)
 
     def take_before(self, here: Traits) -> int | None:
         """Take out the chain that a capture goes on from, and return it; None for none."""
         if not here.work.steps:
             return None
-        nearest = max(
-            filter(None, (self._nearest(key, min(here.work.steps)) for key in cycle_keys(here))), default=None
-        )
+        nearest = max(filter(None, (self._nearest(key, here.first_step) for key in cycle_keys(here))), default=None)
         if nearest is None:
             return None
         # of those that end with the same step the first one

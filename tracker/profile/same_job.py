@@ -14,6 +14,7 @@ from tracker.profile.numbered_names import (
     place_of,
     skeleton_of,
 )
+from tracker.profile.step_windows import are_windows_of_one_run, window_in_path
 from tracker.profile.traits import Traits
 
 CLOCKS_APART_NS: Final = 60 * 10**9
@@ -143,7 +144,7 @@ def are_repeats(one: str, other: str) -> bool:
 def is_later_cycle(later: Traits, earlier: Traits) -> bool:
     """Return whether `later` is a cycle of the schedule of the process that wrote `earlier`: its steps count on."""
     # another process would count from the start again
-    if not later.work.steps or not earlier.work.steps or min(later.work.steps) <= max(earlier.work.steps):
+    if not later.work.steps or not earlier.work.steps or later.first_step <= earlier.last_step:
         return False
     if later.started_at_ns is None or earlier.ended_at_ns is None or later.started_at_ns <= earlier.ended_at_ns:
         return False
@@ -151,11 +152,16 @@ def is_later_cycle(later: Traits, earlier: Traits) -> bool:
 
 
 def may_be_cycles(one: Traits, other: Traits) -> bool:
-    """Return whether two captures may be of one process: their names differ in one number that counts no repeats."""
+    """Return whether two captures may be of one process.
+
+    Their names differ in one number that counts no repeats, or they lie in windows of one run.
+    """
     if (one.rank, one.host, one.device_ordinal) != (other.rank, other.host, other.device_ordinal):
         return False
     if one.process and other.process and one.process != other.process:
         return False
+    if are_windows_of_one_run(one.place, other.place):
+        return True
     names = sibling_names(one.place, other.place)
     return names is not None and len(names.columns) == 1 and not names.is_of_repeats
 
@@ -189,8 +195,12 @@ def cycle_keys(traits: Traits) -> list[Hashable]:
     """
     place = Path(place_of(traits.place))
     names = names_but_for_one_number(place.name)
-    common = (traits.rank, traits.host, traits.device_ordinal, traits.process, str(place.parent))
-    return [(*common, name) for name in names]
+    process = (traits.rank, traits.host, traits.device_ordinal, traits.process)
+    keys: list[Hashable] = [(*process, str(place.parent), name) for name in names]
+    window = window_in_path(traits.place)
+    if window is not None:
+        keys.append((*process, window.place, "windows"))
+    return keys
 
 
 def may_be_one_job(one: Traits, other: Traits) -> bool:

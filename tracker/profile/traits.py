@@ -13,6 +13,7 @@ from tracker.profile.captures import CPU, UNKNOWN_DEVICE, Capture, Device
 from tracker.profile.numbered_names import process_in_path
 from tracker.profile.rows import Rows
 from tracker.profile.runtime_names import launches_work
+from tracker.profile.step_windows import Window, window_in_path
 from tracker.profile.words import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING
 
 _COLLECTIVE: Final = re.compile(r"^(?:c10d::|record_param_comms|(?:nccl|rccl|gloo|hccl|xccl|mccl)[:_])", re.IGNORECASE)
@@ -77,9 +78,31 @@ class Traits(Struct, frozen=True):
         return not self.work.has_device and self.device in (CPU, UNKNOWN_DEVICE)
 
     @property
+    def first_step(self) -> int:
+        """The number of its first step, of a capture with steps."""
+        window = self._nameless_window
+        return min(self.work.steps) if window is None else window.first
+
+    @property
+    def last_step(self) -> int:
+        """The number of its last step, of a capture with steps."""
+        window = self._nameless_window
+        return max(self.work.steps) if window is None else window.last
+
+    @property
+    def _nameless_window(self) -> Window | None:
+        """The window of the run that the folder names, where no event names a step."""
+        window = window_in_path(self.place)
+        if window is None or any(window.first <= step <= window.last for step in self.work.steps):
+            return None
+        return window
+
+    @property
     def weight(self) -> tuple[int, int, int]:
         """The order in which cycles of one process count: the longest, and of those the last."""
-        return len(self.work.steps), self.started_at_ns or 0, self.ended_at_ns or 0
+        window = self._nameless_window
+        steps = len(self.work.steps) if window is None else window.steps
+        return steps, self.started_at_ns or 0, self.ended_at_ns or 0
 
 
 def traits_of(capture: Capture, place: str, work: CaptureWork) -> Traits:

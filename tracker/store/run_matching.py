@@ -29,6 +29,7 @@ from tracker.profile.same_job import (
     share_few_kernels,
     why_apart,
 )
+from tracker.profile.step_windows import describe_windows, window_in_path
 from tracker.profile.traits import CaptureWork, Traits, traits_of, work_of
 from tracker.store import labels
 from tracker.store.bulk import clean, insert
@@ -389,8 +390,15 @@ def _without_cycles(connection: Connection, incoming: Incoming, cycles: Sequence
 
 
 def _note_on_cycle(cycle: Cycle) -> str:
-    name = Path(place_of(cycle.capture.sources[0].path)).name
+    path = cycle.capture.sources[0].path
     counting = "it takes the place of the one before" if cycle.counts else "the one before counts"
+    window, earlier = window_in_path(path), window_in_path(cycle.stored.traits.place)
+    if window is not None and earlier is not None:
+        return (
+            f"{window.name} is another window of this run ({describe_windows([window, earlier])}), of which the "
+            f"longest counts: {counting}"
+        )
+    name = Path(place_of(path)).name
     return f"{name} is another cycle of the process of this run, of which the longest counts: {counting}"
 
 

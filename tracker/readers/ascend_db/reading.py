@@ -27,6 +27,7 @@ from tracker.readers._ascend.metadata import (
     rank_in_name,
 )
 from tracker.readers._ascend.sources import sources_of
+from tracker.readers._ascend.windows import number_steps_by_window, window_of
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, journal_beside, opened
@@ -101,6 +102,7 @@ def _capture(
     db, metadata, files = source.db, source.metadata, source.files
     ranks_known = (_ranks(db).get(device), metadata.rank, files.rank_in_name, rank_in_name(files.folder.name))
     events, lacks, warnings = _events(source, device, tasks, is_first=is_first, is_only=is_only)
+    events, of_window = number_steps_by_window(events, window_of(files.folder))
     start_ns, end_ns = _span(events)
     capture = Capture(
         rank=first_known(*(ranks_known if is_only or is_first else ranks_known[:1])),
@@ -119,7 +121,7 @@ def _capture(
         parallel=metadata.parallel,
         configuration=metadata.configuration,
     )
-    return capture, (*lacks, *warnings)
+    return capture, (*lacks, *warnings, *of_window)
 
 
 def _ranks(db: Database) -> dict[int, int]:

@@ -6,6 +6,10 @@ kernel starts. When it was launched is the start of the HostToDevice arrow that 
 queue from which that thread takes its work is no launch. An operator that MindSpore calls
 `Kernel::KernelLaunch::Default/network-Net/fc-Dense/MatMul-op12` is MatMul in the module Default/network-Net/fc-Dense.
 The track `AI Core Freq` says at what clock kernels ran, where one was measured.
+
+A folder `rankN_startA_stopB` of MindSpore's dynamic profiling holds steps A to B of rank N: they have these numbers,
+whatever the profiler counts inside of it. Several such folders of one rank are windows of one run, of which the longest
+counts, of equal ones the last; which steps between them were not recorded is said.
 """
 
 from __future__ import annotations

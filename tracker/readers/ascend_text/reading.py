@@ -55,6 +55,7 @@ from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, kernels_of_ops, trace_tasks_of
 from tracker.readers._ascend.trace.events import Trace, read_trace
 from tracker.readers._ascend.trace.host import Host, host_of, no_host
+from tracker.readers._ascend.windows import number_steps_by_window, window_of
 from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_text import folders
 from tracker.readers.ascend_text.completeness import cut_at, fewer_than_counted, lacking
@@ -103,6 +104,7 @@ class _Read(Struct):
 def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     """The one capture of `layout`; a SourceError names the file and place where it cannot be read."""
     read = _Read()
+    window = window_of(layout.root)
     counters = CounterRows(read.strings)
     _read_metadata(read, layout, options)
     _read_events(read, layout, options, counters)
@@ -113,6 +115,8 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     events = _events(read, counters)
     if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
         raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
+    events, said = number_steps_by_window(events, window)
+    read.warnings += said
     read.warnings += _missing(read, layout, events)
     return Profile(name, str(layout.root), (_capture(read, layout, events),), tuple(read.warnings))
 
