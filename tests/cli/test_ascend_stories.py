@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.support import Done
+from tests.readers.ascend_text.captures import PT, edited
 from tests.readers.ascend_texts import Written, write_versions
 
 
@@ -84,3 +87,35 @@ def test_head_without_device_records_stays_partial(tracker, tmp_path, calls):
     compared = json.loads(tracker("diff", "v1", "v2", "--format", "json").out)
     assert compared["explanation"]["verdict"] is None
     assert "IMPROVED" not in tracker("diff", "v1", "v2").out
+
+
+def test_times_of_profiler_stand_beside_waits_of_tasks(tracker, monkeypatch):
+    """Of 300 us the Notify_Wait for rank 1 takes 200; communication.json states 150 of synchronization and 50 idle."""
+    (row,) = json.loads(tracker("show", PT, "--format", "json").out)["communication"]
+    numbers = [row[f"{name}_ns"] for name in ("total", "transit", "wait", "synchronization", "idle")]
+    assert [number / 1e3 for number in numbers] == [300.0, 100.0, 200.0, 150.0, 50.0]
+    assert row["split_by"] == "tasks"
+    monkeypatch.setenv("COLUMNS", "170")
+    shown = tracker("show", PT, "--only", "communication").out
+    assert "transit (tasks)  wait (tasks)  sync (profiler)  idle (profiler)" in shown
+
+
+def test_waits_of_tasks_and_of_profiler_are_not_compared(tracker, tmp_path):
+    """The other side's tasks name no rank: its waiting is the column of the profiler."""
+    copy = Path(shutil.copytree(PT, tmp_path / PT.name))
+    edited(copy, "trace_view.json", '"src rank": 1, "dst rank": 0,', '"src rank": 4294967295, "dst rank": 4294967295,')
+    compared = json.loads(tracker("diff", PT, copy, "--format", "json").out)
+    (row,) = compared["communication"]
+    assert (row["baseline_split_by"], row["candidate_split_by"]) == ("tasks", "profiler")
+    assert any(
+        "Wait and transit of dp_cp x2 come from the tasks of the calls in the baseline and from the profiler" in note
+        for note in compared["notes"]
+    )
+
+
+def test_synchronization_that_is_no_number_is_one_line(tracker, tmp_path):
+    copy = Path(shutil.copytree(PT, tmp_path / PT.name))
+    edited(copy, "communication.json", '"Synchronization Time(ms)": 0.15', '"Synchronization Time(ms)": "soon"')
+    done: Done = tracker("show", copy)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "communication.json" in done.err and "not a record of a collective" in done.err

@@ -37,9 +37,11 @@ Names = Mapping[int, str]
 """Size of a group without a role -> the role of the group on the other side that it is paired with."""
 
 BY_RANKS: Final = "ranks"
+BY_TASKS: Final = "tasks"
+BY_PROFILER: Final = "profiler"
 PARTS: Final = ("wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_wait_ns")
 _NO_GROUP: Final = -1
-_WORDS: Final = {BY_RANKS: "all ranks", "profiler": "the profiler"}
+_WORDS: Final = {BY_RANKS: "all ranks", BY_TASKS: "the tasks of the calls", BY_PROFILER: "the profiler"}
 
 Key = tuple[str, str, int, str, int]
 """The columns COMMUNICATION_KEY of one collective; "" and -1 for what is not known."""
@@ -95,6 +97,26 @@ def _roles(own: set[tuple[str, int]], others: set[tuple[str, int]]) -> Names:
     return found
 
 
+def name_task_waits(side: LoadedSide, table: Columns, *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
+    """Return collectives of a side, the answer at the grain `by`, with `tasks` as `split_by` where their waiting is
+    that of tasks which name the rank that they wait for.
+
+    The profiler's own column counts the first plane of a call alone, and its synchronization and idle time are parts
+    of that split: they stand beside the waiting of the tasks.
+    """
+    if not len(table) or side.is_empty(queries.communication_waits):
+        return table
+    waits = side.query(queries.communication_waits, by=by, in_steps=in_steps)
+    key = [name for name in ("run_id", "rank", "step", *COMMUNICATION_KEY) if name in table and name in waits]
+    sizes = ("group_size", "size_class_bytes")
+    known = [one.having(**{name: one.integers(name, missing=-1) for name in sizes}) for one in (table, waits)]
+    (calls, waiting), _ = number_tables(known, key)
+    is_by_tasks = np.isin(calls.number, waiting.number)
+    words = [word or "" for word in table.listed("split_by")]
+    named = objects([BY_TASKS if own and word else word or None for own, word in zip(is_by_tasks, words, strict=True)])
+    return table.having(split_by=named)
+
+
 def one_split(table: Columns, key: Sequence[str]) -> Columns:
     """Collectives without the parts of those whose rows with one `key` (of several runs) were split in two ways."""
     split = table.texts("split_by")
@@ -111,8 +133,9 @@ def one_split(table: Columns, key: Sequence[str]) -> Columns:
 def split_of_groups(table: Columns) -> dict[str, str]:
     """Return where wait and transit of each `group` of a side come from; "" where that is unknown, or both.
 
-    Ranks and profiler measure different things: a profiler sees in which task a rank stood still, the ranks together
-    show how long each of them waited for the last one. Numbers of one kind are not compared with numbers of the other.
+    They measure different things: the ranks together show how long each of them waited for the last one, the tasks
+    of a call how long it stood still for a rank, and a profiler's own column counts what stands still on one plane.
+    Numbers of one kind are not compared with numbers of another.
     """
     found: dict[str, set[str]] = {}
     for group, word in table.rows("group", "split_by"):
@@ -121,7 +144,7 @@ def split_of_groups(table: Columns) -> dict[str, str]:
 
 
 def split_otherwise(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> list[str]:
-    """Return the groups whose wait one side has from the ranks and the other from the profiler, in order."""
+    """Return the groups whose wait the two sides have from different places, in order."""
     return sorted(
         group
         for group in baseline.keys() & candidate.keys()
@@ -131,14 +154,14 @@ def split_otherwise(baseline: Mapping[str, str], candidate: Mapping[str, str]) -
 
 def notes_of_difference(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> Iterator[str]:
     """Yield a sentence where wait and transit of the two sides come from different places."""
-    for word in (BY_RANKS, "profiler"):
-        groups = [group for group in split_otherwise(baseline, candidate) if baseline[group] == word]
-        if groups:
-            other = next(own for own in _WORDS if own != word)
-            yield (
-                f"Wait and transit of {', '.join(groups)} come from {_WORDS[word]} in the baseline and from "
-                f"{_WORDS[other]} in the candidate: they are not compared."
-            )
+    groups_of: dict[tuple[str, str], list[str]] = {}
+    for group in split_otherwise(baseline, candidate):
+        groups_of.setdefault((baseline[group], candidate[group]), []).append(group)
+    for (before, after), groups in sorted(groups_of.items()):
+        yield (
+            f"Wait and transit of {', '.join(groups)} come from {_WORDS[before]} in the baseline and from "
+            f"{_WORDS[after]} in the candidate: they are not compared."
+        )
 
 
 def notes_of_groups(sides: Sequence[LoadedSide]) -> Iterator[str]:

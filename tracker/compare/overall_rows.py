@@ -13,8 +13,17 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import match
-from tracker.compare.collectives import Names, one_split, split_of_groups, split_otherwise, with_roles
+from tracker.compare.collectives import (
+    BY_TASKS,
+    Names,
+    name_task_waits,
+    one_split,
+    split_of_groups,
+    split_otherwise,
+    with_roles,
+)
 from tracker.compare.side import rows_of_captures
+from tracker.schema.levels import PROFILER_ALONE
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 from tracker.table import Numbered, is_among, number_distinct_rows, number_tables
@@ -523,8 +532,13 @@ def without_other_splits(sides: Sequence[Sums], splits: Sequence[Mapping[str, st
 
 
 def _grouped(side: LoadedSide, roles: Names) -> Columns:
-    """Return the collectives of a side with the name of their `group`."""
-    table = with_roles(side.query(queries.communication), roles)
+    """Return the collectives of a side with the name of their `group`; what the profiler states of waiting that the
+    tasks tell is left out, as it is no part of it.
+    """
+    table = with_roles(name_task_waits(side, side.query(queries.communication)), roles)
+    is_by_tasks = table["split_by"] == BY_TASKS
+    stated = {name: np.where(is_by_tasks, np.nan, table.reals(name)) for name in PROFILER_ALONE}
+    table = table.having(**stated)
     names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
     return table.having(group=objects(names))
 

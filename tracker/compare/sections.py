@@ -20,6 +20,7 @@ from tracker.compare import coverage, match
 from tracker.compare.collectives import (
     Pairing,
     calls_of,
+    name_task_waits,
     one_split,
     pair_collectives,
     rename_to_pairs,
@@ -202,7 +203,10 @@ def _exchanged(sides: Sides, question: queries.Question, options: DiffOptions) -
     """Return the chosen collectives or their tasks of both sides, with the roles that groups without one are given."""
     found = []
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
-        table = with_roles(side.query(question), roles)
+        table = side.query(question)
+        if question is queries.communication:
+            table = name_task_waits(side, table)
+        table = with_roles(table, roles)
         sizes = {name: table.integers(name, missing=-1) for name in _UNKNOWN_SIZES}
         table = table.having(**sizes, ns=table["total_ns"])
         found.append(matching(matching(table, "kind", options.kind), "group_role", options.group))

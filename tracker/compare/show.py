@@ -335,6 +335,8 @@ class _Choice(Struct, frozen=True):
         """
         in_steps = self.side.has_markers and question not in _OF_WHOLE_CAPTURE
         table = self.side.query(question, by=self.by, in_steps=in_steps)
+        if question is queries.communication:
+            table = collectives.name_task_waits(self.side, table, by=self.by, in_steps=in_steps)
         if question in _NUMBERED:
             table = with_number(self.side, table, question)
         return table.without("run_id")

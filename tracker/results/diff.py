@@ -344,8 +344,10 @@ class Diff(Result, frozen=True, eq=False):
     - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
       wait_ns, transit_ns, idle_ns where they can be told apart; synchronization_ns: the part of wait_ns before the
       first transfer; split_by: `ranks` where transit (the shortest call of all ranks of the group) and wait (the rest)
-      are computed from all ranks, without idle_ns and synchronization_ns; `profiler` where the profiler states them; NA
-      where neither does, and where the runs of a side differ in it
+      are computed from all ranks, without idle_ns and synchronization_ns; `profiler` where the profiler states them;
+      `tasks` where wait is that of the tasks which name the rank that they wait for, and transit the rest of the call:
+      then idle_ns and synchronization_ns are the profiler's, beside these two and no parts of them; NA where nothing
+      states them, and where the runs of a side differ in it
     - memory: bytes that the op allocated, by itself or through helpers inside (`timeline.owners`); allocator: the
       innermost op of most of them, more_allocators: how many others; held_ns until freed; unreleased_bytes never freed
       in the capture

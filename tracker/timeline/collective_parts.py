@@ -40,8 +40,9 @@ def time_columns(events: Events, row_of_collective: I64, calls: CallSpans, waits
     """Columns transit, wait, synchronization and idle of `communication`: sums over the calls of a row.
 
     What the profiler says of each call; waiting where it does not say it, the time in the waiting tasks. Of a call
-    whose tasks name the ranks that they wait for, the waiting is theirs and the rest transmits: then the profiler's own
-    split is none. MISSING where it is not known of every call of the row.
+    whose tasks name the ranks that they wait for, the waiting is theirs and the rest transmits; synchronization and
+    idle are the profiler's beside them, of its own split, and no parts of these two. MISSING where it is not known of
+    every call of the row.
     """
     times, count = events.extras.collective_times, len(events.collectives)
     of_collective = {name: told_ns(times, getattr(times, name), count) for name in _TIMES}
@@ -50,8 +51,6 @@ def time_columns(events: Events, row_of_collective: I64, calls: CallSpans, waits
     np.add.at(elapse_ns, calls.collective, calls.end_ns - calls.start_ns)
     transit_ns = np.maximum(elapse_ns[:count] - waits.wait_ns, 0)
     of_collective["transit_ns"] = np.where(waits.has_peers, transit_ns, of_collective["transit_ns"])
-    for name in ("synchronization_ns", "idle_ns"):
-        of_collective[name] = np.where(waits.has_peers, MISSING, of_collective[name])
     pairs = group_rows(calls.row, calls.collective)
     row, collective = calls.row[pairs.first], calls.collective[pairs.first]
     # the last element answers for the calls without a collective, whose index is -1, and for those of another row

@@ -17,7 +17,7 @@ from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, 
 from tracker.reports.plot import drawn_as_plot
 from tracker.reports.rows import Row, records, table_of, unit_of
 from tracker.reports.views import sections
-from tracker.reports.views.sections import COLLECTIVE, COLLECTIVE_PARTS, OPERATOR, SHAPES, SIDES, series_of
+from tracker.reports.views.sections import COLLECTIVE, OPERATOR, SHAPES, SIDES, collective_parts, series_of
 from tracker.results import BOTH, Cause, Diff
 from tracker.results.columns import CALLS, MATCHED_COLUMNS, Measure
 from tracker.results.sections import SECTION
@@ -278,10 +278,11 @@ def communication(diff: Diff, limit: int | None) -> list[Table]:
     exposed, links = Column("exposed", _span("exposed_ns"), drop=2), _series(diff, "kind", "communication")
     extra = (exposed, *_measures_with_words("communication"))
     found = [_compared(SECTION["communication"].title, COLLECTIVE, rows, limit, *extra, links=links)]
-    parts = [name for name in COLLECTIVE_PARTS if any(rows.has(f"{side}_{name}") for side in SIDES)]
+    columns_of = collective_parts([*rows.listed("baseline_split_by"), *rows.listed("candidate_split_by")])
+    parts = [name for name in columns_of if any(rows.has(f"{side}_{name}") for side in SIDES)]
     if not parts:
         return found
-    columns = [*COLLECTIVE, *(replace(COLLECTIVE_PARTS[name], cell=_span(name)) for name in parts)]
+    columns = [*COLLECTIVE, *(replace(columns_of[name], cell=_span(name)) for name in parts)]
 
     def split_by(row: Row) -> str:
         return pair(*(row[f"{side}_split_by"] or MISSING_TEXT for side in SIDES))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 SIDES: Final = ("baseline", "candidate")
+_OF_TASKS: Final = "tasks"
 COLLECTIVE_PARTS: Final[Mapping[str, Column]] = {
     "transit_ns": Column("transit", drop=2), "wait_ns": Column("wait", drop=1),
     "synchronization_ns": Column("sync", drop=3), "idle_ns": Column("idle", drop=1),
@@ -31,6 +32,22 @@ SERIES_OF_RUN: Final[Mapping[str, str]] = {
     "peak_allocated_bytes": "peak memory",
 }  # fmt: skip
 """Row of the overall table -> the series of whole runs that follows it."""
+
+
+def collective_parts(words: Collection[str | None]) -> Mapping[str, Column]:
+    """Return the columns of the parts of collectives, whose `split_by` are these words.
+
+    Where tasks tell the waiting, each part is named by its source: the profiler's own numbers are no parts of that.
+    """
+    if _OF_TASKS not in words:
+        return COLLECTIVE_PARTS
+    named = dict(COLLECTIVE_PARTS)
+    if {word for word in words if word} == {_OF_TASKS}:
+        for name in ("transit_ns", "wait_ns"):
+            named[name] = replace(named[name], header=f"{named[name].header} (tasks)")
+    for name in ("synchronization_ns", "idle_ns"):
+        named[name] = replace(named[name], header=f"{named[name].header} (profiler)")
+    return named
 
 
 def _through(row: Row) -> str:

@@ -690,7 +690,8 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
     """Return collectives with the most time; of the parts of it those that the source tells apart."""
     rows = shown.tables["communication"]
     times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
-    times |= {name: column for name, column in sections.COLLECTIVE_PARTS.items() if rows.has(name)}
+    parts = sections.collective_parts(rows.listed("split_by"))
+    times |= {name: column for name, column in parts.items() if rows.has(name)}
     columns = [
         *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
         *[Column("split by", of("split_by"), drop=6)] * rows.has("split_by"), per_call("total_ns", 5, 5, 5),
