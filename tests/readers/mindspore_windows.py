@@ -8,6 +8,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
+OPERATIONS = """Operation,Stage,Occurrences,Avg. time(us),Custom Info
+MindRecord,Read,40,50.0,
+Map,Decode,40,{map_us},
+Batch,Collect,10,20.0,per 4 rows
+"""
+"""dataset.csv: 40 x 50, 40 x `map_us` and 10 x 20 us."""
+SAMPLES = """op_id,op_type,num_workers,output_queue_size,output_queue_average_size,output_queue_length,\
+output_queue_usage_rate,sample_interval,parent_id,children_id
+0,DeviceQueueOp,,,,,,10,,[1]
+1,BatchOp,2,"{batch}",{mean},16,{mean},10,0,[2]
+2,MapOp,4,"[8, 8, 8, 8]",8,16,0.5,10,1,[3]
+3,MapOp,1,"[1, 3]",2,16,0.125,10,2,
+"""
+"""minddata_pipeline_raw_0.csv: the queue behind Batch is the one to the device; two operations are called Map."""
+SUMMARY = """op_ids,0,1,2,3
+op_names,DeviceQueue,Batch,Map,Map
+num_workers,-1,2,4,1
+queue_average_size,-1,{mean},8,2
+queue_empty_freq_pct,-1,{empty},0,0
+avg_cpu_pct,-1,12.5,40,3
+parent_id,-1,0,1,2
+per_pipeline_time,1.5
+"""
 START_US = 1_790_000_000_000_000
 STEP_US = 1_000
 _HEADER = (
@@ -44,3 +67,17 @@ def write_window(
         encoding="utf-8",
     )
     return window
+
+
+def write_pipeline(window: Path, *, batch: tuple[int, ...], map_us: float = 150.0) -> Path:
+    """Write the data pipeline of the capture in a window, and return the folder of its tables.
+
+    batch: the sizes of the queue behind Batch, 10 ms apart. map_us: of a call of Map.
+    """
+    (output,) = window.glob("*/ASCEND_PROFILER_OUTPUT")
+    mean, empty = sum(batch) / len(batch), 100 * batch.count(0) / len(batch)
+    (output / "dataset.csv").write_text(OPERATIONS.format(map_us=map_us), encoding="utf-8")
+    samples = SAMPLES.format(batch=list(batch), mean=mean)
+    (output / "minddata_pipeline_raw_0.csv").write_text(samples, encoding="utf-8")
+    (output / "minddata_pipeline_summary_0.csv").write_text(SUMMARY.format(mean=mean, empty=empty), encoding="utf-8")
+    return output

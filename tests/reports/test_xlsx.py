@@ -22,7 +22,7 @@ def test_sheets_stand_in_reading_order(book):
         "Summary",
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
         "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
-        "IdleCompare", "CounterCompare", "Environment", "Explanation",
+        "IdleCompare", "InputCompare", "CounterCompare", "Environment", "Explanation",
     ]  # fmt: skip
 
 
@@ -225,7 +225,8 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
         "Summary",
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
-        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Queues", "Counters",
+        "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Queues", "InputOperations",
+        "InputQueues", "Counters",
         "CounterSummary",
         "Efficiency",
         "MemoryCurve", "Facts",

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import match
-from tracker.profile import MODULE_CALLS, OP_FLOPS
+from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_tables
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 _KEY: Final = list(COUNTER_KEY)
+_ELSEWHERE: Final = (MODULE_CALLS, OP_FLOPS, INPUT_OPERATIONS, INPUT_QUEUES)
 
 
 def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
@@ -41,11 +42,12 @@ def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
 def of_side(side: LoadedSide, by: Sequence[str]) -> Columns:
     """Return the counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
 
-    Without the calls of modules, which the tree of modules shows, and the FLOPs of operators, which advice reads.
+    Without the calls of modules, which the tree of modules shows, the FLOPs of operators, which advice reads, and the
+    data pipeline, which has tables of its own.
     """
     steps = side.asked_steps if side.is_part else None
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
-    return table.taken(~is_among(table["source"], (MODULE_CALLS, OP_FLOPS)))
+    return table.taken(~is_among(table["source"], _ELSEWHERE))
 
 
 def _medians(rows: Numbered) -> dict[str, F64]:

@@ -14,6 +14,7 @@ from tracker.compare import (
     coverage,
     environment,
     explain,
+    input_pipeline,
     kernels,
     memory,
     operators,
@@ -139,6 +140,8 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "memory_peak_totals": memory.compare_totals(at_peak, right),
             "memory_blocks": memory.compare_blocks(at_peak, right, options, allocated),
             "counters": counters.compare(left, right),
+            "input_operations": input_pipeline.compare_operations(left, right),
+            "input_queues": input_pipeline.compare_queues(left, right),
         }
         tables = {name: made[name] for name in DIFF_COLUMNS}
         drawn = _draw_tree(left, right, options, judged, tables["modules"])

@@ -68,6 +68,8 @@ from .words import (
     IDLE_RULES,
     IDLE_SETTING,
     INCOMPLETE_SETTING,
+    INPUT_OPERATIONS,
+    INPUT_QUEUES,
     LOG_COUNTERS,
     MARKERS_SETTING,
     MAX_BLOCKS,
@@ -104,6 +106,7 @@ from .words import (
     TIMER_READER,
     UNLINKED_OP,
     CounterName,
+    InputAttribute,
 )
 
 __all__ = [
@@ -126,6 +129,8 @@ __all__ = [
     "IDLE_RULES",
     "IDLE_SETTING",
     "INCOMPLETE_SETTING",
+    "INPUT_OPERATIONS",
+    "INPUT_QUEUES",
     "LOG_COUNTERS",
     "MARKERS_SETTING",
     "MAX_BLOCKS",
@@ -188,6 +193,7 @@ __all__ = [
     "HostOps",
     "IdleCause",
     "Incomplete",
+    "InputAttribute",
     "KernelMetrics",
     "LaunchLevel",
     "Launches",

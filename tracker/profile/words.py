@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from tracker.hooks import machine
@@ -121,6 +122,27 @@ EMPTY_QUEUE: Final[CounterName] = ("minddata_pipeline_summary", "(to the device)
 """The counter that says how much of the time, in percent, the queue is empty from which the device takes its data."""
 DEVICE_USE: Final = "device_summary"
 """Source of the counters in which Paddle says `GPU Utilization = current process GPU time / elapsed time`."""
+INPUT_OPERATIONS: Final = "input_operation"
+INPUT_QUEUES: Final = "input_queue"
+"""Sources of the counters of a data pipeline: its operations, and the queues behind them; see InputAttribute."""
+
+
+class InputAttribute(StrEnum):
+    """What the counters of a data pipeline count of an operation. SIZE: of the queue behind it, of each sample; its
+    parts over time are `size 1/8` to `size 8/8`. SAMPLED: for how many ms there were samples.
+    """
+
+    CALLS = "calls"
+    TOTAL = "total_us"
+    NUMBER = "number"
+    WORKERS = "workers"
+    CAPACITY = "capacity"
+    EMPTY = "empty_percent"
+    CPU = "cpu_percent"
+    SAMPLED = "sampled_ms"
+    SIZE = "size"
+
+
 PIPELINE_TIME: Final[CounterName] = ("minddata_pipeline_summary", "(pipeline)", "per_pipeline_time")
 """The counter that says how long, in ms, it takes to get a batch from the data pipeline."""
 MODULE_CALLS: Final = "module"

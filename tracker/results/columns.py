@@ -10,8 +10,24 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.profile import MODULE_CALLS, OP_FLOPS
-from tracker.results.diff_rows import EnvironmentRow, KernelMetricRow, MemoryBlockRow, MemoryPeakRow, OverallRow
-from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, NodeRow, RankSummaryRow, StepSummaryRow
+from tracker.results.diff_rows import (
+    EnvironmentRow,
+    InputOperationChange,
+    InputQueueChange,
+    KernelMetricRow,
+    MemoryBlockRow,
+    MemoryPeakRow,
+    OverallRow,
+)
+from tracker.results.shown_rows import (
+    CounterSummaryRow,
+    InputOperationRow,
+    InputQueueRow,
+    KernelPipeRow,
+    NodeRow,
+    RankSummaryRow,
+    StepSummaryRow,
+)
 from tracker.results.verdicts import VERDICT_COLUMNS
 
 __all__ = [
@@ -202,6 +218,8 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "modules": MATCHED_COLUMNS["modules"].columns,
     "api": MATCHED_COLUMNS["api"].columns,
     "idle": MATCHED_COLUMNS["idle"].columns,
+    "input_operations": InputOperationChange.__struct_fields__,
+    "input_queues": InputQueueChange.__struct_fields__,
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
     **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
 }  # fmt: skip
@@ -223,6 +241,8 @@ SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
     "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
+    "input_operations": _columns_behind_grains(InputOperationRow),
+    "input_queues": _columns_behind_grains(InputQueueRow),
     "counter_summary": _columns_behind_grains(CounterSummaryRow),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""

@@ -361,6 +361,8 @@ class Diff(Result, frozen=True, eq=False):
       SDMA only where HCCS, PCIE, SIO, for which it stands, are not told apart
     - idle: why the device did nothing, by cause and place, ns and gaps per step; empty unless both sides state it
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
+    - input_operations, input_queues: the data pipeline: how long its operations take, and how full the queues behind
+      them are, over all of the time and in parts of it (part, parts); empty unless both sides state it
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
       names
@@ -398,8 +400,8 @@ class Diff(Result, frozen=True, eq=False):
     (
         environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,
         communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
-        memory_blocks, modules, api, counters, idle,
-    ) = frames(19)  # fmt: skip
+        memory_blocks, modules, api, counters, idle, input_operations, input_queues,
+    ) = frames(21)  # fmt: skip
 
     @property
     def headline(self) -> str:

@@ -170,3 +170,47 @@ class MemoryBlockRow(Struct, frozen=True):
     def larger_bytes(self) -> float:
         """The bytes of the side that has more."""
         return max(self.baseline_bytes or 0, self.candidate_bytes or 0)
+
+
+class InputOperationChange(Struct, frozen=True, kw_only=True):
+    """An operation of the data pipeline of two sides: medians over their runs and ranks, of whole captures.
+
+    - operation, calls, total_ns, average_ns, share: as in `InputOperationRow`; None on a side without it
+    - delta_ns, diff: of the average, for captures may be of other lengths
+    """
+
+    operation: str
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_average_ns: float | None
+    candidate_average_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+    baseline_share: float | None
+    candidate_share: float | None
+    baseline_total_ns: float | None
+    candidate_total_ns: float | None
+
+
+class InputQueueChange(Struct, frozen=True, kw_only=True):
+    """The queue behind an operation of the data pipeline of two sides: medians over their runs and ranks.
+
+    - operation, part, parts, mean, empty_share, capacity, workers, cpu_percent: as in `InputQueueRow`
+    - delta, diff: of the mean size
+    """
+
+    operation: str
+    part: int | None
+    parts: int | None
+    baseline_mean: float | None
+    candidate_mean: float | None
+    delta: float | None
+    diff: float | None
+    baseline_empty_share: float | None
+    candidate_empty_share: float | None
+    baseline_capacity: float | None
+    candidate_capacity: float | None
+    baseline_workers: float | None
+    candidate_workers: float | None
+    baseline_cpu_percent: float | None
+    candidate_cpu_percent: float | None

@@ -114,6 +114,13 @@ SECTION: Final[Mapping[str, Section]] = {
             "ingest --again); a diff needs it of both sides",
         ),
         Section(
+            "input",
+            ("input_operations", "input_queues"),
+            "Input pipeline: operations by change of average time",
+            "only MindSpore's profiler measures a data pipeline, with data_process=True or activities that have CPU; a "
+            "diff needs it of both sides",
+        ),
+        Section(
             "counter",
             ("counters", "counter_summary"),
             "Counters of the profilers, by relative change",

@@ -94,6 +94,50 @@ class CounterSummaryRow(Struct, frozen=True, kw_only=True):
     max_name: str
 
 
+class InputOperationRow(Struct, frozen=True, kw_only=True):
+    """An operation of the data pipeline, over the whole capture, as MindSpore's dataset.csv has it.
+
+    - rank, step: of which the row is, where these are kept apart
+    - operation: its name, and its stage behind it
+    - calls: how often it ran; total_ns: on all of its threads together; average_ns: of one call
+    - share: of total_ns in that of all operations
+    """
+
+    rank: int | None
+    step: int | None
+    operation: str
+    calls: float | None
+    total_ns: float | None
+    average_ns: float | None
+    share: float | None
+
+
+class InputQueueRow(Struct, frozen=True, kw_only=True):
+    """The queue behind an operation of the data pipeline, or how full it was in a part of the time.
+
+    - rank, step: of which the row is, where these are kept apart
+    - operation: that fills it; with `(id:3)` where several operations have its name
+    - part, parts: which of so many equal parts of the time the row is of; None for all of it, whose row comes first
+    - workers: of the operation; capacity: of the queue; cpu_percent: of the operation
+    - empty_share: of the samples with nothing in the queue, as the summary states it, else as they are
+    - mean, min, max: entries in the queue, over the samples; sampled_ns: for how long there are samples
+    """
+
+    rank: int | None
+    step: int | None
+    operation: str
+    part: int | None
+    parts: int | None
+    workers: float | None
+    capacity: float | None
+    cpu_percent: float | None
+    empty_share: float | None
+    mean: float | None
+    min: float | None
+    max: float | None
+    sampled_ns: float | None
+
+
 class NodeRow(Struct, frozen=True):
     """What a row of a tree is. Parents come first, and below a row all that is in it.
 

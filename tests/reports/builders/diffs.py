@@ -30,7 +30,7 @@ LONG_KERNEL = (
 _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
-    "module", "phase", "why", "transport", "source", "attribute",
+    "module", "phase", "why", "operation", "transport", "source", "attribute",
     "type", "verdict", "reason", "cause", "place", "allocator", "code_line", "call_stack", "baseline_code_line",
     "candidate_code_line", "baseline_call_stack", "candidate_call_stack", "baseline_split_by", "candidate_split_by",
 }  # fmt: skip
@@ -51,13 +51,15 @@ def _complete(table, row):
     of = {
         "overall": "value", "memory": "bytes", "memory_details": "bytes", "memory_peak": "bytes",
         "memory_blocks": "bytes", "kernel_metrics": "mean", "counters": "mean",
+        "input_queues": "mean", "input_operations": "average_ns",
         "communication_links": "transit_ns",
     }.get(table, "ns")  # fmt: skip
     before, after = row.get(f"baseline_{of}"), row.get(f"candidate_{of}")
     row = dict(row)
     if table != "environment":
         change = (after or 0) - (before or 0) if table != "overall" or None not in (before, after) else None
-        row[{"value": "delta", "mean": "delta", "transit_ns": "delta_ns"}.get(of, f"delta_{of}")] = change
+        names = {"value": "delta", "mean": "delta", "transit_ns": "delta_ns", "average_ns": "delta_ns"}
+        row[names.get(of, f"delta_{of}")] = change
         row["diff"] = after / before - 1 if before and after is not None else None
     if "status" in DIFF_COLUMNS[table]:
         row["status"] = "ADDED" if before is None else "REMOVED" if after is None else "both"
@@ -355,6 +357,26 @@ def bottleneck(bound, loading, utilisation):
     return Bottleneck(bound, loading, utilisation, loading, tuple(missing), limits)
 
 
+def input_operations():
+    """Map takes twice as long as before."""
+    shares = {"baseline_share": 0.5, "candidate_share": 0.6, "baseline_calls": 40.0, "candidate_calls": 40.0}
+    return [
+        {"operation": "Map Decode", "baseline_average_ns": 0.1 * MS, "candidate_average_ns": 0.2 * MS,
+         "baseline_total_ns": 4.0 * MS, "candidate_total_ns": 8.0 * MS, **shares},
+    ]  # fmt: skip
+
+
+def input_queues():
+    """The queue behind Batch runs dry."""
+    return [
+        {"operation": "Batch", "part": None, "parts": None, "baseline_mean": 6.0, "candidate_mean": 3.0,
+         "baseline_empty_share": 0.0, "candidate_empty_share": 0.25, "baseline_capacity": 16.0,
+         "candidate_capacity": 16.0, "baseline_workers": 2.0, "candidate_workers": 2.0},
+        {"operation": "Batch", "part": 1, "parts": 2, "baseline_mean": 6.0, "candidate_mean": 6.0},
+        {"operation": "Batch", "part": 2, "parts": 2, "baseline_mean": 6.0, "candidate_mean": 0.0},
+    ]  # fmt: skip
+
+
 def diff(**changes):
     """v42 against v41: one step takes 104 instead of 100 ms. `changes`: fields, or frames by the names of tables."""
     mm = {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float"}
@@ -398,6 +420,8 @@ def diff(**changes):
         ],
         "api": api(),
         "idle": idle(),
+        "input_operations": input_operations(),
+        "input_queues": input_queues(),
         "counters": counters(),
     }  # fmt: skip
     made = {name: changes.pop(name) if name in changes else frame(name, rows) for name, rows in frames.items()}

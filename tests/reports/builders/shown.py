@@ -15,7 +15,7 @@ from tracker.table import sort_largest_first
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
-    "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes", "queues",
+    "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes", "queues", "input_operations", "input_queues",
 )  # fmt: skip
 SUMMARIES = {
     "rank_summary": (summaries.of_ranks, "overall"),
@@ -29,6 +29,7 @@ METRIC = {
     "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
     "min": None, "max": None,
 }  # fmt: skip
+QUEUE = {"operation": "Batch", "workers": None, "capacity": None, "cpu_percent": None, "empty_share": None, "min": 0.0}
 HELD = {"rank": 0, "component": "device"}
 LINK = {
     **ALL_REDUCE, "transport": "HCCS", "source_rank": None, "target_rank": None, "packet_bytes": None, "calls": 40,
@@ -165,6 +166,16 @@ def shown(**changes):
              "min": 1350.0, "max": 1800.0},
             {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
              "max": 60.5},
+        ],
+        "input_operations": [
+            {"operation": "Map Decode", "calls": 40.0, "total_ns": 6.0 * MS, "average_ns": 0.15 * MS, "share": 0.75},
+            {"operation": "Batch", "calls": 10.0, "total_ns": 2.0 * MS, "average_ns": 0.2 * MS, "share": 0.25},
+        ],
+        "input_queues": [
+            {**QUEUE, "part": None, "parts": None, "workers": 2.0, "capacity": 16.0, "cpu_percent": 12.5,
+             "empty_share": 0.25, "mean": 3.0, "max": 8.0, "sampled_ns": 40.0 * MS},
+            {**QUEUE, "part": 1, "parts": 2, "mean": 6.0, "max": 8.0, "sampled_ns": 20.0 * MS},
+            {**QUEUE, "part": 2, "parts": 2, "mean": 0.0, "max": 0.0, "sampled_ns": 20.0 * MS},
         ],
         "idle": [
             {"cause": "data loading", "place": "enumerate(DataLoader)#_Iter.__next__", "ns": 60 * MS, "gaps": 4,

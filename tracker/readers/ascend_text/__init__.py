@@ -10,6 +10,10 @@ The track `AI Core Freq` says at what clock kernels ran, where one was measured.
 A folder `rankN_startA_stopB` of MindSpore's dynamic profiling holds steps A to B of rank N: they have these numbers,
 whatever the profiler counts inside of it. Several such folders of one rank are windows of one run, of which the longest
 counts, of equal ones the last; which steps between them were not recorded is said.
+
+MindSpore's data pipeline has a table of its own (`--only input`): how long its operations take and what share of their
+time each has, by dataset.csv; how full the queues behind them are, on the mean and over time, by the sizes in
+minddata_pipeline_raw_*.csv and by minddata_pipeline_summary_*.csv.
 """
 
 from __future__ import annotations

@@ -33,10 +33,12 @@ from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of, rated_c
 from tracker.readers._ascend.clocks import APART_NS, clock_ahead_ns
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.core_clock import clock_facts
-from tracker.readers._ascend.counters import CounterRows, add_empty_queue, add_pipeline_summary, step_times_of
+from tracker.readers._ascend.counters import CounterRows, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
+from tracker.readers._ascend.device_queue import add_empty_queue, add_pipeline_summary
 from tracker.readers._ascend.handovers import UNKNOWN as UNKNOWN_HANDOVERS
 from tracker.readers._ascend.handovers import lacks_all
+from tracker.readers._ascend.input_pipeline import QueueNumbers, add_operations, add_queues, queues_of_samples
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of, leave_out_bad_tasks
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
@@ -71,6 +73,7 @@ OF_STEPS: Final = (
 )
 _PIPELINE: Final = "minddata_pipeline_summary"
 _RAW_PIPELINE: Final = "minddata_pipeline_raw"
+_DATASET: Final = "dataset"
 _ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
 
 
@@ -172,10 +175,14 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
     if folders.MEMORY in files:
         table = _table(read, files[folders.MEMORY], options)
         read.points = memory_points_of(table, read.strings, is_mindspore=layout.is_mindspore)
+    stated: list[QueueNumbers] = []
+    sampled: list[QueueNumbers] = []
     for path in layout.counted:
         source = re.sub(r"_\d+$", "", path.stem)
         if source == _PIPELINE:
-            read.sources.append(add_pipeline_summary(path, options, counters, source))
+            of_summary, queues = add_pipeline_summary(path, options, counters, source)
+            read.sources.append(of_summary)
+            stated += queues
             continue
         table = _table(read, path, options)
         if path.name == folders.STEPS:
@@ -183,6 +190,10 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
         if path.name == folders.STATISTIC:
             read.statistic = table
             read.warnings += filter(None, [cut_at(table)])
+        if source == _RAW_PIPELINE:
+            sampled += queues_of_samples(table)
+        if source == _DATASET:
+            add_operations(counters, table)
         # the trace has the calls themselves, unless the profiler's level left them out
         if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
             counters.add_table(table, source)
@@ -190,6 +201,7 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
                 add_empty_queue(table, counters)
             if source == "api_statistic":
                 read.api = api_totals_of(table, read.strings)
+    add_queues(counters, stated, sampled)
 
 
 def _table(read: _Read, path: Path, options: ReadOptions, *, are_tasks: bool = False) -> CsvTable:

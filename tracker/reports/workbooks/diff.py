@@ -236,6 +236,10 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         field("Cause", "cause", 24), field("Place", "place", 56), *_all_measures("idle"),
         *_diff_fields("delta_ns"),
     )),
+    "input": _Sheet("InputCompare", "input_operations", (
+        field("Operation", "operation", 40), *both("Calls", "calls"), *both("Avg Duration", "average_ns"),
+        *_diff_fields("delta_ns"), *both("Share", "share"), *both("Total Duration", "total_ns"),
+    )),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
         *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),
