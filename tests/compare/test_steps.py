@@ -15,6 +15,8 @@ from tracker.store import Store, save_run
 
 _MAY_BE_EMPTY = {
     "idle",
+    "input_operations",
+    "input_queues",
     "kernel_metrics",
     "op_details",
     "memory_details",
