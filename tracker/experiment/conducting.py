@@ -238,7 +238,7 @@ def resume(
     if request.check_number != kept.check_number:
         raise UsageError(
             f"{experiment.name} was started with another command, --setup, --env-baseline or --env-candidate",
-            remedy="give all of them as they were; they are stored nowhere",
+            remedy="give all of them as they were, for they are stored nowhere, or start a new experiment",
         )
     if _devices_of(request) != experiment.devices:
         problem = f"{experiment.name} runs on devices {experiment.devices or '(all)'}"
@@ -425,7 +425,7 @@ class _Conductor:
         noise_sd = self._experiment.noise_sd
         if noise_sd is not None:
             expected = counted(2 * expected_pairs(noise_sd, self._experiment.limit_ratio), "run")
-            self._tell(f"warmed up; about {expected} to expect, by the noise of the runs before")
+            self._tell(f"warmed up; about {expected} to expect, fewer for a large change, by the noise of runs before")
         elif self._request.most_runs < 2 * PAIRS_WITHOUT_HISTORY:
             runs = counted(2 * PAIRS_WITHOUT_HISTORY, "run")
             self._tell(f"no runs before say how noisy the step is: nothing is decided before {runs}")

@@ -19,7 +19,7 @@ from tracker.units import counted, format_diff, format_ns
 _TONES: Final = {"slower": "worse", "faster": "better"}
 _OPERATORS: Final = 10
 """Operators of a first screen."""
-_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE", "": "NOT DECIDED"}
+_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE"}
 
 
 def document(found: Experiment, look: Look) -> Document:
@@ -33,7 +33,7 @@ def document(found: Experiment, look: Look) -> Document:
     own = Document(
         title=f"{one.name}: {sides}{f'; {where}' if where else ''}; seed {one.seed}",
         headline=f"{change.sentence[:1].upper()}{change.sentence[1:]}",
-        verdict=_WORDS[change.outcome],
+        verdict=_WORDS.get(change.outcome) or one.state.upper(),
         tone=_TONES.get(change.outcome, ""),
         remarks=tuple(_list_remarks(found)),
         next_commands=tuple(_list_next(found)),
