@@ -208,6 +208,7 @@ __all__ = [
     "empty",
     "is_hccl_kernel",
     "known_medians",
+    "label_idle",
     "median",
     "quantiles",
     "ranks_in",

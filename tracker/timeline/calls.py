@@ -216,8 +216,8 @@ def _list_idle(joined: Joined, wanted: WantedCalls) -> Columns:
                 bool,
                 len(kinds),
             )
-            rows = np.flatnonzero(fits[kinds.number] & wanted.keep_steps(step))
-            pieces, step = pieces.taken(rows), step[rows]
+            is_wanted = fits[kinds.number] & wanted.keep_steps(step)
+            pieces, step = pieces.taken(is_wanted), step[is_wanted]
             of_gap = group_rows(step, pieces.cause, pieces.place, pieces.gap)
             parts.append(
                 (
@@ -231,7 +231,9 @@ def _list_idle(joined: Joined, wanted: WantedCalls) -> Columns:
                 )
             )
     none = (np.zeros(0, dtype=np.int64),) * 7
-    step, cause, place, start_ns, end_ns, ns, thread = (np.concatenate(column) for column in zip(none, *parts, strict=True))
+    step, cause, place, start_ns, end_ns, ns, thread = (
+        np.concatenate(column) for column in zip(none, *parts, strict=True)
+    )
     causes = [IdleCause(number) for number in cause.tolist()]
     names = [name_idle_place(one, texts[code]) for one, code in zip(causes, place.tolist(), strict=True)]
     return Columns(
