@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED, BEFORE_CAPTURE)
 """Operators that stand for what has none."""
+_ALWAYS: Final = ("rank", "step", "name", "start_ns", "end_ns", "duration_ns", "trace_ns")
+"""Columns of every list."""
 _PARTS: Final = 10
 """Rows of a histogram of times that are near to each other."""
 _FAR: Final = 20
@@ -232,7 +234,8 @@ def _with_calls(side: LoadedSide, made: CallList, read: ReadCalls) -> CallList:
     order = np.lexsort((table.integers("start_ns"), table.integers("rank"), -order_ns))
     if not reasons:
         notes += _compare_with_stored(made.stored, _count_calls(made.kind, table), int(counted_ns.sum()))
-    kept = [name for name in CallRow.__struct_fields__ if name in table]
+    # what no call states needs no column of a long list
+    kept = [name for name in CallRow.__struct_fields__ if table.has(name) or name in _ALWAYS]
     return replace(
         made,
         calls_table=table.taken(order).only(kept),
@@ -293,7 +296,11 @@ def _make_histogram(counted_ns: Any) -> Iterator[HistogramRow]:
     """Yield how many calls took how long, without rows before the first and behind the last call."""
     if not len(counted_ns):
         return
-    edges = _choose_edges(float(counted_ns.min()), float(counted_ns.max()))
+    shortest_ns, longest_ns = float(counted_ns.min()), float(counted_ns.max())
+    if shortest_ns == longest_ns:
+        yield HistogramRow(shortest_ns, longest_ns, len(counted_ns), 1.0)
+        return
+    edges = _choose_edges(shortest_ns, longest_ns)
     counts, _ = np.histogram(counted_ns, bins=edges)
     for low, high, calls in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
         yield HistogramRow(low, high, calls, calls / len(counted_ns))

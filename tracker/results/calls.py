@@ -109,7 +109,7 @@ class CallRow(Struct, frozen=True, kw_only=True):
 class HistogramRow(Struct, frozen=True):
     """How many calls took so long.
 
-    - from_ns, to_ns: at least, less than; the last row has the longest call as well
+    - from_ns, to_ns: at least, less than; the last row has the longest call as well; equal where all took the same
     - calls: how many; share: of all
     """
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tracker.reports.cells import cell, col, form, number, readable, share
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, Target, group
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View
 from tracker.results.calls import NOUNS, CallList, HistogramRow
@@ -97,7 +97,7 @@ def _histogram(found: CallList) -> Table:
         return format_ns(ns, unit if ns >= unit[0] / 100 else None) if ns else "0"
 
     def ends(row: HistogramRow) -> str:
-        return f"{text(row.from_ns)} to {text(row.to_ns)}"
+        return text(row.from_ns) if row.from_ns == row.to_ns else f"{text(row.from_ns)} to {text(row.to_ns)}"
 
     columns = [
         Column(_MEASURES[found.measure], ends),
@@ -200,4 +200,13 @@ def _next(found: CallList, look: Look) -> Iterator[str]:
         yield command_of(("tracker", "cut"), [f"run:{found.run['run_id']}"], options)
 
 
-VIEW = View(document)
+def list_json(found: CallList, look: Look) -> dict[str, Any]:
+    """Return what the list says of its calls, then the calls, the longest first, and the histogram."""
+    document = {name: plain(getattr(found, name)) for name in found.json_fields}
+    # the rows of a long list are written one after the other
+    document["calls"] = found.calls_table.head(look.rows(None))
+    document["histogram"] = plain(found.histogram)
+    return document
+
+
+VIEW = View(document, json=list_json)
