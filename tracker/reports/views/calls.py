@@ -7,15 +7,13 @@ from typing import Any, Final
 
 from tracker.reports.cells import cell, col, form, number, readable, share
 from tracker.reports.commands import command_of, options_of
-from tracker.reports.document import NAME, UNDER, Block, Column, Document, Look, Table, Target, group
+from tracker.reports.document import CUT_CALL, NAME, UNDER, Block, Column, Document, Look, Table, Target, group
 from tracker.reports.rows import Row, plain, records, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View
 from tracker.results.calls import NOUNS, CallList, HistogramRow
 from tracker.units import format_ns, format_numbers, time_unit
 
-CUT_CALL: Final = "cut"
-"""The page of a target that is the step of a call, cut out of the trace."""
 _MOST_OF_PAGE: Final = 10_000
 _MEASURES: Final = {
     "duration_ns": "time", "host_total_ns": "time on the host", "device_total_ns": "time on the device",
