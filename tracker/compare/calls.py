@@ -235,7 +235,7 @@ def _with_calls(side: LoadedSide, made: CallList, read: ReadCalls) -> CallList:
     if not reasons:
         notes += _compare_with_stored(made.stored, _count_calls(made.kind, table), int(counted_ns.sum()))
     # what no call states needs no column of a long list
-    kept = [name for name in CallRow.__struct_fields__ if table.has(name) or name in _ALWAYS]
+    kept = [name for name in CallRow.__struct_fields__ if name in table and (table.has(name) or name in _ALWAYS)]
     return replace(
         made,
         calls_table=table.taken(order).only(kept),

@@ -67,7 +67,7 @@ class CallRow(Struct, frozen=True, kw_only=True):
     - rank; step: None: it began outside of the steps that are shown, and launched work in them
     - name: of a kernel its own one; of idle time the place
     - input_shapes: of an operator or a kernel
-    - start_ns, end_ns: from the start of the capture; of a collective that only the database has, no end
+    - start_ns, end_ns: from the start of the capture; the database alone has no end of a collective
     - duration_ns: from start to end; of a collective of several kernels, and of idle time, the sum of its parts
     - host_total_ns, host_self_ns: of an operator; without a total inside of a call of the same row, which counts it
     - device_total_ns, device_self_ns: of an operator, what it launched; with and without the operators inside

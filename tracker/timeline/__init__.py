@@ -61,7 +61,9 @@ from tracker.timeline.queue import queue_table
 from tracker.timeline.stacks import Begun, OpStacks
 from tracker.timeline.windows import take_markers
 
-__all__ = ["CATEGORIES", "RULES_VERSION", "WantedCalls", "build", "calls_of", "canonical_name", "rows_of"]
+__all__ = [
+    "CATEGORIES", "RULES_VERSION", "WantedCalls", "build", "calls_of", "canonical_name", "join_checked", "rows_of",
+]  # fmt: skip
 
 _AS_LONG: Final = 0.01
 """By how much windows and markers of steps may differ that stand for each other, as a share."""

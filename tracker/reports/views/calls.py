@@ -127,7 +127,7 @@ def _calls(found: CallList, look: Look) -> Table:
         Column(NOUNS[found.kind], lambda row: longest(row[found.measure])),
         *_times_beside(found, rows),
         Column("start", lambda row: moment(row["start_ns"])),
-        Column("end", lambda row: moment(row["end_ns"]), drop=2),
+        *_optional(table, "end_ns", lambda row: moment(row["end_ns"]), title="end", drop=2),
         *([col("rank")] if has_many_ranks else []),
         Column("step", lambda row: "outside" if row["step"] is None else str(row["step"])),
         *_optional(table, "stream", lambda row: _plain(row["stream"])),
