@@ -49,10 +49,8 @@ def long_run(tmp_path_factory):
             ("cuda_runtime", "cudaLaunchKernel", 1, 5, 5, {"correlation": call}),
             ("kernel", "sgemm", 0, 15, 10 + call % 17, {"correlation": call, "stream": 7, "device": 0}),
         ):
-            ts += 50 * call
-            events.append(
-                {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": pid, "ts": ts, "dur": dur, "args": ids | args}
-            )
+            span = {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": pid, "ts": 50 * call + ts, "dur": dur}
+            events.append({**span, "args": ids | args})
     path, database = folder / "long.pt.trace.json", folder / "long.db"
     device = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
     path.write_text(json.dumps({"schemaVersion": 1, **device, "traceEvents": events}))
