@@ -49,7 +49,8 @@ def commands() -> str:
     parts = [
         "# Commands",
         "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not.\n"
-        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).",
+        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).\n"
+        "`tracker ab` has more, too: [before the merge](compare.md#before-the-merge).",
         command_list(),
     ]
     for path, command in command_tree():

@@ -31,14 +31,15 @@ NAMED_ONLY = {"CHANGELOG.md", "docs/python.md", "docs/contributing.md", "docs/de
 """Pages that name commands and do not call them, or only scripts of a clone."""
 BEFORE = {
     "docs/automate.md": "mv damaged.json profiles/gpt/v5; tracker watch --once && sleep 1 && tracker watch --once",
+    "docs/compare.md": "python -m tests.two_builds",
     "docs/cluster.md": "tracker ingest tests/data/cluster --version v1 --workload cluster",
     "docs/history.md": "tracker versions pin v01",
     "docs/reading.md": "tracker versions pin v01",
 }
-"""What a page takes for granted: a quarantined profile, a run of four ranks, a pinned version."""
+"""What a page takes for granted: a quarantined profile, two builds, a run of four ranks, a pinned version."""
 STANDS_FOR = {
     r"\bRUN\b": "run:6", r"\bVERSION\b": "run:1 run:2 run:3 run:4 run:5 run:6", r"\b(ID|12)\b": "4", r"\bN\b": "3",
-    r"v1\.9\.1\b": "v08", r"v1\.9\b": "v01", r"\bv1 v2\b": "v01 v08", r"\bI-3\b": "I-1", r"run:(41|57)": "run:7",
+    r"v1\.9\.1\b": "v08", r"v1\.9\b": "v01", r"\bv1 v2\b": "v01 v08", r"\b([IE])-3\b": r"\1-1", r"run:(41|57)": "run:7",
     r"\bPROFILE\b": "a.json", r"\bPATH\b": "profiles/gpt/v5/damaged.json", r"\bREPOSITORY\b": ".",
     r"/var/lib/node_exporter/": "", r"--socket FILE\b": "--socket page.socket", r" /token$": " token",
     r"tracker page(?! --socket)( --listen \S+)?": "tracker page --listen 127.0.0.1:0",
@@ -81,6 +82,11 @@ def commands_of(page: Path) -> list[str]:
 
 CALLING = {name: lines for page in PAGES if (name := page.relative_to(ROOT).as_posix()) not in NAMED_ONLY
            if (lines := commands_of(page))}  # fmt: skip
+SHOWN = {f"tracker ab {line}": text for page in PAGES for block in blocks_of(page, "text")
+         for line, text in re.findall(r"\A\$ tracker ab (.*)\n((?:.|\n)*)", block)}  # fmt: skip
+"""What a page shows of what `tracker ab` prints: from its begin on."""
+OF_ONE_RUN = r"seed \d+|, [\w.-]+(?=, median of)"
+"""What differs between two experiments on two machines."""
 ENGLISH = [name for name in CALLING if "/zh/" not in name]
 
 
@@ -140,7 +146,15 @@ def ran(machine, line):
             printed += process.communicate(timeout=30)[0]
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-    allowed = (0, 130) if is_endless else (0, 1, 3, 4) if "--fail-on" in line else (0,)
+    if line in SHOWN and not re.sub(OF_ONE_RUN, "", printed).startswith(re.sub(OF_ONE_RUN, "", SHOWN[line])):
+        return f"$ {line} prints something else than the page shows\n{printed}"
+    if is_endless:
+        allowed = (0, 130)
+    elif "--fail-on" in line:
+        allowed = (0, 1, 3, 4)
+    else:
+        # the candidate is slower
+        allowed = (0, 1) if line.startswith("tracker ab") else (0,)
     return "" if process.returncode in allowed else f"$ {line}: exit {process.returncode}\n{printed}"
 
 

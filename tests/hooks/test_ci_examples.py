@@ -30,6 +30,7 @@ PAYLOAD = {
     "github.workspace": "/builds/code", "github.token": "a token", "github.event.number": "41",
     "github.workflow": "profile", "github.event.repository.default_branch": "main",
     "github.event.number && format('pull/{0}', github.event.number) || ''": "pull/41",
+    "github.base_ref": "main", "runner.temp": "/builds/temporary",
 }  # fmt: skip
 BOT, MARK = "github-actions[bot]", "<!-- tracker: profile -->"
 GH = f"""#!{sys.executable}
@@ -57,15 +58,15 @@ class Step:
     always: bool
 
 
-def github() -> tuple[list[Step], dict]:
-    """The steps of the job, and its variables."""
+def github(name: str = "profile", kept_file: str = "gate.xml") -> tuple[list[Step], dict]:
+    """The steps of a job, and its variables."""
     # `on` is a boolean in YAML 1.1
-    (job,) = yaml.safe_load((CI / "github.yml").read_text())["jobs"].values()
+    job = yaml.safe_load((CI / "github.yml").read_text())["jobs"][name]
     assert job["steps"][0]["with"]["fetch-depth"] == 0
     (kept,) = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert (kept["with"]["path"], kept["if"]) == ("gate.xml", "always()")
+    assert (kept["with"]["path"], kept["if"]) == (kept_file, "always()")
     variables = filled({name: value for name, value in job["env"].items() if "secrets." not in value})
-    branch = {"TRACKER_BRANCH": variables["TRACKER_BRANCH"]}
+    branch = {name: text for name, text in variables.items() if name == "TRACKER_BRANCH"}
     steps = [
         Step(text, ("bash", "-e"), branch | filled(step.get("env", {})), "always()" in step.get("if", ""))
         for step in job["steps"]
@@ -81,10 +82,11 @@ def filled(variables: dict[str, str]) -> dict[str, str]:
     }
 
 
-def gitlab() -> tuple[list[Step], dict]:
-    (job,) = yaml.safe_load((CI / "gitlab.yml").read_text()).values()
+def gitlab(name: str = "profile", kept_file: str = "gate.xml") -> tuple[list[Step], dict]:
+    job = yaml.safe_load((CI / "gitlab.yml").read_text())[name]
     assert job["variables"]["GIT_DEPTH"] == "0"
-    assert (job["artifacts"]["when"], job["artifacts"]["reports"]["junit"]) == ("always", "gate.xml")
+    kept = job["artifacts"]
+    assert kept["when"] == "always" and kept_file in [*kept["paths"], *kept.get("reports", {}).values()]
     assert job["allow_failure"]["exit_codes"] == 4
     shell = ("bash", "-eo", "pipefail")
     steps = [Step("\n".join(job["script"]), shell, {}, False)]
@@ -125,7 +127,8 @@ class Checkout:
         self.variables |= {
             "CI_API_V4_URL": "https://gitlab/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "41",
             "TRACKER_GITLAB_TOKEN": "a token", "GITHUB_REPOSITORY": "team/model", "GITHUB_HEAD_REF": "fix",
-            "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_DEFAULT_BRANCH": "main", "LABEL": label, "PUSH": "2",
+            "CI_MERGE_REQUEST_SOURCE_BRANCH_NAME": "fix", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+            "CI_DEFAULT_BRANCH": "main", "LABEL": label, "PUSH": "2",
         }  # fmt: skip
         del self.variables["TRACKER_VERSION"], self.variables["TRACKER_WORKLOAD"]
 
@@ -256,6 +259,104 @@ def test_a_job_that_cannot_judge_fails_with_2(tmp_path, copied_tracker):
 def test_a_ci_job_keeps_its_spool_out_of_the_checkout(job):
     _, variables = job()
     assert variables["TRACKER_SPOOL"].startswith(("/builds/code/../", "/var/"))
+
+
+BUILD = """\
+import os
+os.makedirs("prof", exist_ok=True)
+run = 1 + len(os.listdir("prof"))
+with open(f"prof/{run}.log", "w") as log:
+    print("run", run, file=log)
+    for step in range(1, 11):
+        print(f"iter {step}: loss 2.0, time {STEP_MS + run % 3}.00ms", file=log)
+"""
+"""A job with made times: its runs differ by 1 or 2 of 10,000."""
+
+
+class Builds(Checkout):
+    """A checkout of a pull request whose job takes `step_ms` a step, and that of main, where it left, 10 s. Since then
+    main became much slower.
+    """
+
+    def __init__(self, place: Path, tracker: list[str], step_ms: int) -> None:
+        super().__init__(place, tracker)
+        self.git("checkout -q main")
+        self.commit(10_000)
+        self.git("checkout -q -b slower")
+        self.commit(step_ms)
+        self.git("checkout -q main")
+        self.commit(15_000)
+        for words in ("push -q origin main", "fetch -q origin", "checkout -q --detach slower", "branch -D main"):
+            self.git(words)
+        self.variables["TRACKER_CACHE"] = str(place / "cache")
+
+    def git(self, words: str) -> None:
+        author = ("-c", "user.name=a", "-c", "user.email=a@b")
+        subprocess.run(["git", "-C", str(self.folder), *author, *words.split()], check=True)
+
+    def commit(self, step_ms: int) -> None:
+        (self.folder / "train.py").write_text(f"STEP_MS = {step_ms}\n{BUILD}")
+        self.git("add train.py")
+        self.git("commit -q -m build")
+
+    def play(self, job) -> tuple[int, str]:
+        """Run the job `ab`, with its cache in the folder of the test."""
+        steps, _ = job("ab", "ab.html")
+        for step in steps:
+            step.variables.pop("TRACKER_CACHE", None)
+        return self.run(steps)
+
+
+@pytest.mark.parametrize(
+    ("job", "step_ms", "ends"), [(github, 11_000, 1), slow((github, 10_004, 0)), slow((gitlab, 11_000, 1))]
+)
+def test_the_ab_of_a_pull_request_fails_where_it_is_slower(tmp_path, copied_tracker, job, step_ms, ends):
+    builds = Builds(tmp_path, copied_tracker, step_ms)
+    code, printed = builds.play(job)
+    assert code == ends
+    says = "Candidate is 10.0 % slower" if ends else "No difference of 2 % or more"
+    comment = (builds.folder / "comment.md").read_text()
+    assert says in printed
+    assert comment.startswith(f"### {says}")
+    assert says in (builds.folder / "ab.html").read_text()
+    assert not list((tmp_path / "cache").glob("experiments/E-*/*/*/.git"))
+    posted = (tmp_path / "posted").read_text()
+    if job is github:
+        assert posted.splitlines()[1:] == ["gh pr comment 41 --body-file marked.md"]
+        assert (builds.folder / "marked.md").read_text() == f"<!-- tracker: profile ab -->\n{comment}"
+        assert (tmp_path / "summary").read_text() == comment
+    else:
+        assert "--data-urlencode body@comment.md" in posted
+    with builds.store() as store:
+        assert not queries.runs(store).frame.to_dict("records")
+
+
+@pytest.mark.parametrize(("job", "ends"), [(github, 0), (gitlab, 4)])
+def test_an_ab_that_decides_nothing_is_seen_and_fails_no_job(tmp_path, copied_tracker, job, ends):
+    builds = Builds(tmp_path, copied_tracker, 11_000)
+    undecided = "echo 'E-3: v4 -> v5; small_gpt, host; seed 7'; exit 4"
+    Path(copied(tmp_path, copied_tracker).strip("'")).write_text(
+        f'#!/bin/sh\ncase "$1" in ab) {undecided};; *) echo "### Not decided by $3";; esac\n'
+    )
+    code, printed = builds.play(job)
+    # GitLab is told that 4 is no failure
+    assert code == ends
+    assert (builds.folder / "comment.md").read_text() == "### Not decided by E-3\n"
+    assert (tmp_path / "posted").exists()
+    assert ("::warning title=tracker ab::Not decided" in printed) == (job is github)
+
+
+def test_an_ab_that_cannot_run_fails_with_2_and_comments_nothing(tmp_path, copied_tracker):
+    builds = Builds(tmp_path, copied_tracker, 11_000)
+    builds.variables["TRACKER_DB"] = str(tmp_path / "no folder" / "jobs.db")
+    assert builds.play(github)[0] == 2
+    assert not (tmp_path / "posted").exists()
+
+
+def test_both_jobs_comment_in_the_same_way():
+    profile, ab = (job["steps"] for job in yaml.safe_load((CI / "github.yml").read_text())["jobs"].values())
+    (first,), (second,) = ([step["run"] for step in own if step.get("name") == "comment"] for own in (profile, ab))
+    assert first == second
 
 
 def epilog(folder: Path, tracker: str, **variables: str) -> int:

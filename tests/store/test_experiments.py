@@ -48,7 +48,7 @@ def test_an_experiment_is_changed_read_and_deleted_with_its_runs(store):
     assert experiments.read_experiment(store, 1).change_ratio == 0.1
     with store.connect() as connection:
         (decided,) = experiments.list_decided(connection)
-    assert (decided.workload, decided.outcome, decided.low_ratio) == ("gpt", "slower", None)
+    assert (decided.experiment_id, decided.outcome, decided.low_ratio) == (1, "slower", None)
 
     assert experiments.delete_experiment(store, 1) == 6
     assert [one.name for one in experiments.read_experiments(store)] == ["E-2"]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from tracker.api.arguments import EMPTY, Place, show_screens, writing
 from tracker.errors import UsageError
+from tracker.profile.experiments import BASELINE, CANDIDATE
+from tracker.results.experiments import LIMIT_S, MOST_RUNS
 
 if TYPE_CHECKING:
     from tracker.results.experiments import Experiment
@@ -30,8 +32,8 @@ def ab(
     env_candidate: Mapping[str, str] = EMPTY,
     dirty: bool = False,
     within: float | None = None,
-    most_runs: int = 80,
-    limit_s: float = 7200.0,
+    most_runs: int = MOST_RUNS,
+    limit_s: float = LIMIT_S,
     run_limit_s: float | None = None,
     seed: int | None = None,
     workload: str | None = None,
@@ -60,7 +62,7 @@ def ab(
         profiles=profiles,
         setup=setup,
         links=(links,) if isinstance(links, str) else tuple(links),
-        variables={"baseline": env_baseline, "candidate": env_candidate},
+        variables={BASELINE: env_baseline, CANDIDATE: env_candidate},
         is_dirty=dirty,
         within=within,
         most_runs=most_runs,

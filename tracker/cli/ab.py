@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType, MappingProxyType
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -20,18 +21,18 @@ from tracker.cli.options import Database, Page, Top
 from tracker.cli.output import aligned, emit, note, plan, progress
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA, StoreError, UsageError
 from tracker.experiment import conducting
-from tracker.experiment.conducting import LIMIT_S, MOST_RUNS, Request
-from tracker.experiment.sources import of_finding, with_commits
+from tracker.experiment.conducting import InterruptedExperiment, Request
+from tracker.experiment.sources import expect_runs, of_finding, with_commits
+from tracker.profile.experiments import BASELINE, CANDIDATE
 from tracker.reports.commands import command as command_line
-from tracker.results.experiments import Experiment
+from tracker.results.experiments import LIMIT_S, MOST_RUNS, Experiment
 from tracker.results.options import Option
-from tracker.units import NS_PER_S, counted, format_ns
+from tracker.units import NS_PER_S, counted, format_age
 
 if TYPE_CHECKING:
     from tracker.store import Store
 
 _EXIT_CODES: Final = {"slower": EXIT_FINDINGS, "faster": EXIT_OK, "no difference": EXIT_OK}
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
 _RUNS: Final = "Runs"
 _SIDES: Final = "Sides"
 
@@ -61,6 +62,17 @@ def read_experiment_number(text: str) -> int:
     return int(number)
 
 
+def _read_variables(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Return NAME=VALUE by name; UsageError for anything else, which may be a secret and is not shown."""
+    found = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise UsageError(f"{option} is not NAME=VALUE", remedy=f"write it like {option} NCCL_ALGO=Tree")
+        found[name.strip()] = value
+    return found
+
+
 def _read_resumed(text: str, option: str) -> int:
     return read_experiment_number(text)
 
@@ -88,7 +100,7 @@ def ab(
     setup: Annotated[
         str | None,
         Option(
-            "Builds a side, once, in its folder, such as 'pip install -e . --target .'. Default: nothing.",
+            "Builds a side, once, in its folder, such as 'pip install --no-deps --target . .'. Default: nothing.",
             "COMMAND",
             group=_SIDES,
         ),
@@ -103,13 +115,13 @@ def ab(
         ),
     ] = (),
     env_baseline: Annotated[
-        Mapping[str, str],
+        tuple[str, ...],
         Option("A variable of the baseline alone; repeatable. Default: none.", "NAME=VALUE", group=_SIDES),
-    ] = _NONE,
+    ] = (),
     env_candidate: Annotated[
-        Mapping[str, str],
+        tuple[str, ...],
         Option("A variable of the candidate alone; repeatable. Default: none.", "NAME=VALUE", group=_SIDES),
-    ] = _NONE,
+    ] = (),
     is_dirty: Annotated[
         bool,
         Option(
@@ -200,8 +212,9 @@ def ab(
     """Run two builds by turns on this machine, and say whether the candidate is slower.
 
     Pairs of runs, each in random order, until they decide: slower (exit code 1), faster, or no difference that matters
-    (0); 4 where they do not. Each side is a clone of its own; nothing is written into the repository. The runs are of
-    no history, board or finding. What is run is stored nowhere, since a command line may hold secrets.
+    (0); 4 where they do not. A revision runs in a clone of its own, and nothing is written into the repository; a
+    folder runs where it is. The runs are of no history, board or finding. What is run is stored nowhere, since a
+    command line may hold secrets.
 
     \b
     Example:
@@ -212,11 +225,7 @@ def ab(
     """
     delivery = plan(page, "ab", "experiment")
     settings = config.load(db)
-    has_sides = finding is None and resume is None
-    sides, command = (words[:2], words[2:]) if has_sides else ([], words)
-    if not command:
-        missing = "two sides and a command" if has_sides else "a command"
-        raise UsageError(f"tracker ab needs {missing}", remedy="tracker ab main HEAD -- python train.py")
+    sides, command = _split_words(words, with_sides=finding is None and resume is None)
     request = Request(
         command=tuple(command),
         baseline=sides[0] if sides else "",
@@ -225,7 +234,10 @@ def ab(
         profiles=profiles,
         setup=setup,
         links=links,
-        variables={"baseline": env_baseline, "candidate": env_candidate},
+        variables={
+            BASELINE: _read_variables(env_baseline, "--env-baseline"),
+            CANDIDATE: _read_variables(env_candidate, "--env-candidate"),
+        },
         is_dirty=is_dirty,
         within=within,
         most_runs=most_runs,
@@ -237,17 +249,34 @@ def ab(
         device=device,
         finding_id=finding,
     )
+    if dry_run and resume is not None:
+        raise UsageError("--dry-run with --resume", remedy="tracker experiments show has what is known of it")
     if dry_run:
         _show_plan(request, settings)
         return
-    # a run that is interrupted has to be put in order first
     with opened(settings, create=True, late=True) as store, _interruptible(), progress(of_bytes=False) as report:
-        if resume is not None:
-            found = conducting.resume(store, resume, request, settings, tell=note, on_progress=report)
-        else:
-            found = conducting.conduct(store, _named(store, request), settings, tell=note, on_progress=report)
+        try:
+            if resume is not None:
+                found = conducting.resume(store, resume, request, settings, tell=note, on_progress=report)
+            else:
+                found = conducting.conduct(store, _named(store, request), settings, tell=note, on_progress=report)
+        except InterruptedExperiment as interrupt:
+            note(f"interrupted; tracker ab --resume {interrupt.experiment.name} -- COMMAND goes on")
+            found = conducting.show(store, interrupt.experiment.experiment_id)
     delivery.deliver(found, limit=top)
     raise typer.Exit(_exit_code(found))
+
+
+def _split_words(words: list[str], *, with_sides: bool) -> tuple[list[str], list[str]]:
+    """Return the sides, and the command behind `--`. `with_sides`: whether there must be two, or none."""
+    behind = len(sys.argv) - sys.argv.index("--") - 1 if "--" in sys.argv else 0
+    sides, command = words[: len(words) - behind], words[len(words) - behind :]
+    wanted = 2 if with_sides else 0
+    if not command or len(sides) != wanted:
+        needs = "two sides, and a command behind --" if with_sides else "a command behind --, and no sides"
+        example = "main HEAD -- python train.py" if with_sides else "--finding 12 -- python train.py"
+        raise UsageError(f"tracker ab needs {needs}", remedy=f"write it like tracker ab {example}")
+    return sides, command
 
 
 def _named(store: Store, request: Request) -> Request:
@@ -268,7 +297,7 @@ def _show_plan(request: Request, settings: config.Settings) -> None:
             raise
     lines = []
     for side in conducting.find_sides_of(named):
-        own = named.variables.get(side.name, {})
+        own = named.variables_of(side.name)
         words = [word.replace("{side}", side.name) for word in named.command]
         lines.append((side.name, f"{side.described}  {side.folder or 'in a clone of its own'}"))
         lines.append(("  runs", command_line(*(f"{name}=..." for name in own), *words)))
@@ -278,9 +307,22 @@ def _show_plan(request: Request, settings: config.Settings) -> None:
     lines.append(("read", read))
     limit = f"within {100 * named.within:g} %" if named.within else "within the limit of the workload"
     most = counted(named.most_runs, "run")
-    lines.append(("pairs", f"{limit}, at most {most} and {format_ns(named.limit_s * NS_PER_S)}"))
-    lines.append(("expected", "known after the warm-up, by the noise of the runs before"))
+    lines.append(("pairs", f"{limit}, at most {most} and {format_age(int(named.limit_s * NS_PER_S))}"))
+    lines.append(("expected", _describe_expected(named, settings)))
     emit("\n".join(aligned(lines)))
+
+
+def _describe_expected(request: Request, settings: config.Settings) -> str:
+    """Return how many runs are expected, where one track of the workload says how noisy they are."""
+    expected = None
+    try:
+        with opened(settings, read_only=True) as store:
+            expected = expect_runs(store, request)
+    except StoreError:
+        pass
+    if expected is None:
+        return "known after the warm-up, by the noise of the runs before"
+    return f"about {counted(expected.runs, 'run')} and two warm-ups, by the noise of {expected.track}"
 
 
 def _exit_code(found: Experiment) -> int:

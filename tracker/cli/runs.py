@@ -59,7 +59,9 @@ def find(
     from tracker.store import queries
 
     if experiment is not None:
-        _list_experiment(experiment, format, config.load(db))
+        if version or workload or branch or device or tag or search or outdated:
+            raise UsageError("--experiment with another filter", remedy="leave the other one out")
+        _list_experiment(experiment, limit, format, config.load(db))
         return
 
     if tag is not None and not tag.partition("=")[0].strip():
@@ -94,7 +96,7 @@ def find(
     emit_list(found, _OUTDATED_COLUMNS if outdated else _COLUMNS, format, name="runs", last_line=last)
 
 
-def _list_experiment(experiment: str, format: str, settings: Settings) -> None:
+def _list_experiment(experiment: str, limit: int, format: str, settings: Settings) -> None:
     """List the runs of an experiment, the newest first."""
     from tracker.cli.ab import read_experiment_number
     from tracker.store import experiments, queries
@@ -102,6 +104,7 @@ def _list_experiment(experiment: str, format: str, settings: Settings) -> None:
     with opened(settings, read_only=True) as store, store.reading():
         of = experiments.read_experiment(store, read_experiment_number(experiment))
         found = queries.runs_by_id(store, [run.run_id for run in experiments.list_runs(store, of.experiment_id)])
+    found = found.taken(slice(0, limit or None))
     last = f"{counted(len(found), 'run')}.{next_lines(f'tracker experiments show {of.name}')}"
     emit_list(found, _COLUMNS, format, name="runs", last_line=last)
 

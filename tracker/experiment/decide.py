@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import median
+from tracker.results.experiments import MOST_RUNS
 
 ENOUGH: Final = 20.0
 """The e-value that decides: at most 1 of 20 experiments without a change reaches it, however often one looks."""
@@ -31,7 +32,7 @@ PAIRS_WITH_HISTORY: Final = 2
 """Nothing is decided before."""
 PAIRS_WITHOUT_HISTORY: Final = 4
 """Nothing is decided before: these pairs give the noise."""
-MOST_PAIRS: Final = 40
+MOST_PAIRS: Final = MOST_RUNS // 2
 LEAST_DIFFERENCES: Final = 3
 """Differences that the noise of a history needs: as many as the degrees of freedom that it counts for."""
 _BOUND: Final = 4.0

@@ -9,13 +9,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Final
 
 from msgspec import Struct
 
-from tracker.errors import UsageError
+from tracker.errors import SourceError, UsageError
 
 _SIGNALLED: Final = 128
 """What a shell adds to the number of the signal that ended a command."""
@@ -26,6 +26,32 @@ streams.
 _TERMINATES_S: Final = 10.0
 """How long a command that is told to end may take for it."""
 _PIECE: Final = 1 << 16
+
+
+class _Copier(threading.Thread):
+    """Copies a stream of a command to a file, and to stderr. `problem`: why the file could not be written."""
+
+    def __init__(self, stream: IO[bytes], file: IO[bytes]) -> None:
+        super().__init__(daemon=True)
+        self.problem: OSError | None = None
+        self._stream = stream
+        self._file = file
+
+    def run(self) -> None:
+        """Copy to the end of the stream, also where the file takes no more: the command must not wait for a reader."""
+        shown = None if sys.stderr is None else getattr(sys.stderr, "buffer", None)
+        while piece := os.read(self._stream.fileno(), _PIECE):
+            if self.problem is None:
+                try:
+                    self._file.write(piece)
+                    self._file.flush()
+                except (OSError, ValueError) as error:
+                    self.problem = error if isinstance(error, OSError) else OSError(str(error))
+            if shown is not None:
+                # a stderr that is closed is no reason to lose the run
+                with suppress(OSError, ValueError):
+                    shown.write(piece)
+                    shown.flush()
 
 
 class JobEnd(Struct, frozen=True):
@@ -53,12 +79,44 @@ def run_job(
 ) -> JobEnd:
     """Run a command in `folder` to its end, and copy what it prints to `logs` and to stderr of this process.
 
-    It and all that it starts are ended after `limit_s`, and where this process is interrupted. `keep_open`: files that
-    stay open in it, such as a lock that must outlive this process. UsageError where it cannot be started.
+    It and all that it starts are ended after `limit_s`, where this process is interrupted, and once it has ended
+    itself: what it left behind would disturb the next run. `keep_open`: files that stay open in it, such as a lock that
+    must outlive this process. UsageError where it cannot be started, SourceError where a log cannot be written.
     """
-    started = time.perf_counter_ns()
+    with ExitStack() as stack:
+        files = [stack.enter_context(_open_log(path)) for path in (logs.output, logs.errors)]
+        started = time.perf_counter_ns()
+        child = _start(words, folder, environ, keep_open)
+        copiers = [
+            _Copier(stream, file) for stream, file in zip((child.stdout, child.stderr), files, strict=True) if stream
+        ]
+        for copier in copiers:
+            copier.start()
+        is_over = False
+        try:
+            child.wait(timeout=limit_s)
+            is_over = True
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            wall_ns = time.perf_counter_ns() - started
+            _end_group(child, at_once=is_over)
+            for copier in copiers:
+                copier.join(_LAST_WORDS_S)
+        for copier, path in zip(copiers, (logs.output, logs.errors), strict=True):
+            if copier.problem is not None:
+                raise _unwritable(path, copier.problem)
+    code = child.returncode
+    if not is_over:
+        return JobEnd(None, wall_ns)
+    return JobEnd(_SIGNALLED - code if code < 0 else code, wall_ns)
+
+
+def _start(
+    words: Sequence[str], folder: Path, environ: Mapping[str, str], keep_open: Sequence[int]
+) -> subprocess.Popen[bytes]:
     try:
-        child = subprocess.Popen(
+        return subprocess.Popen(
             words,
             cwd=folder,
             env=dict(environ),
@@ -73,49 +131,33 @@ def run_job(
         raise UsageError(
             f"{words[0]} cannot be started in {folder} ({problem})", remedy="check the command behind --"
         ) from error
-    copiers = [_start_copying(child.stdout, logs.output), _start_copying(child.stderr, logs.errors)]
+
+
+def _open_log(path: Path) -> IO[bytes]:
     try:
-        child.wait(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        _end_group(child)
-        return JobEnd(None, time.perf_counter_ns() - started)
-    except BaseException:
-        _end_group(child)
-        raise
-    wall_ns = time.perf_counter_ns() - started
-    for copier in copiers:
-        copier.join(_LAST_WORDS_S)
-    code = child.returncode
-    return JobEnd(_SIGNALLED - code if code < 0 else code, wall_ns)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("wb")
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
-def _start_copying(stream: IO[bytes] | None, path: Path) -> threading.Thread:
-    """Copy a stream of a command to a file, and to stderr, in a thread of its own."""
-    copier = threading.Thread(target=_copy, args=[stream, path], daemon=True)
-    copier.start()
-    return copier
+def _unwritable(path: Path, error: OSError) -> SourceError:
+    return SourceError(
+        path, "", f"cannot be written ({error.strerror})", remedy="make room, or name another folder with TRACKER_CACHE"
+    )
 
 
-def _copy(stream: IO[bytes], path: Path) -> None:
-    shown = None if sys.stderr is None else getattr(sys.stderr, "buffer", None)
-    with path.open("wb", buffering=0) as file:
-        while piece := os.read(stream.fileno(), _PIECE):
-            file.write(piece)
-            if shown is not None:
-                # a stderr that is closed is no reason to lose the run
-                with suppress(OSError, ValueError):
-                    shown.write(piece)
-                    shown.flush()
-
-
-def _end_group(child: subprocess.Popen[bytes]) -> None:
-    """End a command with all that it started: politely, then for good."""
-    for number, wait_s in ((signal.SIGTERM, _TERMINATES_S), (signal.SIGKILL, _TERMINATES_S)):
+def _end_group(child: subprocess.Popen[bytes], *, at_once: bool) -> None:
+    """End a command with all that it started: politely, unless it has ended itself, then for good."""
+    try:
+        if not at_once:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=_TERMINATES_S)
+    finally:
+        # also where a second Ctrl-C comes meanwhile
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, number)
+            os.killpg(child.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=wait_s)
-            break
-    # what did not hear the first signal must not outlive its parent
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
+            child.wait(timeout=_TERMINATES_S)

@@ -16,10 +16,10 @@ from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, limit_of
 from tracker.errors import SourceError, UsageError
 from tracker.experiment.decide import noise_of_history
 from tracker.intake import IngestOptions, Sidecar
-from tracker.profile import CPU
+from tracker.profile import CPU, UNKNOWN_DEVICE
+from tracker.profile.experiments import SIDES, branch_of_experiment
 from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
 from tracker.regressions.track import TrackRuns, runs_of_track
-from tracker.results.experiments import SIDES
 from tracker.schema.series import STEP_KEY, STEP_SERIES, STEP_WAYS
 from tracker.store import Store, queries
 from tracker.store import experiments as stored
@@ -50,7 +50,7 @@ class Labels(Struct, frozen=True):
     @property
     def branch(self) -> str:
         """A branch that no git repository can have."""
-        return f"experiment E-{self.place.experiment_id}"
+        return branch_of_experiment(self.place.experiment_id)
 
     @property
     def note(self) -> str:
@@ -95,7 +95,7 @@ def has_steps(path: Path) -> bool:
 def write_log_of_run(printed: Path, log: Path, labels: Labels) -> None:
     """Write what a command printed as a log of its own, which tells it from that of any other run."""
     place = labels.place
-    head = f"# {place.side}, {labels.note}, of experiment E-{place.experiment_id}, {log.name}\n"
+    head = f"# {place.side}, {labels.note}, of {labels.branch}, {log.name}\n"
     with printed.open("rb") as source, log.open("wb") as target:
         target.write(head.encode())
         while piece := source.read(1 << 20):
@@ -105,7 +105,7 @@ def write_log_of_run(printed: Path, log: Path, labels: Labels) -> None:
 def write_wall_time(log: Path, wall_ns: int, labels: Labels) -> None:
     """Write the wall time of a command as a log of one step."""
     place = labels.place
-    head = f"# wall time of {place.side}, {labels.note}, of experiment E-{place.experiment_id}, {log.name}"
+    head = f"# wall time of {place.side}, {labels.note}, of {labels.branch}, {log.name}"
     log.write_text(f"{head}\niter 1: loss 0.0, time {wall_ns / NS_PER_MS:.6f}ms\n", encoding="utf-8")
 
 
@@ -114,7 +114,7 @@ def ingest_run(
 ) -> int:
     """Read what a run wrote as one run of its experiment; return its number.
 
-    UsageError, SourceError where it cannot be read, or forms several runs; nothing is stored then.
+    UsageError, SourceError where it cannot be read, or forms several runs: none of them stays.
     """
     options = IngestOptions(
         branch=labels.branch,
@@ -132,14 +132,15 @@ def ingest_run(
     results = intake.ingest(
         store, paths, version=labels.place.side, workload=labels.workload or settings.workload, options=options
     )
-    numbers = list(dict.fromkeys(result.run_id for result in results))
+    # files of earlier runs that were moved, as a log that is rotated, are in already
+    numbers = list(dict.fromkeys(result.run_id for result in results if not result.already))
     if len(numbers) > 1:
         stored_runs.delete_all(store, numbers, "one run of a side is one run", purge=True)
         raise UsageError(
             f"one run of the {labels.place.side} wrote the profiles of {len(numbers)} runs",
             remedy="name the folder of one of them with --profiles, or let the command write one profile a run",
         )
-    if not results or results[0].already:
+    if not numbers:
         raise SourceError(
             paths[0], "", "is the same file as that of an earlier run", remedy="let each run write a profile of its own"
         )
@@ -215,7 +216,8 @@ def list_groups_of_history(store: Store, run_id: int) -> list[list[int]]:
     """
     with store.connect() as connection:
         track = runs_of_track(connection, stored.track_of_main_line(store, run_id))
-        newest = track.runs[-_OF_HISTORY:]
+        # what came later is not what the experiment was decided with
+        newest = [run for run in track.runs if run.run_id < run_id][-_OF_HISTORY:]
         hosts = stored_tracks.read_hosts(connection, [run.run_id for run in newest])
     groups: dict[tuple[int, frozenset[str]], list[int]] = {}
     for run in newest:
@@ -229,7 +231,7 @@ def _choose_limit(store: Store, run_id: int, track: TrackRuns) -> float:
     if limit is not None:
         return limit.value
     (device,) = queries.runs_by_id(store, [run_id]).listed("device")
-    is_on_device = device != CPU.model
+    is_on_device = device not in (CPU.model, UNKNOWN_DEVICE.model)
     return DEFAULTS.ratio_step_device if is_on_device else DEFAULTS.ratio_step_host
 
 
@@ -258,3 +260,8 @@ def list_pairs(store: Store, experiment_id: int, measure: Measured) -> list[Meas
             both_ns = steps_ns[baseline_run], steps_ns[candidate_run]
             found.append(MeasuredPair(pair, baseline_run, candidate_run, *both_ns))
     return found
+
+
+def log_ratios_of(pairs: Sequence[MeasuredPair]) -> list[float]:
+    """Return log(candidate) - log(baseline) of the step of each pair."""
+    return [math.log(pair.candidate_ns) - math.log(pair.baseline_ns) for pair in pairs]

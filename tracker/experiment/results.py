@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker import compare
 from tracker.columns import F64
@@ -13,10 +14,13 @@ from tracker.detect.statistics import median
 from tracker.errors import UsageError
 from tracker.experiment.decide import Decision, decide
 from tracker.experiment.decide_operators import decide_operators
-from tracker.experiment.measuring import WALL, Measured, MeasuredPair, list_groups_of_history, list_pairs
+from tracker.experiment.measuring import WALL, Measured, MeasuredPair, list_groups_of_history, list_pairs, log_ratios_of
+from tracker.experiment.places import is_running
+from tracker.hooks import environment
+from tracker.profile.branches import main_of
+from tracker.profile.experiments import BASELINE, CANDIDATE, SIDES
 from tracker.results import Diff, DiffOptions
 from tracker.results.experiments import (
-    SIDES,
     Experiment,
     ExperimentChange,
     ExperimentOperator,
@@ -29,8 +33,13 @@ from tracker.store import Store
 from tracker.store import experiments as stored
 from tracker.store import tracks as stored_tracks
 from tracker.store.experiments import StoredExperiment
+from tracker.table import is_among
 from tracker.units import counted
 
+_BROKEN_OFF: Final = "broken off"
+"""The state of an experiment that was running, and that no process runs any more."""
+_VERDICTS: Final = {"slower": "REGRESSED", "faster": "IMPROVED", "no difference": "UNCHANGED", "": "INCONCLUSIVE"}
+"""Answer of an experiment -> the verdict of its step."""
 _OPERATOR: Final = "op_name"
 """The kind of series that is an operator with all its shapes."""
 
@@ -52,7 +61,10 @@ def list_experiments(store: Store) -> list[ListedExperiment]:
 def _listed(store: Store, experiment: StoredExperiment) -> ListedExperiment:
     runs = stored.list_runs(store, experiment.experiment_id)
     values = {name: getattr(experiment, name) for name in ListedExperiment.__struct_fields__ if name != "workload"}
-    return ListedExperiment(workload=runs[0].workload.partition(" @ ")[0] if runs else "", **values)
+    is_here = experiment.host == environment.host()
+    if experiment.state == stored.RUNNING and is_here and not is_running(experiment):
+        values["state"] = _BROKEN_OFF
+    return ListedExperiment(workload=main_of(runs[0].workload) if runs else "", **values)
 
 
 def result_of(
@@ -63,27 +75,25 @@ def result_of(
     pairs = [] if measure is None else list_pairs(store, experiment.experiment_id, measure)
     if not pairs or measure is None:
         return Experiment(listed, ExperimentRows(), remarks=tuple(_remark(experiment, is_own_code_known, ())))
-    log_ratios = [float(np.log(pair.candidate_ns / pair.baseline_ns)) for pair in pairs]
-    decision = decide(log_ratios, limit=experiment.limit_ratio, noise_sd=experiment.noise_sd)
+    decision = decide(log_ratios_of(pairs), limit=experiment.limit_ratio, noise_sd=experiment.noise_sd)
     rows = ExperimentRows(
         pairs=tuple(_list_pairs(store, pairs)),
         decided_operators=tuple(_list_operators(store, pairs, measure)),
     )
     remarks = _remark(experiment, is_own_code_known, rows.pairs)
-    return Experiment(
-        listed, rows, bounded=decision.bounded, remarks=tuple(remarks), diff=_compare(store, experiment, measure)
-    )
+    diff = _compare(store, experiment, measure)
+    if isinstance(diff, str):
+        return Experiment(listed, rows, bounded=decision.bounded, remarks=(*remarks, f"Its runs have no diff: {diff}."))
+    return Experiment(listed, rows, bounded=decision.bounded, remarks=tuple(remarks), diff=diff)
 
 
 def _list_pairs(store: Store, pairs: Sequence[MeasuredPair]) -> list[ExperimentPair]:
     run_ids = [run_id for pair in pairs for run_id in (pair.baseline_run, pair.candidate_run)]
     with store.connect() as connection:
         machines = stored_tracks.read_machines(connection, run_ids)
+    words = {run_id: ", ".join(marks_of_machine(machines.get(run_id, {}))) for run_id in run_ids}
     found = []
     for pair in pairs:
-        both = zip(SIDES, (pair.baseline_run, pair.candidate_run), strict=True)
-        marks = {name: marks_of_machine(machines.get(run_id, {})) for name, run_id in both}
-        words = "; ".join(f"{name}: {', '.join(own)}" for name, own in marks.items() if own)
         row = ExperimentPair(
             pair=pair.pair,
             baseline_run=pair.baseline_run,
@@ -91,7 +101,8 @@ def _list_pairs(store: Store, pairs: Sequence[MeasuredPair]) -> list[ExperimentP
             baseline_ns=pair.baseline_ns,
             candidate_ns=pair.candidate_ns,
             change_ratio=pair.candidate_ns / pair.baseline_ns - 1,
-            machine=words,
+            baseline_machine=words[pair.baseline_run],
+            candidate_machine=words[pair.candidate_run],
         )
         found.append(row)
     return found
@@ -126,13 +137,25 @@ def _list_operators(store: Store, pairs: Sequence[MeasuredPair], measure: Measur
     return found
 
 
-def _compare(store: Store, experiment: StoredExperiment, measure: Measured) -> Diff | None:
-    """Return the diff of the runs of the pairs; None where their details cannot be compared."""
+def _compare(store: Store, experiment: StoredExperiment, measure: Measured) -> Diff | str:
+    """Return the diff of the runs of the pairs, with the answer of the experiment as the verdict of its step; where
+    their details cannot be compared, why.
+    """
     options = DiffOptions(step_kind=measure.step_kind or None)
     try:
-        return compare.diff(store, *(f"{experiment.name}:{side}" for side in SIDES), options=options)
-    except UsageError:
-        return None
+        found = compare.diff(store, *(f"{experiment.name}:{side}" for side in SIDES), options=options)
+    except UsageError as error:
+        return str(error)
+    verdict = _VERDICTS[experiment.outcome]
+    overall = found.tables["overall"]
+    # what all operators share is the machine in a history, and here it is the build: both sides ran on one machine
+    is_step = is_among(overall["metric"], [found.explanation.total_metric])
+    judged = np.where(is_step & overall.known("verdict"), verdict, overall["verdict"])
+    return replace(
+        found,
+        tables={**found.tables, "overall": overall.having(verdict=judged)},
+        explanation=replace(found.explanation, verdict=verdict),
+    )
 
 
 def _remark(experiment: StoredExperiment, is_own_code_known: bool, pairs: Sequence[ExperimentPair]) -> list[str]:
@@ -145,9 +168,11 @@ def _remark(experiment: StoredExperiment, is_own_code_known: bool, pairs: Sequen
             "Whether each side ran its own code is not known: no hook said which modules were imported "
             "(docs/record.md)."
         )
-    slowed = [pair for pair in pairs if pair.machine]
-    for name in SIDES:
-        count = sum(f"{name}: " in pair.machine for pair in slowed)
+    counts = {
+        BASELINE: sum(bool(pair.baseline_machine) > bool(pair.candidate_machine) for pair in pairs),
+        CANDIDATE: sum(bool(pair.candidate_machine) > bool(pair.baseline_machine) for pair in pairs),
+    }
+    for name, count in counts.items():
         if count:
-            remarks.append(f"The machine slowed the {name} down in {count} of {counted(len(pairs), 'pair')}.")
+            remarks.append(f"The machine slowed down the {name} alone in {count} of {counted(len(pairs), 'pair')}.")
     return remarks

@@ -15,9 +15,8 @@ from tracker.errors import UsageError
 from tracker.experiment.repository import REPOSITORY_VARIABLES, ask_git, find_commit, find_root, run_git
 from tracker.experiment.working_tree import hash_working_tree, list_changes
 from tracker.hooks.branch import is_shallow
+from tracker.profile.experiments import BASELINE, CANDIDATE
 
-BASELINE: Final = "baseline"
-CANDIDATE: Final = "candidate"
 _GIT_S: Final = 10.0
 _PATH_STARTS: Final = (".", "/", "~")
 

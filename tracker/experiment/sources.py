@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.config.places import user_path
 from tracker.errors import UsageError
+from tracker.experiment import measuring
 from tracker.experiment.conducting import Request
+from tracker.experiment.decide import expected_pairs
 from tracker.experiment.repository import find_commit, find_root
 from tracker.profile.branches import main_of
 from tracker.regressions.inbox import found_rows
+from tracker.regressions.track import named_tracks, read_tracks
 from tracker.store import Store, queries
 
 
@@ -31,6 +35,7 @@ def of_finding(store: Store, request: Request, finding_id: int) -> Request:
         candidate=_commit_of(store, row.workload, row.version),
         workload=main_of(row.workload),
         finding_id=finding_id,
+        names=(row.good_version, row.version),
     )
 
 
@@ -40,6 +45,7 @@ def with_commits(store: Store, request: Request) -> Request:
         request,
         baseline=_resolve(store, request, request.baseline),
         candidate=_resolve(store, request, request.candidate),
+        names=(request.baseline, request.candidate),
     )
 
 
@@ -63,3 +69,25 @@ def _commit_of(store: Store, workload: str, version: str) -> str:
         f"the commit of version {version} is not stored",
         remedy=f"name both sides, or store it: tracker runs edit RUN --commit HASH, with a run of {version}",
     )
+
+
+class ExpectedRuns(Struct, frozen=True):
+    """How many runs an experiment is expected to take, both sides together, by the noise of a `track`, in words."""
+
+    runs: int
+    track: str
+
+
+def expect_runs(store: Store, request: Request) -> ExpectedRuns | None:
+    """Return how many runs are expected; None where no track of the workload says how noisy it is, or several do."""
+    tracks = read_tracks(store, named_tracks(store, request.workload))
+    if request.workload is None or len(tracks) != 1:
+        return None
+    (track,) = tracks
+    newest = max(run.run_id for run in track.newest)
+    measure = measuring.choose_measure(store, [newest])
+    history = None if measure is None else measuring.read_history(store, newest, measure)
+    if history is None or history.noise_sd is None:
+        return None
+    pairs = expected_pairs(history.noise_sd, request.within or history.limit_ratio)
+    return ExpectedRuns(2 * pairs, ", ".join(track.names.words))

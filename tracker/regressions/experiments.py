@@ -1,4 +1,4 @@
-"""What experiments decided of findings and suspects: an experiment of the same two commits, or of that finding."""
+"""What experiments decided of findings and suspects: those of the same two commits, on the same track."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from tracker.profile.branches import main_of
+from tracker.profile.experiments import name_experiment
 from tracker.regressions.found import FoundFinding
 from tracker.results.experiments import ExperimentChange
 from tracker.schema.series import STEP_SERIES
 from tracker.store import Store, experiments
 from tracker.store import tracks as stored_tracks
 from tracker.store.experiments import DecidedExperiment
+from tracker.store.tracks import TrackKey
 
 CommitsOfVersions = Mapping[tuple[str, str], str]
 """Workload and label of a version -> its commit."""
@@ -28,22 +30,26 @@ def with_experiments(store: Store, rows: Sequence[FoundFinding]) -> list[FoundFi
     with store.connect() as connection:
         decided = experiments.list_decided(connection)
         commits = stored_tracks.read_commits(connection)
-    return [_with_experiment(row, decided, commits) for row in rows]
+        keys = {row.track_key for row in rows} if decided else set()
+        mains = {key: stored_tracks.main_track_of(connection, key) or key for key in keys}
+    return [_with_experiment(row, mains.get(row.track_key, row.track_key), decided, commits) for row in rows]
 
 
 def _with_experiment(
-    row: FoundFinding, decided: Sequence[DecidedExperiment], commits: CommitsOfVersions
+    row: FoundFinding, track_key: TrackKey, decided: Sequence[DecidedExperiment], commits: CommitsOfVersions
 ) -> FoundFinding:
+    """Return a finding with the answer of the newest experiment of its commits, on its track. `track_key`: that of its
+    main line.
+    """
     good = _find_commit(commits, row.workload, row.good_version or "")
     bad = _find_commit(commits, row.workload, row.version)
+    has_commits = bool(good and bad)
     found = None
     for one in decided:
-        is_same = bool(good and bad) and (one.baseline_commit, one.candidate_commit) == (good, bad)
-        is_named = row.finding_id is not None and one.finding_id == row.finding_id
-        if is_named or (is_same and one.workload == main_of(row.workload)):
+        is_of_commits = has_commits and (one.baseline_commit, one.candidate_commit) == (good, bad)
+        if is_of_commits and one.track_key == track_key:
             found = one
-    words = "" if found is None else _describe(found, row)
-    return replace(row, decided_by=words, has_commits=bool(good and bad))
+    return replace(row, decided_by="" if found is None else _describe(found, row), has_commits=has_commits)
 
 
 def _find_commit(commits: CommitsOfVersions, workload: str, version: str) -> str:
@@ -62,4 +68,4 @@ def _describe(decided: DecidedExperiment, row: FoundFinding) -> str:
         decided.counted_runs,
     )
     is_step = row.kind == "run" and row.name in STEP_SERIES
-    return f"decided by E-{decided.experiment_id}: {'' if is_step else 'the step is '}{change.answer}"
+    return f"decided by {name_experiment(decided.experiment_id)}: {'' if is_step else 'the step is '}{change.answer}"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
 from tracker.columns import Columns
+from tracker.profile.experiments import name_experiment
 from tracker.results.diff import Diff
 from tracker.results.screens import Result, Rows, columns_of_rows
 from tracker.units import counted, format_diff
 
-SIDES: tuple[str, str] = ("baseline", "candidate")
+MOST_RUNS: Final = 80
+"""Runs of an experiment at most, both sides together, where its user says nothing."""
+LIMIT_S: Final = 2 * 3600.0
+"""How long after its warm-up an experiment may begin pairs, where its user says nothing."""
 
 
 class ExperimentChange(Struct, frozen=True):
@@ -31,12 +35,6 @@ class ExperimentChange(Struct, frozen=True):
     high_ratio: float | None
     limit_ratio: float
     counted_runs: int
-
-    @property
-    def leaves_out_zero(self) -> bool:
-        """Whether the interval says that there is a change, however small."""
-        low, high = self.low_ratio, self.high_ratio
-        return (low is not None and low > 0) or (high is not None and high < 0)
 
     @property
     def words(self) -> str:
@@ -86,11 +84,12 @@ class ExperimentChange(Struct, frozen=True):
         if not self.words:
             return "no pair was run to its end"
         if self.outcome == "no difference":
-            size = f"candidate is {_describe_ratio(self.change_ratio or 0.0)}, less than the limit of {limit}"
             what = f"no difference of {limit} or more"
-            if self.leaves_out_zero:
-                return f"{what}: {size}, between {self.words.partition('between ')[2]} ({runs})"
-            return f"{what}: the change is between {self.words.partition('between ')[2]} ({runs})"
+            interval = self.words.partition("between ")[2]
+            if (self.low_ratio or 0.0) * (self.high_ratio or 0.0) > 0:
+                size = f"candidate is {_describe_ratio(self.change_ratio or 0.0)}, less than the limit of {limit}"
+                return f"{what}: {size}, between {interval} ({runs})"
+            return f"{what}: the change is between {interval} ({runs})"
         what = f"candidate is {self.words}"
         return f"{what} ({runs})" if self.outcome else f"not decided after {runs}: {what}"
 
@@ -114,7 +113,7 @@ class ExperimentPair(Struct, frozen=True):
     - baseline_run, candidate_run: its runs
     - baseline_ns, candidate_ns: their steps
     - change_ratio: candidate / baseline - 1
-    - machine: what may have slowed down one of them, "" for nothing known
+    - baseline_machine, candidate_machine: what may have slowed down the machine of a run, "" for nothing known
     """
 
     pair: int
@@ -123,7 +122,8 @@ class ExperimentPair(Struct, frozen=True):
     baseline_ns: float
     candidate_ns: float
     change_ratio: float
-    machine: str = ""
+    baseline_machine: str = ""
+    candidate_machine: str = ""
 
 
 class ExperimentOperator(Struct, frozen=True):
@@ -148,7 +148,7 @@ class ListedExperiment(Struct, frozen=True, kw_only=True):
     """A row of `tracker experiments`.
 
     - experiment_id: its number; `E-3` names it
-    - state: running, decided, not decided, or failed
+    - state: running, broken off (no process runs it any more), decided, not decided, or failed
     - workload: of its runs, "" before the first
     - baseline, candidate: as their user named them
     - baseline_commit, candidate_commit: None for a folder
@@ -184,7 +184,7 @@ class ListedExperiment(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """What users call it."""
-        return f"E-{self.experiment_id}"
+        return name_experiment(self.experiment_id)
 
     @property
     def change(self) -> ExperimentChange:

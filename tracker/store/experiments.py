@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,6 +12,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.errors import UsageError
+from tracker.profile.experiments import name_experiment
 from tracker.store import runs as stored_runs
 from tracker.store.bulk import LARGEST, clean
 from tracker.store.connect import Store
@@ -50,7 +52,7 @@ class StoredExperiment(Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """What users call it: `E-3`."""
-        return f"E-{self.experiment_id}"
+        return name_experiment(self.experiment_id)
 
 
 class PlacedRun(Struct, frozen=True):
@@ -63,10 +65,12 @@ class PlacedRun(Struct, frozen=True):
 
 
 class DecidedExperiment(Struct, frozen=True):
-    """An experiment that is decided. `workload`: of the main line; the other fields are columns of its table."""
+    """An experiment that is decided. `track_key`: that its runs would be in, if they were followed; the other fields
+    are columns of its table.
+    """
 
+    track_key: TrackKey
     experiment_id: int
-    workload: str
     finding_id: int | None
     baseline_commit: str | None
     candidate_commit: str | None
@@ -105,10 +109,10 @@ _TRACK: Final = text(
     "INNER JOIN workload AS w ON r.workload_id = w.id WHERE r.id = :run_id"
 )
 _DECIDED: Final = text(
-    "SELECT e.id, m.name, e.finding_id, e.baseline_commit, e.candidate_commit, e.outcome, e.change_ratio, "
-    "e.low_ratio, e.high_ratio, e.limit_ratio, e.counted_runs FROM experiment AS e INNER JOIN workload AS m ON m.id = "
-    "(SELECT MIN(COALESCE(w.main_id, w.id)) FROM run AS r INNER JOIN workload AS w ON r.workload_id = w.id "
-    "WHERE r.experiment_id = e.id) "
+    "SELECT e.id, e.settings, e.finding_id, e.baseline_commit, e.candidate_commit, e.outcome, e.change_ratio, "
+    "e.low_ratio, e.high_ratio, e.limit_ratio, e.counted_runs, COALESCE(w.main_id, w.id) AS workload_id, "
+    "r.configuration_id, r.device_id FROM experiment AS e INNER JOIN run AS r ON r.id = "
+    "(SELECT MIN(o.id) FROM run AS o WHERE o.experiment_id = e.id) INNER JOIN workload AS w ON r.workload_id = w.id "
     "WHERE e.state = 'decided' ORDER BY e.id"
 )
 
@@ -139,7 +143,8 @@ def read_experiment(store: Store, experiment_id: int) -> StoredExperiment:
         found = connection.execute(_READ_ONE, {"experiment_id": experiment_id}).mappings() if is_possible else iter(())
         row = next(iter(found), None)
     if row is None:
-        raise UsageError(f"there is no experiment E-{experiment_id}", remedy="tracker experiments lists them")
+        name = name_experiment(experiment_id)
+        raise UsageError(f"there is no experiment {name}", remedy="tracker experiments lists them")
     return StoredExperiment(**row)
 
 
@@ -163,8 +168,15 @@ def track_of_main_line(store: Store, run_id: int) -> TrackKey:
 
 
 def list_decided(connection: Connection) -> list[DecidedExperiment]:
-    """Return the experiments that are decided, the oldest first."""
-    return [DecidedExperiment(*row) for row in connection.execute(_DECIDED)]
+    """Return the experiments that are decided and whose sides differ in their files alone, the oldest first."""
+    found = []
+    for row in connection.execute(_DECIDED):
+        if json.loads(row.settings).get("differs_otherwise"):
+            continue
+        track_key = TrackKey(int(row.workload_id), int(row.configuration_id), int(row.device_id))
+        values = (getattr(row, name) for name in DecidedExperiment.__struct_fields__[2:])
+        found.append(DecidedExperiment(track_key, row.id, *values))
+    return found
 
 
 def delete_experiment(store: Store, experiment_id: int) -> int:

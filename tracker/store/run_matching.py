@@ -13,6 +13,8 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import PROCESS_SETTING, RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, Capture
+from tracker.profile.branches import branch_of
+from tracker.profile.experiments import experiment_of_branch, name_experiment
 from tracker.profile.numbered_names import place_of, process_in_path
 from tracker.profile.same_job import (
     CLOCKS_APART_NS,
@@ -32,7 +34,7 @@ from tracker.store import labels
 from tracker.store.bulk import clean, insert
 from tracker.store.captures import Placed
 from tracker.store.failures import Raced
-from tracker.store.run_record import Incoming, bare_ranks, rank_of, window_of
+from tracker.store.run_record import Incoming, RunRecord, bare_ranks, rank_of, window_of
 from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(
@@ -286,6 +288,7 @@ def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Place
     placed: the captures before these in the same call, whose rows are not in yet.
     """
     record = incoming.record
+    _refuse_branch_of_experiment(record)
     workload = labels.workload_id(connection, record.workload)
     main = labels.main_line(connection, workload)
     if main == workload:
@@ -332,6 +335,18 @@ def place_run(connection: Connection, incoming: Incoming, placed: Sequence[Place
     fresh = [Placed(run_id, rank, capture) for rank, capture in zip(incoming.ranks, incoming.captures, strict=True)]
     how: Literal["created", "joined"] = "created" if found.run_id is None else "joined"
     return Home(run_id, how, beside, tuple(filter(None, notes)), tuple(fresh), replaced)
+
+
+def _refuse_branch_of_experiment(record: RunRecord) -> None:
+    """UsageError for a run that is filed under an experiment and is none of it, as of a job that stores its profiles
+    itself.
+    """
+    experiment = experiment_of_branch(branch_of(record.workload))
+    if experiment and record.experiment is None:
+        raise UsageError(
+            f"this profile is of experiment {experiment}, whose runs tracker ab stores",
+            remedy="let the command of tracker ab only write it, and watch another folder",
+        )
 
 
 def _note_on_device(connection: Connection, incoming: Incoming, where: Mapping[str, int], run_id: int) -> str:
@@ -464,7 +479,7 @@ def _add_run(connection: Connection, incoming: Incoming, where: Mapping[str, int
     values = {
         **where,
         "state": "active" if of is None else "excluded",
-        "state_reason": "" if of is None else f"a run of experiment E-{of.experiment_id}",
+        "state_reason": "" if of is None else f"a run of experiment {name_experiment(of.experiment_id)}",
         "experiment_id": None if of is None else of.experiment_id,
         "experiment_side": None if of is None else of.side,
         "experiment_pair": None if of is None else of.pair,

@@ -11,6 +11,8 @@ from sqlalchemy import Connection
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source, StepRow, check_format
+from tracker.profile.branches import branch_of
+from tracker.profile.experiments import experiment_of_branch
 from tracker.store import captures as stored_captures
 from tracker.store import labels
 from tracker.store.bulk import clean
@@ -228,11 +230,22 @@ def _check_label(row: Any, source: Source, record: RunRecord) -> None:
             f"{source.path} is in as run {row.run_id}, which was deleted{why}",
             remedy=f"to take it back: tracker runs restore {row.run_id}",
         )
+    experiment = experiment_of_branch(branch_of(row.workload))
+    if experiment and (row.version, row.workload) != (clean(record.version), clean(record.workload)):
+        raise UsageError(
+            f"{source.path} is already in as run {row.run_id} of experiment {experiment}",
+            remedy=f"to give it up: tracker experiments delete {experiment}",
+        )
     change = ""
     if row.version != clean(record.version):
         change += f" --version {_quoted(record.version)}"
     if row.workload != clean(record.workload):
         change += f" --workload {_quoted(record.workload)}"
+    if change and record.experiment is not None:
+        raise UsageError(
+            f"{source.path} is already in as run {row.run_id}, version {row.version!r} of workload {row.workload!r}",
+            remedy="let each run of an experiment write a profile of its own",
+        )
     if change:
         raise UsageError(
             f"{source.path} is already in as run {row.run_id}, version {row.version!r} of workload {row.workload!r}",

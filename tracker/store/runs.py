@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
+from tracker.profile.experiments import name_experiment
 from tracker.store import documents, labels, samples
 from tracker.store.bulk import clean
 from tracker.store.captures import DETAIL_TABLES
@@ -93,6 +94,7 @@ def edit_all(
 
     def change(connection: Connection, run: Any) -> None:
         if relabels:
+            _refuse_run_of_experiment(run)
             _relabel(connection, run, new)
         if note is not None:
             connection.execute(_SET_NOTE, {"id": run.run_id, "note": clean(note) or None})
@@ -138,14 +140,20 @@ def restore_all(store: Store, run_ids: Iterable[int], reason: str = "") -> None:
         check_reason(reason)
 
     def restore(connection: Connection, run: Any) -> None:
-        if run.experiment_id is not None:
-            raise UsageError(
-                f"run {run.run_id} is of experiment E-{run.experiment_id}, which no history has",
-                remedy=f"tracker runs --experiment E-{run.experiment_id} lists its runs, tracker show reads them",
-            )
+        _refuse_run_of_experiment(run)
         _set_state(connection, run, "active", reason)
 
     _change_all(store, run_ids, restore, or_deleted=True)
+
+
+def _refuse_run_of_experiment(run: Any) -> None:
+    """UsageError for a run of an experiment: no history may rest on it."""
+    if run.experiment_id is not None:
+        name = name_experiment(run.experiment_id)
+        raise UsageError(
+            f"run {run.run_id} is of experiment {name}, which no history has",
+            remedy=f"tracker runs --experiment {name} lists its runs, tracker show reads them",
+        )
 
 
 def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool = False) -> None:

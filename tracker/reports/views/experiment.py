@@ -19,7 +19,7 @@ from tracker.units import counted, format_diff, format_ns
 _TONES: Final = {"slower": "worse", "faster": "better"}
 _OPERATORS: Final = 10
 """Operators of a first screen."""
-_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE", "": "NOT DECIDED"}
+_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE"}
 
 
 def document(found: Experiment, look: Look) -> Document:
@@ -33,7 +33,7 @@ def document(found: Experiment, look: Look) -> Document:
     own = Document(
         title=f"{one.name}: {sides}{f'; {where}' if where else ''}; seed {one.seed}",
         headline=f"{change.sentence[:1].upper()}{change.sentence[1:]}",
-        verdict=_WORDS[change.outcome],
+        verdict=_WORDS.get(change.outcome) or one.state.upper(),
         tone=_TONES.get(change.outcome, ""),
         remarks=tuple(_list_remarks(found)),
         next_commands=tuple(_list_next(found)),
@@ -98,12 +98,18 @@ def _pairs(found: Experiment) -> Table:
         of_row.number("candidate run", lambda row: f"run:{row.candidate_run}"),
         of_row.number("step", lambda row: format_ns(row.candidate_ns)),
         of_row.number("change %", lambda row: format_diff(row.change_ratio)),
-        of_row.text("machine", lambda row: row.machine),
+        of_row.text("slowed down", _describe_machines),
     ]
     return table_of(
         "Pairs", columns, found.rows.pairs,
         links=lambda row: Target("run", (("RUN", str(row.candidate_run)),)),
     )  # fmt: skip
+
+
+def _describe_machines(pair: ExperimentPair) -> str:
+    """Return what the machine did to the runs of a pair, by side; "" for nothing known."""
+    own = {"baseline": pair.baseline_machine, "candidate": pair.candidate_machine}
+    return "; ".join(f"{side}: {words}" for side, words in own.items() if words)
 
 
 def list_json(found: Experiment, look: Look) -> Mapping[str, Any]:
