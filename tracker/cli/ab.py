@@ -23,9 +23,9 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA, StoreEr
 from tracker.experiment import conducting
 from tracker.experiment.conducting import InterruptedExperiment, Request
 from tracker.experiment.sources import expect_runs, of_finding, with_commits
-from tracker.profile.experiments import BASELINE, CANDIDATE
+from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS
 from tracker.reports.commands import command as command_line
-from tracker.results.experiments import LIMIT_S, MOST_RUNS, Experiment
+from tracker.results.experiments import Experiment
 from tracker.results.options import Option
 from tracker.units import NS_PER_S, counted, format_age
 

@@ -35,8 +35,8 @@ from tracker.experiment.setups import run_setup
 from tracker.experiment.sides import PreparedSide, Side, environment_of, find_sides, working_folder
 from tracker.hooks import environment
 from tracker.profile.branches import branch_of
-from tracker.profile.experiments import BASELINE, CANDIDATE, SIDES
-from tracker.results.experiments import LIMIT_S, MOST_RUNS, Experiment
+from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS, SIDES
+from tracker.results.experiments import Experiment
 from tracker.results.machine_state import marks_of_machine
 from tracker.store import Store
 from tracker.store import experiments as stored
