@@ -345,6 +345,51 @@ def test_a_killed_experiment_loses_the_running_pair(ab, repository, copied_track
     assert pairs == [0, 0, 1, 1, None, 2, 2, 3, 3, 4, 4]
 
 
+@pytest.mark.parametrize("phase", ["setup", "warm-up"])
+def test_an_experiment_killed_before_its_pairs_goes_on(ab, repository, copied_tracker, tmp_path, phase):
+    rewrite(repository, JOB + 'test "$1" = 1 && sleep 1\ntrue\n')
+    words = ("--setup", "echo building; sleep 1; touch built") if phase == "setup" else ()
+    running = start_ab(copied_tracker, "HEAD~1", "HEAD", *LABELS, *words, *RUN)
+    pattern = "setup-baseline.log" if phase == "setup" else "run-1-*.out"
+    ends_at = time.monotonic() + 60
+    while not any(path.stat().st_size for path in (tmp_path / "cache").rglob(pattern)):
+        assert time.monotonic() < ends_at
+        time.sleep(0.02)
+    running.kill()
+    running.communicate(timeout=60)
+    assert "broken off" in ab_list(copied_tracker)
+    done = ab("--resume", "E-1", *words, *RUN)
+    assert done.code == 1 and "Candidate is 9.1 % slower" in done.out
+    # a setup that was broken off is done again
+    assert (phase == "setup") == ("setup of baseline" in done.err)
+
+
+def ab_list(copied_tracker) -> str:
+    command = [*copied_tracker, "experiments"]
+    return subprocess.run(command, env=os.environ, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_an_undecided_experiment_says_how_to_go_on(ab, tracker):
+    ab("HEAD~1", "HEAD", *LABELS, "--most", "4", *RUN)
+    shown = tracker("experiments", "show", "E-1").out
+    assert "Not decided after 4 runs" in shown and "tracker ab --resume E-1 -- COMMAND" in shown
+    page = Path(os.environ["HOME"]).parent / "ab.html"
+    assert tracker("experiments", "show", "E-1", "-o", page).code == 0 and "Not decided" in page.read_text()
+
+
+def test_the_function_of_the_package_decides_alike(repository):
+    import tracker
+
+    told: list[str] = []
+    with tracker.open_store(os.environ["TRACKER_DB"]) as store:
+        found = tracker.ab(
+            "HEAD~1", "HEAD", ["sh", "job.sh", "{run}"], store=store, workload="gpt", seed=7, tell=told.append
+        )
+        assert found.headline == f"E-1: {found.experiment.change.sentence}" and found.experiment.outcome == "slower"
+        assert found.diff is not None and len(found.rows.pairs) == 4 and told[-1].endswith("decided: slower")
+        assert tracker.experiments(store=store)["outcome"].tolist() == ["slower"]
+
+
 def test_a_pair_on_an_uneven_machine_is_repeated(ab, repository):
     throttled = '{"schema": 1, "facts": {"device_throttled": "power"}}'
     rewrite(

@@ -176,6 +176,10 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "status": Screen(path="/status", title="Status", command="status"),
     "search": Screen(path="/search", title="Search", command="", options=SearchOptions, formats=(), is_on_top=False),
+    "experiments": Screen(
+        path="/experiments", title="Experiments", command="experiments", formats=(), is_on_top=False
+    ),
+    "experiment": Screen(path="/experiment/{}", title="Experiment", command="experiments show", is_on_top=False),
     "incident": Screen(path=INCIDENT_PATH, title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(
@@ -326,7 +330,7 @@ def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
     options = [part for name, value in texts if name not in ("KEY", PAGE, ICICLE) for part in (name, value) if part]
-    return command_of(("tracker", page.command), [*names, *keys], options)
+    return command_of(("tracker", *page.command.split()), [*names, *keys], options)
 
 
 def number(text: str, what: str) -> int:
