@@ -31,6 +31,7 @@ FILLS = {
     tracker.diff: (results.DiffOptions, None),
     tracker.matrix: (results.DiffOptions, set(results.DiffOptions.__struct_fields__) - TWO_SIDES),
     tracker.show: (results.ShowOptions, None),
+    tracker.calls: (results.CallsOptions, None),
     tracker.history: (results.HistoryOptions, None),
     tracker.log: (results.LogOptions, None),
     tracker.findings: (results.FindingsOptions, None),

@@ -26,7 +26,7 @@ from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views.explained import describe_event
-from tracker.results import NOBODY, BoardOptions, ExplainedFinding, ExplainedIncident, ShowOptions
+from tracker.results import NOBODY, BoardOptions, CallsOptions, ExplainedFinding, ExplainedIncident, ShowOptions
 from tracker.results.findings import WORDS_OF_MARKS, FindingEvent, ListedFinding
 from tracker.store import Store, queries, read_one_state
 from tracker.units import counted, format_numbers
@@ -357,7 +357,23 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     return Answer((shown,), (name,), name, state, beside, trace=trace, has_trace=has_trace)
 
 
-def _trace_of_step(store: Store, run_id: int, options: ShowOptions) -> Path | None:
+def _calls(store: Store, asked: Inquiry) -> Answer:
+    from tracker import compare
+
+    run_id = known_run(store, asked.about)
+    if not asked.options.calls:
+        # a form of the page asks for it
+        document = Document(title="Calls", headline="Name an operator, a kernel, a collective or a place of idle time")
+        return Answer((), document=document)
+    name = f"run:{run_id}"
+    found = compare.list_calls(store, name, options=asked.options)
+    beside = ((name, Target("run", (("RUN", str(run_id)),))),)
+    trace = _trace_of_step(store, run_id, asked.options)
+    has_trace = trace is not None and _is_there(trace)
+    return Answer((found,), (name,), beside=beside, trace=trace, has_trace=has_trace)
+
+
+def _trace_of_step(store: Store, run_id: int, options: ShowOptions | CallsOptions) -> Path | None:
     """Return the trace with the step that a page of a run shows, else with its slowest one; None where none has it."""
     from tracker.intake import find_trace
 
@@ -492,7 +508,7 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
 
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
-    "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
+    "history": _history, "run": _run, "calls": _calls, "cluster": _cluster, "log": _log, "runs": _runs,
     "run_advice": _advised, "advice": _advised, "search": _search, "experiments": _experiments,
     "experiment": _experiment,
 }  # fmt: skip

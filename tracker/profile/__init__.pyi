@@ -46,7 +46,7 @@ from .events import (
     empty,
 )
 from .hccl_names import is_hccl_kernel
-from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause, label_idle
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -210,6 +210,7 @@ __all__ = [
     "empty",
     "is_hccl_kernel",
     "known_medians",
+    "label_idle",
     "median",
     "quantiles",
     "ranks_in",

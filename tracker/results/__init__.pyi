@@ -9,6 +9,8 @@ from .advice import Loss as Loss
 from .advice import Number as Number
 from .board import Board as Board
 from .board import BoardOptions as BoardOptions
+from .calls import CallList as CallList
+from .calls import CallsOptions as CallsOptions
 from .cluster import CLUSTER_SECTIONS as CLUSTER_SECTIONS
 from .cluster import SLOW as SLOW
 from .cluster import SUSPECT as SUSPECT

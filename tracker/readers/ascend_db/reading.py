@@ -200,6 +200,7 @@ def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Ana
     return Extras(
         process_groups=groups_table(source.metadata, texts.strings),
         block_num=work.block_num,
+        task=work.task,
         kernel_metrics=work.metrics,
         collective_times=analysis.times,
         collective_tasks=calls.tasks,
