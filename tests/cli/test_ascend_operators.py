@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from tests.readers.ascend_operators import KERNELS, write
+from tests.reports import workbooks
 
 SLOWER = (*KERNELS[:2], replace(KERNELS[2], us=150))
 """Gelu, on vector cores, takes 150 us in place of 100."""
@@ -52,3 +54,73 @@ def test_cores_that_are_not_told_apart_have_no_rows(tracker, tmp_path):
     write(tmp_path / "a", [replace(kernel, core="AI_CORE") for kernel in KERNELS])
     text = tracker("show", tmp_path / "a").out
     assert "450.00 us" in text and "cube" not in text
+
+
+def listed_kernels(tracker, folder: Path, *words: object) -> list[dict[str, Any]]:
+    """Return the rows of single kernels of the workbook of a diff, by the titles of their columns."""
+    book = folder / "diff.xlsx"
+    assert tracker("diff", *words, "--single-kernels", "-o", book).code == 0
+    rows = workbooks.values(workbooks.opened(book.read_bytes())["OperatorCompare"])
+    return [row for row in rows if row["Row"] == "task"]
+
+
+def test_operators_list_their_kernels_with_task_ids(tracker, both, tmp_path):
+    """Two steps of three kernels; those of b are tasks 101 to 106, as its kernel_details.csv numbers them."""
+    rows = listed_kernels(tracker, tmp_path, *both)
+    titles = ("Operator Name", "Baseline Kernel Name", "Baseline Task ID", "Candidate Task ID", "Candidate Task Type",
+              "Baseline Kernel Input Shape", "Baseline Step")  # fmt: skip
+    assert [tuple(row[title] for title in titles) for row in rows] == [
+        ("aten::gelu", "aclnnGelu_Gelu", 3, 103, "AI_VECTOR_CORE", "[[64,32]]", 0),
+        ("aten::gelu", "aclnnGelu_Gelu", 6, 106, "AI_VECTOR_CORE", "[[64,32]]", 1),
+        ("aten::mm", "aclnnMm_MatMulV3", 1, 101, "AI_CORE", "[[64,64],[64,32]]", 0),
+        ("aten::mm", "aclnnMm_MatMulV3", 4, 104, "AI_CORE", "[[64,64],[64,32]]", 1),
+        ("aten::add_", "aclnnInplaceAdd_Add", 2, 102, "AI_VECTOR_CORE", "[[64,32],[32]]", 0),
+        ("aten::add_", "aclnnInplaceAdd_Add", 5, 105, "AI_VECTOR_CORE", "[[64,32],[32]]", 1),
+    ]
+    first = rows[0]
+    sides = [first[f"{side} Device Duration (us)"] for side in ("Baseline", "Candidate")]
+    assert (*sides, first["Delta (us)"], first["DIFF"], first["DIFF Filter"]) == (100, 150, 50, 0.5, "worse")
+    assert rows[1]["Baseline Start Time (us)"] == 1_470
+
+
+@pytest.mark.parametrize(
+    ("most", "owners"), [(5, {1: "aten::linear", 2: "aten::linear"}), (1, {1: "aten::mm", 2: "aten::add_"})]
+)
+def test_kernels_stand_below_the_operator_that_counts_them(tracker, both, tmp_path, most, owners):
+    """aten::linear launches two kernels in a call, through aten::mm and aten::add_."""
+    rows = listed_kernels(tracker, tmp_path, *both, "--max-kernels", most)
+    found = {row["Baseline Task ID"]: row["Operator Name"] for row in rows}
+    assert {task: found[task] for task in (1, 2, 3)} == {**owners, 3: "aten::gelu"}
+
+
+def test_kernel_of_one_side_alone_stands_without_the_other(tracker, tmp_path):
+    again = replace(KERNELS[2], launch=74, start=600)
+    write(tmp_path / "a")
+    write(tmp_path / "b", (*KERNELS, again), first_task=101)
+    rows = listed_kernels(tracker, tmp_path, tmp_path / "a", tmp_path / "b", "--op", "aten::gelu")
+    assert [(row["Baseline Task ID"], row["Candidate Task ID"], row["DIFF Filter"]) for row in rows] == [
+        (3, 103, "same"), (6, 104, "same"), (None, 107, "ADDED"), (None, 108, "ADDED"),
+    ]  # fmt: skip
+
+
+def test_kernels_follow_the_chosen_steps_and_renamed_operators(tracker, both, tmp_path):
+    words = ("--candidate-step", "1", "--baseline-step", "1", "--op-map", '{"aten::mm": "aten::gelu"}')
+    rows = listed_kernels(tracker, tmp_path, *both, *words, "--op", "aten::gelu")
+    assert [(row["Baseline Task ID"], row["Candidate Task ID"]) for row in rows] == [(4, None), (6, 106)]
+
+
+@pytest.mark.parametrize("words", [(), ("--format", "json")])
+def test_kernels_without_a_workbook_are_refused(tracker, both, words):
+    done = tracker("diff", *both, "--single-kernels", *words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "tracker: --single-kernels without the workbook that lists them; add it: -o diff.xlsx\n"
+
+
+def test_kernels_of_a_file_that_is_gone_are_refused(tracker, both, tmp_path):
+    for version, place in zip(("v1", "v2"), both, strict=True):
+        tracker("ingest", place, "--version", version, "--workload", "w")
+    (table,) = both[1].rglob("kernel_details.csv")
+    table.unlink()
+    done = tracker("diff", "v1", "v2", "--single-kernels", "-o", tmp_path / "diff.xlsx")
+    assert done.code == 2 and len(done.err.splitlines()) == 1
+    assert "kernel_details.csv: no such file any more; put the file back" in done.err

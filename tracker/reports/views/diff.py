@@ -576,6 +576,7 @@ def question(diff: Diff) -> list[str]:
         ("--match", None if chosen.match == "shape" else chosen.match), ("--max-kernels", chosen.max_kernels),
         ("--config", chosen.config), ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
     )  # fmt: skip
+    words += ["--single-kernels"] * chosen.single_kernels
     return words + ["--force"] * (chosen.force and not diff.is_refused)
 
 
