@@ -94,6 +94,11 @@ def test_formats_hold_the_calls(tracker, run, tmp_path):
         assert (tmp_path / name).stat().st_size > 4_000
 
 
+def test_without_a_device_an_operator_is_ordered_by_its_time_on_the_host(tracker, trace):
+    done = tracker("show", trace["v01"], "--calls", "aten::mm")
+    assert (done.code, "Time on the host of a call" in done.out) == (0, True), done.err
+
+
 def test_a_path_has_calls_without_a_database(tracker, run):
     done = tracker("show", run / "rank0.pt.trace.json", "--calls", "gemm", "--format", "json")
     assert [row["duration_ns"] for row in json.loads(done.out)["calls"]] == [100_000]

@@ -48,6 +48,7 @@ ADDRESSES = {
     "/run/9": "",
     "/run/9?by=op": "",
     "/run/9/ranks": "",
+    "/run/9/calls?calls=op05": "op05: ",
     "/run/9/advice": "",
     "/advise?side=v2&side=v3": "",
     "/runs?version=v3": "3 runs",

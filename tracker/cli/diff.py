@@ -21,8 +21,7 @@ from tracker.errors import (
     UsageError,
 )
 from tracker.results import TREES, CallsOptions, DiffOptions, Selection, ShowOptions
-from tracker.results.calls import CALLS, CALLS_OF, SHAPES, KindOfCalls
-from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
+from tracker.results.options import CALLS, CALLS_OF, SHAPES, SIDES, TREE, Depth, KindOfCalls, Only, Option, ShowBy
 from tracker.results.verdicts import BUDGET, COVERAGE
 
 DiffBy = Annotated[tuple[str, ...], TREE._replace(words=(*TREES, "communication"))]

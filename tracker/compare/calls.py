@@ -22,7 +22,8 @@ from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
 from tracker.profile import BEFORE_CAPTURE, F64, NO_OP, NO_STEP, NOT_LISTED, UNLINKED_OP, label_idle, quantiles
 from tracker.readers import ReadOptions
-from tracker.results.calls import KINDS, CallList, CallRow, CallsOptions, CallSpread, HistogramRow, StoredCalls
+from tracker.results.calls import CallList, CallSpread, HistogramRow, ListedCall, StoredCalls
+from tracker.results.options import KINDS_OF_CALLS, CallsOptions
 from tracker.store import Store, queries
 from tracker.timeline import WantedCalls
 from tracker.units import format_ns, some_of
@@ -116,7 +117,7 @@ def _choose_kind(side: LoadedSide, rows: Mapping[str, Columns], options: CallsOp
     if not any(map(len, rows.values())):
         (format,) = side.runs.listed("format")
         raise UsageError(f"{label} has no calls: {format} states none", remedy="record a trace")
-    kinds = [asked] if asked else list(KINDS)
+    kinds = [asked] if asked else list(KINDS_OF_CALLS)
     known = {kind: {one for names in _names_of(kind, rows[kind]) for one in names if one} for kind in kinds}
     found = [kind for kind, names in known.items() if name in names]
     if len(found) > 1 and found[-1] == "idle":
@@ -237,7 +238,7 @@ def _with_calls(side: LoadedSide, made: CallList, read: ReadCalls) -> CallList:
     if not reasons:
         notes += _compare_with_stored(made.stored, _count_calls(made.kind, table), int(counted_ns.sum()))
     # what no call states needs no column of a long list
-    kept = [name for name in CallRow.__struct_fields__ if name in table and (table.has(name) or name in _ALWAYS)]
+    kept = [name for name in ListedCall.__struct_fields__ if name in table and (table.has(name) or name in _ALWAYS)]
     return replace(
         made,
         calls_table=table.taken(order).only(kept),

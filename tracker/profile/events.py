@@ -370,7 +370,6 @@ class Extras(Struct, frozen=True):
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    task: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     op_phase: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     allocation_op: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     allocation_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -398,6 +397,7 @@ class Extras(Struct, frozen=True):
     device_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     handover_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     handover_thread: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    task: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 class Events(Struct, frozen=True):

@@ -3,65 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
 from tracker.columns import Columns
-from tracker.errors import UsageError
-from tracker.results.options import ROWS, STEP_KIND, Option, Selection, Steps
+from tracker.results.options import CallsOptions
 from tracker.results.screens import Result, Rows, columns_of_rows
 from tracker.units import counted, format_ns, time_unit
 
-__all__ = ["CallList", "CallsOptions"]
+__all__ = ["CallList"]
 
-KindOfCalls = Literal["operator", "kernel", "collective", "idle"]
-KINDS: Final[tuple[KindOfCalls, ...]] = get_args(KindOfCalls)
-"""The kinds of what calls can be listed of."""
 NOUNS: Final = {"operator": "call", "kernel": "call", "collective": "call", "idle": "gap"}
-_APPLIES_TO: Final = {"module": "operator", "op": "kernel", "group": "collective", "kind": "", "minimum_ns": ""}
-"""Filters -> the kind of calls that they choose from; "" for none."""
-_SPELLED: Final = {"minimum_ns": "--min-us"}
-
-CALLS: Final = Option(
-    "The single calls of this operator, kernel, kind of collective, or cause or place of idle time, the slowest first.",
-    "NAME",
-    group=ROWS,
-)
-CALLS_OF: Final = Option("Of what --calls has the name, where it names several.", group=ROWS, words=KINDS)
-SHAPES: Final = Option("With --calls: only calls with these input shapes, as tracker show writes them.", "SHAPES",
-                       group=ROWS)  # fmt: skip
 
 
-class CallsOptions(Selection, frozen=True, kw_only=True):
-    """Which calls of a run are listed: those of the name `calls`, which `calls_of` says the kind of.
-
-    `module` chooses among operators, `op` among kernels, `group` among collectives; `shapes` among operators and
-    kernels.
-    """
-
-    calls: Annotated[str | None, CALLS] = None
-    calls_of: Annotated[KindOfCalls | None, CALLS_OF] = None
-    shapes: Annotated[str | None, SHAPES] = None
-    steps: Steps = ()
-    step_kind: Annotated[str | None, STEP_KIND] = None
-
-    def check_kind(self, kind: str) -> None:
-        """UsageError for a filter that chooses nothing among the calls of this kind."""
-        for name, of_kind in _APPLIES_TO.items():
-            if getattr(self, name) is not None and kind != of_kind:
-                option = _SPELLED.get(name, f"--{name}")
-                remedy = f"it is for calls of {of_kind}s" if of_kind else "leave it out: --top N lists the slowest ones"
-                raise UsageError(f"{option} chooses nothing among calls of {_named(kind)}", remedy=remedy)
-        if self.shapes is not None and kind not in ("operator", "kernel"):
-            raise UsageError(f"--shapes chooses nothing among calls of {_named(kind)}", remedy="leave it out")
-
-
-def _named(kind: str) -> str:
-    return {"operator": "an operator", "idle": "idle time"}.get(kind, f"a {kind}")
-
-
-class CallRow(Struct, frozen=True, kw_only=True):
+class ListedCall(Struct, frozen=True, kw_only=True):
     """A call. A table has the columns that its kind of calls has.
 
     - rank; step: None: it began outside of the steps that are shown, and launched work in them
@@ -153,7 +109,7 @@ class CallSpread(Struct, frozen=True):
 class CallTables(Struct, frozen=True, kw_only=True):
     """The rows of each table of `CallList`."""
 
-    calls: tuple[CallRow, ...] = ()
+    calls: tuple[ListedCall, ...] = ()
     histogram: tuple[HistogramRow, ...] = ()
 
 
@@ -162,7 +118,7 @@ class CallList(Result, frozen=True, eq=False):
 
     `run`: as of `tracker show`. `kind`: operator, kernel, collective or idle; `name`: of what the calls are;
     `measure`: the column of the calls that they are ordered by, of which `spread` has the quartiles. `stored`: what the
-    rows of the run say, which the calls add up to. `calls_table`: as of `CallRow`; `histogram`: as of `HistogramRow`.
+    rows of the run say, which the calls add up to. `calls_table`: of `ListedCall`; `histogram`: of `HistogramRow`.
     `missing`: why the calls cannot be listed, "" where they are: then `stored` is all that is known. `traced_ranks`:
     the ranks of which a step can be cut out of the trace. `notes`: what limits the list.
     """

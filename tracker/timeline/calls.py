@@ -55,7 +55,7 @@ class WantedCalls(Struct, frozen=True, kw_only=True):
 
 
 def list_calls(joined: Joined, wanted: WantedCalls, zero_ns: int) -> Columns:
-    """Return the wanted calls, in order of their start, with the columns of `CallRow` that their kind has.
+    """Return the wanted calls, in order of their start, with the columns of `ListedCall` that their kind has.
 
     zero_ns: from when `start_ns` and `end_ns` count, on the clock of the events.
     """
@@ -297,8 +297,6 @@ def _is_idle_place(cause: IdleCause, text: str, name: str | None) -> bool:
 _LISTED: Final[dict[str, Callable[[Joined, WantedCalls], Columns]]] = {
     "operator": _list_operators, "kernel": _list_kernels, "collective": _list_collectives, "idle": _list_idle,
 }  # fmt: skip
-KINDS_OF_CALLS: Final = tuple(_LISTED)
-"""The kinds of what calls can be listed of."""
 
 
 def _fits(text: str, wanted: str | None) -> bool:

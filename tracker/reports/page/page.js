@@ -211,7 +211,8 @@ for (const button of document.querySelectorAll("[data-perfetto]")) {
     const address = new URL(perfetto);
     const beside = dur || 1000n;
     address.hash = `!/?ts=${ts}&dur=${dur}&visStart=${ts - beside}&visEnd=${ts + dur + beside}`;
-    openTrace(address, step, title, button.nextElementSibling);
+    const number = new URLSearchParams(step.split("?")[1]).get("step");
+    openTrace(address, step, `${title.split(",")[0]}, step ${number}`, button.nextElementSibling);
   });
 }
 /** Opens Perfetto, which fetches nothing from here: once it answers, it is sent the trace. */

@@ -155,7 +155,7 @@ def _times_beside(found: CallList, rows: list[Row]) -> Iterator[Column]:
     titles = {"duration_ns": "on the host", "host_self_ns": "host self", "device_self_ns": "device self"}
     for name, title in titles.items():
         is_shown_already = name == "duration_ns" and found.measure == "host_total_ns"
-        if any(row[name] for row in rows) and not is_shown_already:
+        if any(row.get(name) for row in rows) and not is_shown_already:
             yield col(title, name, drop=1)
 
 
