@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from tests.readers.ascend_operators import KERNELS, write
 from tests.reports import workbooks
+from tracker.compare import op_kernels
 
 SLOWER = (*KERNELS[:2], replace(KERNELS[2], us=150))
 """Gelu, on vector cores, takes 150 us in place of 100."""
@@ -124,3 +125,10 @@ def test_kernels_of_a_file_that_is_gone_are_refused(tracker, both, tmp_path):
     done = tracker("diff", "v1", "v2", "--single-kernels", "-o", tmp_path / "diff.xlsx")
     assert done.code == 2 and len(done.err.splitlines()) == 1
     assert "kernel_details.csv: no such file any more; put the file back" in done.err
+
+
+def test_more_kernels_than_a_sheet_is_for_are_counted(tracker, both, tmp_path, monkeypatch):
+    monkeypatch.setattr(op_kernels, "MOST", 4)
+    assert len(listed_kernels(tracker, tmp_path, *both)) == 4
+    text = tracker("diff", *both, "--single-kernels", "-o", tmp_path / "diff.xlsx", "--details").out
+    assert "2 of 6 single kernels are left out: choose steps or operators." in " ".join(text.split())
