@@ -42,8 +42,12 @@ KERNELS = (
 """Kernels of a step: 300 us on cube cores and 150 us on vector cores; the device idles for 10 us between them."""
 
 
-def write(folder: Path, kernels: Sequence[Kernel] = KERNELS, *, steps: int = 2, first_task: int = 1) -> Path:
-    """Write the capture of rank 0. The tasks of its kernels are numbered from `first_task` on, in order."""
+def write(
+    folder: Path, kernels: Sequence[Kernel] = KERNELS, *, steps: int = 2, first_task: int = 1, run: int = 0
+) -> Path:
+    """Write the capture of rank 0. The tasks of its kernels are numbered from `first_task` on, in order; `run` says
+    when it began, by which two captures are two runs.
+    """
     home = folder / "node-1_100_20260601000000000_ascend_pt"
     output = home / "ASCEND_PROFILER_OUTPUT"
     output.mkdir(parents=True)
@@ -52,7 +56,7 @@ def write(folder: Path, kernels: Sequence[Kernel] = KERNELS, *, steps: int = 2, 
     events, rows = _names_of_processes(), []
     task = first_task
     for step in range(steps):
-        start = START_US + step * STEP_US
+        start = START_US + 10_000_000 * run + step * STEP_US
         events.append(_span(f"ProfilerStep#{step}", start, STEP_US, cat="cpu_op"))
         for name, at, us in HOST_OPS:
             events.append(_span(name, start + at, us, cat="cpu_op"))

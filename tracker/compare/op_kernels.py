@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions
 
-MOST: Final = 100_000
-"""Rows of a table: more are of no use in a workbook, which takes a minute to write them."""
+MOST: Final = 20_000
+"""Rows of a table: a workbook takes 13 s of CPU to write so many."""
 _TABLE: Final = "op_kernels"
 OpKey = tuple[str, str]
 """Name and input shapes of an operator."""

@@ -23,6 +23,7 @@ FORMATS: Final[tuple[str, ...]] = (
     "paddle_summary",
     "paddle_trace",
     "torch_profiler",
+    "torch_stacks",
     "training_log",
 )
 """The formats of profiles, which are the names of their readers."""
