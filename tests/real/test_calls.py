@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from tracker.errors import SourceError
 from tracker.intake import ingest
 from tracker.profile import MISSING, NO_STEP, Capture, Rows, label_idle
 from tracker.readers import Found, ReadOptions
-from tracker.results import CallsOptions
+from tracker.results import CallsOptions, ShowOptions
 from tracker.store import open_store
 from tracker.timeline import WantedCalls
 from tracker.timeline.calls import list_calls
@@ -102,27 +101,31 @@ _RUNS = (
     "ascend/run_2025-01/text/level1",
     "ascend/run_2025-01/db/level1",
     "torch_cpu/with_stack",
+    "nsys/wan_2gpu_before_after/mfu_2gpu_after.sqlite",
 )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _RUNS)
-def test_list_of_a_run_adds_up_to_what_show_says(name: str):
+def test_list_of_a_run_adds_up_to_what_show_says_of_each_rank(name: str):
     with open_store("sqlite://") as store:
         ingest(store, [data.path(name)], version="v1", workload="w")
-        shown = show(store, "latest")
-        for kind, table, column, total in (
-            ("operator", "ops", "name", ""), ("kernel", "kernels", "name", "total_ns"),
-            ("collective", "communication", "kind", "total_ns"),
+        shown = show(store, "latest", options=ShowOptions(by=("rank",)))
+        for kind, table, column in (
+            ("operator", "ops", "name"), ("kernel", "kernels", "name"), ("collective", "communication", "kind"),
         ):  # fmt: skip
-            rows: Any = shown.tables[table]
-            names = [one for one in dict.fromkeys(rows.listed(column)) if one not in _STAND_INS][:2]
-            for one in names:
+            rows = shown.tables[table]
+            for one in [one for one in dict.fromkeys(rows.listed(column)) if one not in _STAND_INS][:2]:
                 found = calls_of_run(store, "latest", options=CallsOptions(calls=one, calls_of=kind))
-                own = rows.taken(np.array([own == one for own in rows.listed(column)], dtype=bool))
-                assert found.spread is not None and not found.notes, (one, found.notes)
-                assert found.spread.total_ns == int(own.integers(total or found.measure).sum()), one
-                assert set(found.tables["calls"].listed("rank")) <= set(shown.tables["overall"].listed("rank"))
+                assert not found.notes, (one, found.notes)
+                total = found.measure if kind == "operator" else "total_ns"
+                expected: dict[int, int] = defaultdict(int)
+                for rank, name_of_row, total_ns in rows.rows("rank", column, total):
+                    expected[rank] += (total_ns or 0) if name_of_row == one else 0
+                listed: dict[int, int] = defaultdict(int, dict.fromkeys(expected, 0))
+                for rank, ns in found.tables["calls"].rows("rank", found.measure):
+                    listed[rank] += ns or 0
+                assert listed == expected, one
 
 
 def test_a_small_capture_adds_up_by_day():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.cells import cell, col, form, number, readable, share
 from tracker.reports.commands import command_of, options_of
@@ -14,7 +14,11 @@ from tracker.reports.view import View
 from tracker.results.calls import NOUNS, CallList, HistogramRow
 from tracker.units import format_ns, format_numbers, time_unit
 
+if TYPE_CHECKING:
+    from tracker.results.screens import Rows
+
 _MOST_OF_PAGE: Final = 10_000
+"""Calls that a page and a workbook have: who needs more reads CSV or JSON."""
 _MEASURES: Final = {
     "duration_ns": "time", "host_total_ns": "time on the host", "device_total_ns": "time on the device",
 }  # fmt: skip
@@ -207,4 +211,13 @@ def list_json(found: CallList, look: Look) -> dict[str, Any]:
     return document
 
 
-VIEW = View(document, json=list_json)
+def list_sheets(found: CallList, look: Look) -> dict[str, Rows]:
+    """Return the longest calls and the histogram: a workbook of all of a long list would take half a minute."""
+    limit = min(look.rows(None) or _MOST_OF_PAGE, _MOST_OF_PAGE)
+    if look.rows(None) is None and len(found.calls_table) > limit:
+        every = len(found.calls_table)
+        look.tell(f"the workbook has the longest {limit:,} of {every:,} {NOUNS[found.kind]}s; CSV and JSON have all")
+    return found.chosen_tables(limit=limit)
+
+
+VIEW = View(document, json=list_json, sheets=list_sheets)
