@@ -100,9 +100,8 @@ def read_stacks(path: Path, lines: Iterable[str], *, skip_bad_rows: bool) -> Sta
 def name_frames(frames: Iterable[str]) -> dict[str, str]:
     """Return the name of each frame: function and file, and its place among those of this name, by their lines.
 
-    >>> name_frames(["net.py(9): forward", "net.py(30):_forward", "<built-in_method_relu>"])
-    {'net.py(9): forward': 'forward (net.py)', 'net.py(30):_forward': 'forward (net.py) #2', '<built-in_method_relu>':\
- '<built-in_method_relu>'}
+    >>> name_frames(["net.py(30):_forward", "net.py(9): forward"])
+    {'net.py(30):_forward': 'forward (net.py) #2', 'net.py(9): forward': 'forward (net.py)'}
     """
     names: dict[str, str] = {}
     lines_of_name: dict[str, set[int]] = {}
