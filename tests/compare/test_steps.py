@@ -17,6 +17,7 @@ _MAY_BE_EMPTY = {
     "idle",
     "kernel_metrics",
     "op_details",
+    "op_kernels",
     "memory_details",
     "memory_peak",
     "memory_peak_totals",

@@ -51,6 +51,7 @@ def diff(
     step_kind: str | None = None,
     match: Literal["shape", "name"] = "shape",
     max_kernels: int | None = None,
+    single_kernels: bool = False,
     op_map: Mapping[str, str] = EMPTY,
     only: str | Iterable[str] = (),
     by: str | Iterable[str] = (),

@@ -79,6 +79,8 @@ def diff(
     delivery = plan(page, "_".join(["diff", *(Path(side).name for side in sides)]), "matrix" if several else "diff")
     if several and fail_on:
         raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
+    if chosen.single_kernels and "xlsx" not in delivery.formats:
+        raise UsageError("--single-kernels without the workbook that lists them", remedy="add it: -o diff.xlsx")
     if several and len(by) > 1:
         raise UsageError(f"--by {' and '.join(by)}: the rows of a matrix are of one kind", remedy="choose one")
     if "communication" in by and not several:

@@ -31,6 +31,7 @@ from tracker.units import format_ns, some_of
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.intake.calls import ReadCalls
+    from tracker.results import Selection
 
 _STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED, BEFORE_CAPTURE)
 """Operators that stand for what has none."""
@@ -81,7 +82,8 @@ def list_calls(store: Store | None, reference: str, *, options: CallsOptions) ->
             traced_ranks=_list_traced_ranks(side),
             notes=(*sides.notes, *on_kinds),
         )
-        read = _read_files(side, kind, options)
+        wanted = {rank: _want(side, kind, rank, options) for rank in side.captures.listed("rank")}
+        read = read_files(side, wanted, options)
         return _with_calls(side, made, read)
 
 
@@ -176,8 +178,8 @@ def _list_traced_ranks(side: LoadedSide) -> tuple[int, ...]:
     return tuple(traces_of(list(sources)))
 
 
-def _read_files(side: LoadedSide, kind: str, options: CallsOptions) -> ReadCalls:
-    """Return the calls of each shown rank, from the files of the run."""
+def read_files(side: LoadedSide, wanted: Mapping[int, WantedCalls], options: Selection) -> ReadCalls:
+    """Return the wanted calls of each rank, from the files of the run."""
     from tracker.intake.calls import StoredCapture, StoredSource, read_calls
 
     captures = queries.captures(side.store, side.run_ids)
@@ -192,7 +194,7 @@ def _read_files(side: LoadedSide, kind: str, options: CallsOptions) -> ReadCalls
     return read_calls(
         [StoredSource(*source) for source in sources],
         [StoredCapture(*capture) for capture in captures.rows("rank", "device_ordinal")],
-        {rank: _want(side, kind, rank, options) for rank in side.captures.listed("rank")},
+        wanted,
         read,
         options.loaders,
     )

@@ -2,6 +2,7 @@ from .arrays import are_among, each_once, known_medians, median, quantiles
 from .captures import (
     CPU,
     FORMATS,
+    NPU_VENDOR,
     UNKNOWN_DEVICE,
     UNKNOWN_VENDOR,
     VENDORS,
@@ -135,6 +136,7 @@ __all__ = [
     "NOT_LISTED_COLLECTIVES",
     "NO_OP",
     "NO_STEP",
+    "NPU_VENDOR",
     "OF_A_MOMENT",
     "OF_A_RUN",
     "OF_THE_CODE",

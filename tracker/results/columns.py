@@ -10,7 +10,14 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.profile import MODULE_CALLS, OP_FLOPS
-from tracker.results.diff_rows import EnvironmentRow, KernelMetricRow, MemoryBlockRow, MemoryPeakRow, OverallRow
+from tracker.results.diff_rows import (
+    EnvironmentRow,
+    KernelMetricRow,
+    MemoryBlockRow,
+    MemoryPeakRow,
+    OperatorKernelRow,
+    OverallRow,
+)
 from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, NodeRow, RankSummaryRow, StepSummaryRow
 from tracker.results.verdicts import VERDICT_COLUMNS
 
@@ -178,6 +185,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
+    "op_kernels": OperatorKernelRow.__struct_fields__,
     "kernels": MATCHED_COLUMNS["kernels"].columns,
     "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
     "kernel_metrics": KernelMetricRow.__struct_fields__,

@@ -472,6 +472,14 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
             least=1,
         ),
     ] = None
+    single_kernels: Annotated[
+        bool,
+        Option(
+            "In a workbook, list each kernel of an op with its task id: of one rank of one run of each side, read "
+            "again from its files.",
+            group=ROWS,
+        ),
+    ] = False
     op_map: Annotated[
         Mapping[str, str],
         Option(

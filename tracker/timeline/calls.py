@@ -30,8 +30,8 @@ class WantedCalls(Struct, frozen=True, kw_only=True):
     """Which calls of a capture are listed.
 
     `kind`: operator, kernel (copies are among them), collective or idle.
-    `name`: of an operator its name; of a kernel its own name or the canonical one; of a collective its kind; of idle
-    time its cause, its place, or what `label_idle` makes of both.
+    `name`: of an operator its name; of a kernel its own name or the canonical one, None for all kernels; of a
+    collective its kind; of idle time its cause, its place, or what `label_idle` makes of both.
     `shapes`: only calls with these input shapes, None: of all.
     `op`, `module`, `group`: patterns of the operator that launched a kernel, of the module of an operator, of the role
     of the group of a collective; None: all.
@@ -39,7 +39,7 @@ class WantedCalls(Struct, frozen=True, kw_only=True):
     """
 
     kind: str
-    name: str
+    name: str | None
     shapes: str | None = None
     op: str | None = None
     module: str | None = None
@@ -121,16 +121,11 @@ def _device_times(joined: Joined, wanted: WantedCalls) -> tuple[I64, I64, I64]:
 
 
 def _list_kernels(joined: Joined, wanted: WantedCalls) -> Columns:
-    """Return the calls of a kernel, of a copy or a memset."""
+    """Return the calls of a kernel, of a copy or a memset; of all of them also what kernels they are and which
+    operators are around their launch.
+    """
     device, keys, texts = joined.events.device, joined.keys, joined.events.strings.texts
-    names = name_canonically(joined)
-    has_name = np.zeros(len(texts), dtype=bool)
-    for code in list_codes(device.name):
-        has_name[code] = texts[code] == wanted.name
-    is_kernel = has_name[device.name]
-    for (name, kernel_type), canonical in names.items():
-        if canonical == wanted.name:
-            is_kernel |= (device.name == name) & (device.type == kernel_type)
+    is_kernel = np.ones(len(device), dtype=bool) if wanted.name is None else _has_name(joined, wanted.name)
     fits_shapes = np.fromiter((_fits(text, wanted.shapes) for text in texts), bool, len(texts))
     has_op = np.fromiter((_matches(name, wanted.op) for name in keys.name), bool, len(keys))
     is_kernel &= fits_shapes[device.input_shapes] & has_op[joined.op_key] & wanted.keep_steps(joined.step)
@@ -147,8 +142,53 @@ def _list_kernels(joined: Joined, wanted: WantedCalls) -> Columns:
             **_places(joined, rows),
             "op": _texts(keys.name, op_key),
             "bytes": _known(device.bytes[rows], device.bytes[rows] != MISSING),
+            **(_kernels_and_callers(joined, rows) if wanted.name is None else {}),
         }
     )
+
+
+def _has_name(joined: Joined, wanted: str) -> Flags:
+    """Return which device events are of a kernel with this name of its own or this canonical one."""
+    device, texts = joined.events.device, joined.events.strings.texts
+    has_name = np.zeros(len(texts), dtype=bool)
+    for code in list_codes(device.name):
+        has_name[code] = texts[code] == wanted
+    is_kernel = has_name[device.name]
+    for (name, kernel_type), canonical in name_canonically(joined).items():
+        if canonical == wanted:
+            is_kernel |= (device.name == name) & (device.type == kernel_type)
+    return is_kernel
+
+
+def _kernels_and_callers(joined: Joined, rows: I64) -> dict[str, Any]:
+    """Return of device events the canonical name, the core type, and `callers`: name and shapes of each operator around
+    the launch, the outermost first; of what no operator launched those of the row that stands for it.
+    """
+    device, keys, texts = joined.events.device, joined.keys, joined.events.strings.texts
+    names = name_canonically(joined)
+    of_kernel = zip(device.name[rows].tolist(), device.type[rows].tolist(), strict=True)
+    parent, key_of_op = joined.tree.parent, keys.of_op
+    known: dict[int, tuple[tuple[str, str], ...]] = {-1: ()}
+
+    def callers_of(op: int) -> tuple[tuple[str, str], ...]:
+        inner: list[int] = []
+        while op not in known:
+            inner.append(op)
+            op = int(parent[op])
+        for one in reversed(inner):
+            key = int(key_of_op[one])
+            known[one] = (*known[op], (keys.name[key], keys.input_shapes[key]))
+            op = one
+        return known[op]
+
+    callers = np.empty(len(rows), dtype=object)
+    for at, (op, key) in enumerate(zip(joined.op[rows].tolist(), joined.op_key[rows].tolist(), strict=True)):
+        callers[at] = callers_of(op) or ((keys.name[key], keys.input_shapes[key]),)
+    return {
+        "canonical_name": objects([names[kernel] for kernel in of_kernel]),
+        "core_type": _texts(texts, device.core_type[rows]),
+        "callers": callers,
+    }
 
 
 def _places(joined: Joined, rows: I64) -> dict[str, Any]:
@@ -249,7 +289,7 @@ def _list_idle(joined: Joined, wanted: WantedCalls) -> Columns:
     )
 
 
-def _is_idle_place(cause: IdleCause, text: str, name: str) -> bool:
+def _is_idle_place(cause: IdleCause, text: str, name: str | None) -> bool:
     place = name_idle_place(cause, text)
     return name in (cause.word, place or cause.word, label_idle(cause.word, place))
 

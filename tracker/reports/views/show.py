@@ -336,6 +336,8 @@ def _step(shown: Shown) -> Table:
     for name, value in parts.items():
         part = value / whole_ns if whole_ns else None
         rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
+        if name == "compute_ns":
+            rows += _work_of_cores(shown, whole_ns)
         if name == "idle_ns":
             rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
@@ -359,6 +361,22 @@ def _step(shown: Shown) -> Table:
         return None if row.get("is_below") else row["share"]
 
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
+
+
+def _work_of_cores(shown: Shown, whole_ns: float) -> list[Row]:
+    """Return the time of the operators on cube and on vector cores of an NPU, where they are told apart."""
+    numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
+    known = {label: numbers[name] for name, label in cells.CORES.items() if name in numbers}
+    unit = time_unit(*known.values())
+    return [
+        {
+            "label": f"  {label}",
+            "text": f"  {format_ns(ns, unit)}",
+            "share": ns / whole_ns if whole_ns else None,
+            "is_below": True,
+        }
+        for label, ns in known.items()
+    ]
 
 
 def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
