@@ -19,6 +19,10 @@ PEER: Final = "msprof-analyze==26.2.0"
 NS_PER_MS: Final = 1e6
 GIB: Final = 1 << 30
 RESERVED: Final = "Mem Usage"
+_KERNEL: Final = re.compile(r"(?P<name>[^\n]+?), (?P<task>\d+), \w+(?:, \[input shapes: .*?\])? \[duration: [\d.]+\]\n")
+"""A kernel of an NPU in Kernel Details."""
+ListedKernel = tuple[str, str, int]
+"""Operator, kernel and task id."""
 _GROUPED: Final = ("Wait", "Transmit", "Computing", "Communication")
 
 
@@ -47,16 +51,34 @@ def peer_python(given: Path | None) -> Path:
 
 def run_peer(python: Path, baseline: Path, candidate: Path) -> tuple[list[tuple[Any, ...]], str]:
     """Rows of the sheet OverallMetrics, and the table it prints; RuntimeError where it made no such sheet."""
+    return _compare(python, baseline, candidate, "OverallMetrics")
+
+
+def list_kernels(python: Path, baseline: Path, candidate: Path) -> tuple[set[ListedKernel], set[ListedKernel]]:
+    """The kernels of each side in Kernel Details of the sheet OperatorCompare; RuntimeError where it made none."""
+    rows, _ = _compare(python, baseline, candidate, "OperatorCompare", "--disable_module")
+    sides: tuple[set[ListedKernel], set[ListedKernel]] = set(), set()
+    for row in rows:
+        for kernels, (op, details) in zip(sides, ((row[1], row[4]), (row[6], row[9])), strict=True):
+            for found in _KERNEL.finditer(details or ""):
+                kernels.add((op, found["name"], int(found["task"])))
+    return sides
+
+
+def _compare(
+    python: Path, baseline: Path, candidate: Path, sheet: str, *options: str
+) -> tuple[list[tuple[Any, ...]], str]:
+    """Rows of a sheet of its workbook, and what it prints; RuntimeError where it made no such sheet."""
     with tempfile.TemporaryDirectory() as folder:
         sides = ["-d", candidate.resolve(), "-bp", baseline.resolve()]
-        command = [python.with_name("msprof-analyze"), "compare", *sides, "-o", folder, "--force"]
+        command = [python.with_name("msprof-analyze"), "compare", *sides, "-o", folder, "--force", *options]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
         # it ends with 0 whatever happened; only the workbook tells
         books = sorted(Path(folder).glob("*.xlsx"))
         book = openpyxl.load_workbook(books[0], read_only=True) if books else None
-        if book is None or "OverallMetrics" not in book.sheetnames:
-            raise RuntimeError(f"msprof-analyze wrote no OverallMetrics:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        rows = [tuple(row) for row in book["OverallMetrics"].iter_rows(values_only=True)]
+        if book is None or sheet not in book.sheetnames:
+            raise RuntimeError(f"msprof-analyze wrote no {sheet}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        rows = [tuple(row) for row in book[sheet].iter_rows(values_only=True)]
         book.close()
     return rows, done.stdout
 

@@ -349,6 +349,7 @@ def example_results() -> list[Any]:
     with start_database() as database, tracker.open_store(str(database)) as store:
         return [
             tracker.show("run:6", store=store),
+            tracker.calls("run:6", "aten::mm", store=store),
             tracker.diff("v01", "v08", store=store),
             tracker.cluster(ROOT / "tests" / "data" / "cluster", store=store),
             tracker.advise("v01", "v08", store=store),

@@ -23,7 +23,10 @@ from tracker.results.options import declared
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "tracker" / "samples"
-TWO_SIDES = {"with_flame", "baseline_steps", "candidate_steps", "max_kernels", "op_map", "only", "by", "depth", "force"}
+TWO_SIDES = {
+    "with_flame", "baseline_steps", "candidate_steps", "max_kernels", "single_kernels", "op_map", "only", "by", "depth",
+    "force",
+}  # fmt: skip
 READING = {"format", "flow_category", "allow_partial", "skip_bad_rows", "max_bytes", "on_progress"}
 OF_OUR_OWN = {"as_stored", "again", "read_all_with", "ranks_handed_over", "experiment"}
 """What our own callers of an ingest say."""
@@ -31,6 +34,7 @@ FILLS = {
     tracker.diff: (results.DiffOptions, None),
     tracker.matrix: (results.DiffOptions, set(results.DiffOptions.__struct_fields__) - TWO_SIDES),
     tracker.show: (results.ShowOptions, None),
+    tracker.calls: (results.CallsOptions, None),
     tracker.history: (results.HistoryOptions, None),
     tracker.log: (results.LogOptions, None),
     tracker.findings: (results.FindingsOptions, None),

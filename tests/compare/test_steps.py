@@ -19,6 +19,7 @@ _MAY_BE_EMPTY = {
     "input_queues",
     "kernel_metrics",
     "op_details",
+    "op_kernels",
     "memory_details",
     "memory_peak",
     "memory_peak_totals",

@@ -319,7 +319,7 @@ def test_the_ab_of_a_pull_request_fails_where_it_is_slower(tmp_path, copied_trac
     assert says in printed
     assert comment.startswith(f"### {says}")
     assert says in (builds.folder / "ab.html").read_text()
-    assert not list((tmp_path / "cache").glob("experiments/E-*"))
+    assert not list((tmp_path / "cache").glob("experiments/E-*/*/*/.git"))
     posted = (tmp_path / "posted").read_text()
     if job is github:
         assert posted.splitlines()[1:] == ["gh pr comment 41 --body-file marked.md"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -157,7 +158,14 @@ def perfetto_here():
     server.server_close()
 
 
-def test_a_button_opens_perfetto_with_the_trace(browser, traced, tmp_path):
+CALL = "a[href*='#ts=']"
+"""The link of a call, the slowest one first."""
+
+
+@pytest.mark.parametrize(("path", "selector"), [
+    ("/run/1?step=5", "[data-perfetto]"), ("/run/1/calls?calls=aten::mm&step=5", CALL),
+])  # fmt: skip
+def test_a_button_opens_perfetto_with_the_trace(browser, traced, tmp_path, path, selector):
     with perfetto_here() as perfetto:
         (tmp_path / "tracker.toml").write_text(f'[page]\nperfetto = "{perfetto}"\n')
         command = [sys.executable, "-m", "tracker", "page", "--listen", "127.0.0.1:0", "--db", str(traced)]
@@ -167,16 +175,48 @@ def test_a_button_opens_perfetto_with_the_trace(browser, traced, tmp_path):
             try:
                 with browser.visited(address) as page:
                     page.wait_for_url("**/")
-                    page.goto(f"{address.partition('/login')[0]}/run/1?step=5")
+                    page.goto(f"{address.partition('/login')[0]}{path}")
                     with page.context.expect_page() as opened:
-                        page.get_by_role("button", name="Open in Perfetto").click()
+                        page.locator(selector).first.click()
                     other, said = opened.value, []
                     other.on("console", lambda message: said.append(message.text))
                     other.wait_for_function("received !== null")
-                    found = other.evaluate("received")
+                    found, chosen = other.evaluate("received"), other.evaluate("location.hash")
                     assert said == [] and page.locator("[role=status]").first.text_content() == ""
             finally:
                 served.send_signal(signal.SIGINT)
     assert (found["title"], found["from"]) == ("run 1, step 5", address.partition("/login")[0])
     events = json.loads(gzip.decompress(bytes(found["bytes"])))["traceEvents"]
     assert "ProfilerStep#5" in [event["name"] for event in events]
+    if selector == CALL:
+        ts, dur = (int(number) for number in re.match(r"#!/\?ts=(\d+)&dur=(\d+)&", chosen).groups())
+        spans = [event for event in events if event.get("ph") == "X" and event["name"] == "aten::mm"]
+        # of all calls of the step it is the slowest one
+        slowest = max(spans, key=lambda event: event["dur"])
+        assert (round(slowest["ts"] * 1_000), round(slowest["dur"] * 1_000)) == (ts, dur)
+
+
+def test_rows_of_a_run_lead_to_their_calls(reader):
+    links = [one for one in reader.get("/run/1").hrefs() if "/calls?" in one]
+    assert {"operator"} <= {one.partition("calls-of=")[2].partition("&")[0] for one in links}
+    found = reader.get(next(one for one in links if "calls=aten%3A%3Amm" in one))
+    assert found.status == 200 and re.match(r"aten::mm: \d+ calls, [\d.,]+ ms together; median", found.headline)
+    assert found.headers["cross-origin-opener-policy"] == "same-origin-allow-popups"
+    step = next(one for one in found.hrefs() if "#ts=" in one)
+    assert reader.get(step.partition("#")[0]).status == 200
+
+
+def test_calls_of_a_file_that_is_gone_are_what_is_stored(reader, tmp_path):
+    (tmp_path / "v1.pt.trace.json.gz").unlink()
+    found = reader.get("/run/1/calls?calls=aten::mm")
+    assert found.status == 200 and "#ts=" not in found.text
+    assert "The calls cannot be read again" in found.text and "no such file any more" in found.text
+
+
+@pytest.mark.parametrize(("query", "status"), [
+    ("calls=nope", 400), ("calls=aten::mm&calls-of=x", 400), ("calls=aten::mm&path=/etc/passwd", 400),
+    ("calls=aten::mm&step=99", 400),
+])  # fmt: skip
+def test_what_is_no_call_of_a_run_is_one_sentence(reader, query, status):
+    found = reader.get(f"/run/1/calls?{query}")
+    assert found.status == status and found.headline

@@ -29,6 +29,7 @@ OPTIONS = [
     ("history", HistoryOptions(module="*/Attention", kind="module", top=3, against="pinned", device="x", workload="w")),
     ("diff", DiffPageOptions(op="a+b", module="m", kind="k", group="dp", ranks=(0, 3), stage=1, minimum_ns=2500,
                          baseline_steps=(1, 2, 3), candidate_steps=(4,), match="name", max_kernels=2,
+                         single_kernels=True,
                          only=("overall", "operator"), by=("module",), depth=2, force=True, config={"a": "b"},
                          step_kind="DECODE", with_flame=True,
                          workload="w")),

@@ -9,7 +9,7 @@ from tests.factories import save
 from tracker.errors import UsageError
 from tracker.regressions import judgement
 from tracker.regressions.board import board
-from tracker.store import copying, experiments, open_store, queries, runs
+from tracker.store import copying, experiments, open_store, pruning, queries, runs
 from tracker.store.experiments import StoredExperiment
 from tracker.store.run_record import ExperimentRun
 
@@ -72,6 +72,16 @@ def test_nothing_that_follows_versions_has_its_runs(store):
         runs.restore_all(store, [run_id])
     # they are read as any other run
     assert queries.runs_by_id(store, [run_id]).listed("state_reason") == ["a run of experiment E-1"]
+
+
+def test_details_of_its_runs_are_pruned_and_their_numbers_stay(store):
+    add(store)
+    run_ids = save_pair(store, 1, pair=1)
+    before = queries.run_level(store, run_ids).records()
+    policy = pruning.Policy(before_ns=2**62, keep_versions=0)
+    pruned, _ = pruning.prune_all(store, policy, now_ns=2**62)
+    assert [one.run_id for one in pruned] == run_ids
+    assert queries.run_level(store, run_ids).records() == before
 
 
 def test_experiments_are_copied_with_their_runs(store, tmp_path):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tracker.api.arguments import EMPTY, Place, show_screens, writing
 from tracker.errors import UsageError
-from tracker.profile.experiments import BASELINE, CANDIDATE
-from tracker.results.experiments import LIMIT_S, MOST_RUNS
+from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS
 
 if TYPE_CHECKING:
     from tracker.results.experiments import Experiment

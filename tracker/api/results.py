@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tracker.store import Store
 
 __all__ = [
-    "advise", "board", "calibrate", "cluster", "diff", "examine", "experiments", "explain", "findings", "history",
-    "log", "matrix", "runs", "show", "status", "thresholds", "versions",
+    "advise", "board", "calibrate", "calls", "cluster", "diff", "examine", "experiments", "explain", "findings",
+    "history", "log", "matrix", "runs", "show", "status", "thresholds", "versions",
 ]  # fmt: skip
 
 
@@ -51,6 +51,7 @@ def diff(
     step_kind: str | None = None,
     match: Literal["shape", "name"] = "shape",
     max_kernels: int | None = None,
+    single_kernels: bool = False,
     op_map: Mapping[str, str] = EMPTY,
     only: str | Iterable[str] = (),
     by: str | Iterable[str] = (),
@@ -138,6 +139,41 @@ def show(
     (name,) = path_texts([reference])
     with reading_for(store, [name]) as opened:
         return compare.show(opened, name, options=options)
+
+
+def calls(
+    reference: Place,
+    calls: str | None = None,
+    *,
+    store: Store | None = None,
+    calls_of: Literal["operator", "kernel", "collective", "idle"] | None = None,
+    shapes: str | None = None,
+    workload: str | None = None,
+    module: str | None = None,
+    op: str | None = None,
+    kind: str | None = None,
+    group: str | None = None,
+    ranks: int | Iterable[int] = (),
+    stage: int | None = None,
+    minimum_ns: int | None = None,
+    format: str | None = None,
+    flow_category: str | None = None,
+    allow_partial: bool = False,
+    skip_bad_rows: bool = False,
+    max_bytes: int | None = None,
+    loaders: str | Iterable[str] = (),
+    on_progress: Callable[[str, int, int], None] | None = None,
+    steps: int | Iterable[int] = (),
+    step_kind: str | None = None,
+) -> results.CallList:
+    """List the single calls of the name `calls` in one run, as `tracker show RUN --calls NAME` does.
+
+    `store` as for `diff`; the other arguments are the fields of `tracker.results.CallsOptions`.
+    """
+    options = chosen(results.CallsOptions, locals())
+    (name,) = path_texts([reference])
+    with reading_for(store, [name]) as opened:
+        return compare.list_calls(opened, name, options=options)
 
 
 def cluster(

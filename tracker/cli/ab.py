@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -22,11 +23,11 @@ from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA, StoreEr
 from tracker.experiment import conducting
 from tracker.experiment.conducting import InterruptedExperiment, Request
 from tracker.experiment.sources import expect_runs, of_finding, with_commits
-from tracker.profile.experiments import BASELINE, CANDIDATE
+from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS
 from tracker.reports.commands import command as command_line
-from tracker.results.experiments import LIMIT_S, MOST_RUNS, Experiment
+from tracker.results.experiments import Experiment
 from tracker.results.options import Option
-from tracker.units import NS_PER_S, counted, format_ns
+from tracker.units import NS_PER_S, counted, format_age
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -224,11 +225,7 @@ def ab(
     """
     delivery = plan(page, "ab", "experiment")
     settings = config.load(db)
-    has_sides = finding is None and resume is None
-    sides, command = (words[:2], words[2:]) if has_sides else ([], words)
-    if not command:
-        missing = "two sides and a command" if has_sides else "a command"
-        raise UsageError(f"tracker ab needs {missing}", remedy="tracker ab main HEAD -- python train.py")
+    sides, command = _split_words(words, with_sides=finding is None and resume is None)
     request = Request(
         command=tuple(command),
         baseline=sides[0] if sides else "",
@@ -270,6 +267,18 @@ def ab(
     raise typer.Exit(_exit_code(found))
 
 
+def _split_words(words: list[str], *, with_sides: bool) -> tuple[list[str], list[str]]:
+    """Return the sides, and the command behind `--`. `with_sides`: whether there must be two, or none."""
+    behind = len(sys.argv) - sys.argv.index("--") - 1 if "--" in sys.argv else 0
+    sides, command = words[: len(words) - behind], words[len(words) - behind :]
+    wanted = 2 if with_sides else 0
+    if not command or len(sides) != wanted:
+        needs = "two sides, and a command behind --" if with_sides else "a command behind --, and no sides"
+        example = "main HEAD -- python train.py" if with_sides else "--finding 12 -- python train.py"
+        raise UsageError(f"tracker ab needs {needs}", remedy=f"write it like tracker ab {example}")
+    return sides, command
+
+
 def _named(store: Store, request: Request) -> Request:
     """Return the request with sides that git knows."""
     if request.finding_id is not None:
@@ -298,7 +307,7 @@ def _show_plan(request: Request, settings: config.Settings) -> None:
     lines.append(("read", read))
     limit = f"within {100 * named.within:g} %" if named.within else "within the limit of the workload"
     most = counted(named.most_runs, "run")
-    lines.append(("pairs", f"{limit}, at most {most} and {format_ns(named.limit_s * NS_PER_S)}"))
+    lines.append(("pairs", f"{limit}, at most {most} and {format_age(int(named.limit_s * NS_PER_S))}"))
     lines.append(("expected", _describe_expected(named, settings)))
     emit("\n".join(aligned(lines)))
 

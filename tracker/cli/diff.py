@@ -20,8 +20,8 @@ from tracker.errors import (
     TooLittleDataError,
     UsageError,
 )
-from tracker.results import TREES, DiffOptions, ShowOptions
-from tracker.results.options import SIDES, TREE, Depth, Only, Option, ShowBy
+from tracker.results import TREES, CallsOptions, DiffOptions, Selection, ShowOptions
+from tracker.results.options import CALLS, CALLS_OF, SHAPES, SIDES, TREE, Depth, KindOfCalls, Only, Option, ShowBy
 from tracker.results.verdicts import BUDGET, COVERAGE
 
 DiffBy = Annotated[tuple[str, ...], TREE._replace(words=(*TREES, "communication"))]
@@ -79,6 +79,8 @@ def diff(
     delivery = plan(page, "_".join(["diff", *(Path(side).name for side in sides)]), "matrix" if several else "diff")
     if several and fail_on:
         raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
+    if chosen.single_kernels and "xlsx" not in delivery.formats:
+        raise UsageError("--single-kernels without the workbook that lists them", remedy="add it: -o diff.xlsx")
     if several and len(by) > 1:
         raise UsageError(f"--by {' and '.join(by)}: the rows of a matrix are of one kind", remedy="choose one")
     if "communication" in by and not several:
@@ -145,6 +147,9 @@ def show(
     by: ShowBy = (),
     depth: Depth = None,
     only: Only = (),
+    calls: Annotated[str | None, CALLS] = None,
+    calls_of: Annotated[KindOfCalls | None, CALLS_OF] = None,
+    shapes: Annotated[str | None, SHAPES] = None,
     top: Top = None,
     page: Page,
     db: Database = None,
@@ -158,7 +163,14 @@ def show(
       tracker show 41 --by module --depth 3
       tracker show trace.pt.trace.json.gz --format json
       tracker show latest --by op -o run.speedscope.json
+      tracker show latest --calls aten::mm --calls-of operator
     """
+    if calls is not None:
+        _refuse_beside_calls(by=by, depth=depth, only=only)
+        _show_calls(run, _choose_calls(chosen, calls, calls_of, shapes), top, page, db)
+        return
+    if calls_of is not None or shapes is not None:
+        raise UsageError("--calls-of and --shapes choose among single calls", remedy="name them: --calls NAME")
     delivery = plan(page, f"show_{run}", "show")
     # a first screen has no room for it
     with_advice = page.details or "efficiency" in only or not _SHORT.issuperset(delivery.formats)
@@ -167,6 +179,32 @@ def show(
     with database.compared(db, [reference], chosen) as (store, options):
         shown = compare.show(store, reference, options=options)
     delivery.deliver(shown, only=only, limit=top)
+
+
+def _refuse_beside_calls(**given: object) -> None:
+    """UsageError for an option that chooses among the tables of a run, which single calls have none of."""
+    for name, value in given.items():
+        if value:
+            raise UsageError(f"--{name} with --calls: calls are one list", remedy=f"leave out --{name}")
+
+
+def _choose_calls(chosen: ShowOptions, calls: str, calls_of: KindOfCalls | None, shapes: str | None) -> CallsOptions:
+    """Return which calls are listed, by the options of a run that calls have as well."""
+    shared = {name: getattr(chosen, name) for name in Selection.__struct_fields__}
+    return CallsOptions(
+        **shared, steps=chosen.steps, step_kind=chosen.step_kind, calls=calls, calls_of=calls_of, shapes=shapes
+    )
+
+
+def _show_calls(run: str, chosen: CallsOptions, top: int | None, page: Page, db: str | None) -> None:
+    """Write the single calls of a run. SourceError, behind what is stored of them, where they cannot be listed."""
+    delivery = plan(page, f"calls_{run}", "calls")
+    reference = database.run_reference(run)
+    with database.compared(db, [reference], chosen) as (store, options):
+        found = compare.list_calls(store, reference, options=options)
+    delivery.deliver(found, limit=top)
+    if found.missing:
+        raise UsageError(found.missing, remedy="what is stored of them stands above")
 
 
 def _tree(delivery: Delivery, by: tuple[str, ...]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def _describe_change(row: Row) -> str:
     change = ExperimentChange(*(row[name] for name in names))
     if change.outcome == "no difference":
         return f"no difference ({change.words})"
-    return change.words or "-"
+    return change.words if change.outcome or not change.words else f"so far {change.words}"
 
 
 def show(experiment: _Named, *, top: Top = None, page: Page, db: Database = None) -> None:

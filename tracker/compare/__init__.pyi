@@ -1,3 +1,4 @@
+from .calls import list_calls
 from .commits import notes_on_commits
 from .diff import diff, diffs
 from .gates import gate_of_diff
@@ -12,6 +13,7 @@ __all__ = [
     "diffs",
     "gate_of_diff",
     "label_of",
+    "list_calls",
     "log",
     "matrix",
     "may_be_path",

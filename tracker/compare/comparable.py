@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 _KEYED_BY: Final[Mapping[str, frozenset[str]]] = {
     "ops": frozenset({NAMES}),
     "op_details": frozenset({NAMES}),
+    "op_kernels": frozenset({NAMES}),
     "communication_links": frozenset({NAMES}),
     "memory": frozenset({NAMES, ALLOCATIONS}),
     "memory_details": frozenset({NAMES, ALLOCATIONS}),
@@ -56,8 +57,10 @@ _KEYED_BY: Final[Mapping[str, frozenset[str]]] = {
 }
 """Table of a Diff -> what the keys of its rows rest on."""
 _RESTS: Final = frozenset({NOT_LISTED, NOT_LISTED_COLLECTIVES})
-_OF_OPS: Final = frozenset({"ops", "op_details", "tree", "modules"})
-_OF_KERNELS: Final = frozenset({"kernels", "kernel_types", "op_details", "communication", "communication_details"})
+_OF_OPS: Final = frozenset({"ops", "op_details", "op_kernels", "tree", "modules"})
+_OF_KERNELS: Final = frozenset(
+    {"kernels", "kernel_types", "op_details", "op_kernels", "communication", "communication_details"}
+)
 """Tables of a Diff whose rows come from the ops, and from the kernels, of a source."""
 _WORDS: Final = {"ops": "operators", "kernels": "kernels", "api": "host API calls", "modules": "modules"}
 

@@ -17,6 +17,7 @@ from tracker.compare import (
     input_pipeline,
     kernels,
     memory,
+    op_kernels,
     operators,
     overall,
     sections,
@@ -124,6 +125,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         allocated, allocated_details = memory.compare_allocations(rows_of, right, options)
         at_peak = _of_peak(left, own)
         measured = kernels.measure_kernels(left, right)
+        single_kernels = op_kernels.compare(left, right, options, found)
         matched = {one.table: compare_table(one, rows_of, right, options) for one in sections.MATCHED_TABLES}
         matched["kernels"], kernel_metrics = kernels.add_metrics(measured, matched["kernels"])
         made = {
@@ -132,6 +134,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "overall": overall.compare_overall(left, right, rows_of),
             "ops": found.ops,
             "op_details": found.details,
+            "op_kernels": single_kernels.table,
             "kernel_metrics": kernel_metrics,
             "communication_links": collectives.compare_links(left, right, options),
             "memory": allocated,
@@ -177,6 +180,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 *memory.note_on_rules(left, right),
                 *memory.notes_on_blocks(at_peak, right),
                 *measured.notes,
+                *single_kernels.notes,
             ),
         )
         return _without_tables(result) if result.is_refused else result

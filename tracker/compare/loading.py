@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tracker.intake import IngestOptions
 
 _NO_STAGE: Final = -1
-_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "training_log")
+_SAY_LESS: Final = ("nsys_stats", "paddle_summary", "torch_stacks", "training_log")
 """Formats of which another one beside them says more; what says least comes last."""
 
 

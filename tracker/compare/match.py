@@ -36,8 +36,9 @@ Steps = tuple["I64", "F64"]
 _JUDGED_TEXTS = ("verdict", "reason")
 _TEXTS = frozenset(
     {
-        "allocator", "attribute", "baseline_call_stack", "baseline_name", "call_stack", "candidate_call_stack",
-        "cause",
+        "allocator", "attribute", "baseline_call_stack", "baseline_kernel_name", "baseline_kernel_shapes",
+        "baseline_name", "baseline_task_type", "call_stack", "candidate_call_stack", "candidate_kernel_name",
+        "candidate_kernel_shapes", "candidate_task_type", "cause",
         "category", "component", "core_type", "data_type", "group_role", "input_shapes",
         "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
         "status", "transport", "type", "why",

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 _NAMED: Final = 10
 
 
+def find_median_run(side: LoadedSide) -> int | None:
+    """Return the number of the run whose step is the median one, of an even number the faster one of the middle; None
+    where no run states a step.
+    """
+    steps_ns = dict(zip(side.run_ids, measure_steps_of_runs(side).step_ns.tolist(), strict=True))
+    known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
+    return known[(len(known) - 1) // 2][1] if known else None
+
+
 def choose_median_run(side: LoadedSide) -> tuple[int, str]:
     """Return the number of the run of a side of several whose step is the median one, of an even number the faster one
     of the middle; and a sentence that says so, with the step of all of them.
@@ -35,10 +44,10 @@ def choose_median_run(side: LoadedSide) -> tuple[int, str]:
         if len(set(side.runs.listed(column))) > 1:
             remedy = f"name one of {', '.join(listed)}{more}"
             raise UsageError(f"{reference} is {number} runs of several {words}", remedy=remedy)
-    steps_ns = dict(zip(side.run_ids, measure_steps_of_runs(side).step_ns.tolist(), strict=True))
-    known = sorted((step_ns, run_id) for run_id, step_ns in steps_ns.items() if not np.isnan(step_ns))
-    run_id = known[(len(known) - 1) // 2][1] if known else side.run_ids[-1]
+    run_id = find_median_run(side)
+    known = run_id is not None
     which = "the run of the median step" if known else "the newest run"
+    run_id = side.run_ids[-1] if run_id is None else run_id
     of_all = step_numbers(side).get("step_ns")
     mean = f" The step of all {number} is {format_ns(of_all)}, their geometric mean." if of_all and known else ""
     return run_id, f"{reference} is {number} runs ({', '.join(listed)}{more}); this is run:{run_id}, {which}.{mean}"

@@ -36,6 +36,8 @@ _SUMS: Final = ["calls", "own_ns", *_TIMES]
 class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
+    `opened`: name and shapes of the operators whose children are compared, where the others stand for all below them;
+    None where each operator counts its own kernels.
     `names`: a row per name, all shapes of an operator as one, which is the number that is judged of a name: medians do
     not add up.
     `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, rank, step, op; column `own_ns`). `keys`,
@@ -48,6 +50,7 @@ class Operators(Struct, frozen=True, eq=False):
     details: Columns
     baseline_rows: Columns
     candidate_rows: Columns
+    opened: frozenset[tuple[str, str]] | None = None
     keys: tuple[tuple[str, str], ...] = ()
     runs: tuple[F64, F64] | None = None
 
@@ -62,6 +65,7 @@ def own_time(side: LoadedSide) -> str:
 def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -> Operators:
     """Return the `ops` and `op_details` of a Diff."""
     baseline, candidate = sides = coverage.blank_unless_both(baseline, candidate, coverage.OPS)
+    drilled: set[tuple[str, str]] | None = None
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
         parts = [_kernel_parts(side) for side in sides]
@@ -93,7 +97,8 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
     names = whole
     if any(whole.listed("input_shapes")):
         names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]).ops)
-    return Operators(shown, whole, names, details, rows[0], rows[1], joined.keys, joined.runs)
+    opened = None if drilled is None else frozenset(drilled)
+    return Operators(shown, whole, names, details, rows[0], rows[1], opened, joined.keys, joined.runs)
 
 
 def _keep_own(sides: Sequence[LoadedSide], tables: Sequence[Columns], *, by_name: bool = False) -> list[Columns]:

@@ -45,6 +45,8 @@ _REST: Final = ":communication"
 _CORES: Final = (f"{CATEGORY}:cube", f"{CATEGORY}:vector")
 KERNEL: Final = ["run_id", "name", "canonical_name", "type", "core_type", "input_shapes"]
 """What tells of which kernel of a run a metric is."""
+CORE_TIMES: Final = ("operator_cube_ns", "operator_vector_ns")
+"""Sums of the kernels on the cores of each kind."""
 _CUBE, _LOADING, _VECTOR = "cube", "loading", "vector"
 _PIPES: Final = {
     "aic_mac_time(us)": _CUBE, "mac_time(us)": _CUBE,
@@ -263,6 +265,12 @@ def category_sums(side: LoadedSide, *, by_rules: bool = False) -> Sums:
     names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if split.any()]
     fused = fused_sums(side, compute) if CATEGORY in times else {}
     return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused, **copies}
+
+
+def core_times(side: LoadedSide) -> dict[str, float]:
+    """Return the time of cube and of vector work per step, ns; empty where the profiler does not tell them apart."""
+    sums = category_sums(side)
+    return {name: sums[name].ns or 0.0 for name in CORE_TIMES if name in sums}
 
 
 def _sums_by_name(side: LoadedSide, kernels: Columns, names: Texts) -> dict[str, Sum]:

@@ -36,13 +36,14 @@ from tracker.compare.overall import (
     note_on_steps_without_time,
     step_numbers,
 )
+from tracker.compare.overall_rows import CORE_TIMES, core_times
 from tracker.compare.per_step import of_rows, with_number
 from tracker.compare.references import find_named, needs_store
 from tracker.compare.side import GRAIN, rows_of_captures
 from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
-from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
+from tracker.profile import NO_OP, NPU_VENDOR, STEP_SPREAD, UNLINKED_OP
 from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
@@ -78,7 +79,7 @@ _OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
 _MOST_ADVICE = 3
 _OF_DEVICE: Final = (
     "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns",
-    "idle_ns", "idle_share", "host_idle_ns", "data_loading_idle_ns", "rest_ns",
+    "idle_ns", "idle_share", "host_idle_ns", "data_loading_idle_ns", "rest_ns", *CORE_TIMES,
 )  # fmt: skip
 """Numbers of a step that rest on all work of the device."""
 _WHY_IDLE: Final = ("idle", "idle_causes", "queues")
@@ -490,6 +491,8 @@ def _times(side: LoadedSide, captures: Columns) -> dict[str, object]:
     `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
     """
     numbers = step_numbers(side)
+    if NPU_VENDOR in side.runs.listed("vendor"):
+        numbers = numbers | core_times(side)
     # how long the device worked and idled is not known where records of it are lost
     hidden = () if side.partial.has_whole_device else _OF_DEVICE
     times: dict[str, object] = {

@@ -79,7 +79,8 @@ def _find_link(side: Side, text: str) -> Path:
         if os.path.lexists(path):
             break
     else:
-        problem = f"--link {text}: neither in {side.root / side.started} nor in {side.root}"
+        tops = dict.fromkeys(str(top) for top in (side.root / side.started, side.root))
+        problem = f"--link {text}: is not in {' or in '.join(tops)}"
         raise UsageError(problem, remedy="name a file or folder of the checkout that git ignores")
     if path == side.root or path.is_relative_to(side.root / ".git"):
         raise UsageError(f"--link {text}: the repository itself", remedy="name what git ignores in it")

@@ -30,13 +30,13 @@ from tracker.experiment.jobs import JobEnd, Logs, run_job
 from tracker.experiment.measuring import LOG, PROFILE, WALL, Labels, Measured, log_ratios_of
 from tracker.experiment.own_code import MODULES_VARIABLE, check_own_code
 from tracker.experiment.places import devices_of, folder_of, hold_devices, hold_experiment
-from tracker.experiment.results import describe, result_of
+from tracker.experiment.results import KnownOfRuns, describe, result_of
 from tracker.experiment.setups import run_setup
 from tracker.experiment.sides import PreparedSide, Side, environment_of, find_sides, working_folder
 from tracker.hooks import environment
 from tracker.profile.branches import branch_of
-from tracker.profile.experiments import BASELINE, CANDIDATE, SIDES
-from tracker.results.experiments import LIMIT_S, MOST_RUNS, Experiment
+from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS, SIDES
+from tracker.results.experiments import Experiment
 from tracker.results.machine_state import marks_of_machine
 from tracker.store import Store
 from tracker.store import experiments as stored
@@ -104,6 +104,12 @@ class Request(Struct, frozen=True, kw_only=True):
         return is_named or self.variables_of(BASELINE) != self.variables_of(CANDIDATE)
 
     @property
+    def differing_variables(self) -> tuple[str, ...]:
+        """The names of the variables in which the sides differ."""
+        before, after = self.variables_of(BASELINE), self.variables_of(CANDIDATE)
+        return tuple(sorted(name for name in {*before, *after} if before.get(name) != after.get(name)))
+
+    @property
     def check_number(self) -> int:
         """A number that another command, other variables or another setup have by 1 chance in 256: enough to notice a
         slip, and too little to guess a secret by.
@@ -147,7 +153,8 @@ class KeptSide(Struct, frozen=True):
 class KeptSettings(Struct, frozen=True):
     """What is stored of a request, so that an experiment can go on: no command, and no variables, which may be secret.
 
-    `measure`: how its steps are measured; `own_code`: the sides of which it was seen that they ran their own code.
+    `measure`: how its steps are measured; `own_code`: the sides of which it was seen that they ran their own code;
+    `variables`: the names of those in which the sides differ.
     """
 
     sides: tuple[KeptSide, KeptSide]
@@ -161,6 +168,7 @@ class KeptSettings(Struct, frozen=True):
     check_number: int
     measure: Measured | None = None
     own_code: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 Tell = Callable[[str], None]
@@ -189,6 +197,7 @@ def conduct(
         device=request.device,
         differs_otherwise=request.differs_otherwise,
         check_number=request.check_number,
+        variables=request.differing_variables,
     )
     names = request.names or (request.baseline, request.candidate)
     experiment = stored.add_experiment(
@@ -238,7 +247,7 @@ def resume(
     if request.check_number != kept.check_number:
         raise UsageError(
             f"{experiment.name} was started with another command, --setup, --env-baseline or --env-candidate",
-            remedy="give all of them as they were; they are stored nowhere",
+            remedy="give all of them as they were, for they are stored nowhere, or start a new experiment",
         )
     if _devices_of(request) != experiment.devices:
         problem = f"{experiment.name} runs on devices {experiment.devices or '(all)'}"
@@ -265,7 +274,7 @@ def show(store: Store, experiment_id: int) -> Experiment:
     """Return an experiment as it stands, with the diff of its runs. UsageError for a number that none has."""
     experiment = stored.read_experiment(store, experiment_id)
     kept = _read_settings(experiment)
-    return result_of(store, experiment, kept.measure, is_own_code_known=set(kept.own_code) == set(SIDES))
+    return result_of(store, experiment, KnownOfRuns(kept.measure, set(kept.own_code) == set(SIDES), kept.variables))
 
 
 def delete(store: Store, experiment_id: int) -> int:
@@ -423,9 +432,14 @@ class _Conductor:
         if self._kept.measure is None:
             self._choose_measure([run.run_id for run in self._list_runs() if run.pair == 0])
         noise_sd = self._experiment.noise_sd
-        if noise_sd is not None:
-            expected = counted(2 * expected_pairs(noise_sd, self._experiment.limit_ratio), "run")
-            self._tell(f"warmed up; about {expected} to expect, by the noise of the runs before")
+        has_pairs = any(run.pair for run in self._list_runs())
+        if noise_sd is not None and not has_pairs:
+            most = self._request.most_runs
+            expected = 2 * expected_pairs(noise_sd, self._experiment.limit_ratio, most=most // 2)
+            runs = (
+                f"about {counted(expected, 'run')} to expect" if expected < most else f"{most} runs may not decide it"
+            )
+            self._tell(f"warmed up; {runs}, fewer for a large change, by the noise of runs before")
         elif self._request.most_runs < 2 * PAIRS_WITHOUT_HISTORY:
             runs = counted(2 * PAIRS_WITHOUT_HISTORY, "run")
             self._tell(f"no runs before say how noisy the step is: nothing is decided before {runs}")

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from tracker.columns import F64, I64, Flags
 from tracker.detect.statistics import median
-from tracker.results.experiments import MOST_RUNS
+from tracker.profile.experiments import MOST_RUNS
 
 ENOUGH: Final = 20.0
 """The e-value that decides: at most 1 of 20 experiments without a change reaches it, however often one looks."""

@@ -16,7 +16,7 @@ from tracker.detect.thresholds import DEFAULTS, MIN_RATIO, limit_of
 from tracker.errors import SourceError, UsageError
 from tracker.experiment.decide import noise_of_history
 from tracker.intake import IngestOptions, Sidecar
-from tracker.profile import CPU
+from tracker.profile import CPU, UNKNOWN_DEVICE
 from tracker.profile.experiments import SIDES, branch_of_experiment
 from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
 from tracker.regressions.track import TrackRuns, runs_of_track
@@ -231,7 +231,7 @@ def _choose_limit(store: Store, run_id: int, track: TrackRuns) -> float:
     if limit is not None:
         return limit.value
     (device,) = queries.runs_by_id(store, [run_id]).listed("device")
-    is_on_device = device != CPU.model
+    is_on_device = device not in (CPU.model, UNKNOWN_DEVICE.model)
     return DEFAULTS.ratio_step_device if is_on_device else DEFAULTS.ratio_step_host
 
 

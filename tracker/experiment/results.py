@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker import compare
-from tracker.columns import F64
+from tracker.columns import F64, Columns, objects
 from tracker.detect.statistics import median
 from tracker.errors import UsageError
-from tracker.experiment.decide import Decision, decide
+from tracker.experiment.decide import PAIRS_WITHOUT_HISTORY, Decision, decide, expected_pairs_left
 from tracker.experiment.decide_operators import decide_operators
 from tracker.experiment.measuring import WALL, Measured, MeasuredPair, list_groups_of_history, list_pairs, log_ratios_of
-from tracker.experiment.places import is_running
+from tracker.experiment.places import folder_of, is_running
 from tracker.hooks import environment
 from tracker.profile.branches import main_of
 from tracker.profile.experiments import BASELINE, CANDIDATE, SIDES
@@ -29,19 +30,33 @@ from tracker.results.experiments import (
     ListedExperiment,
 )
 from tracker.results.machine_state import marks_of_machine
-from tracker.store import Store
+from tracker.results.recording import are_guesses
+from tracker.store import Store, queries
 from tracker.store import experiments as stored
 from tracker.store import tracks as stored_tracks
 from tracker.store.experiments import StoredExperiment
 from tracker.table import is_among
-from tracker.units import counted
+from tracker.units import counted, format_diff
 
+_ALIKE: Final = 0.005
+"""Changes that differ by less are the same on a screen."""
+_KEYS_OF_COMMIT: Final = ("commit", "git_commit", "git_dirty")
 _BROKEN_OFF: Final = "broken off"
 """The state of an experiment that was running, and that no process runs any more."""
 _VERDICTS: Final = {"slower": "REGRESSED", "faster": "IMPROVED", "no difference": "UNCHANGED", "": "INCONCLUSIVE"}
 """Answer of an experiment -> the verdict of its step."""
 _OPERATOR: Final = "op_name"
 """The kind of series that is an operator with all its shapes."""
+
+
+class KnownOfRuns(Struct, frozen=True):
+    """What is stored of the runs of an experiment: `measure`: how their steps are measured, None before the warm-up;
+    `is_own_code`: each side is known to have run its own code; `variables`: names of what else differs between them.
+    """
+
+    measure: Measured | None
+    is_own_code: bool
+    variables: tuple[str, ...] = ()
 
 
 def describe(decision: Decision) -> str:
@@ -67,24 +82,48 @@ def _listed(store: Store, experiment: StoredExperiment) -> ListedExperiment:
     return ListedExperiment(workload=main_of(runs[0].workload) if runs else "", **values)
 
 
-def result_of(
-    store: Store, experiment: StoredExperiment, measure: Measured | None, *, is_own_code_known: bool
-) -> Experiment:
-    """Return an experiment as it stands. `measure`: how its steps are measured, None: it has not warmed up."""
+def result_of(store: Store, experiment: StoredExperiment, known: KnownOfRuns) -> Experiment:
+    """Return an experiment as it stands, with the diff of its runs."""
     listed = _listed(store, experiment)
-    pairs = [] if measure is None else list_pairs(store, experiment.experiment_id, measure)
-    if not pairs or measure is None:
-        return Experiment(listed, ExperimentRows(), remarks=tuple(_remark(experiment, is_own_code_known, ())))
+    pairs = [] if known.measure is None else list_pairs(store, experiment.experiment_id, known.measure)
+    remarks = _list_remarks(store, experiment, known, pairs)
+    if not pairs or known.measure is None:
+        return Experiment(listed, ExperimentRows(), remarks=tuple(remarks))
     decision = decide(log_ratios_of(pairs), limit=experiment.limit_ratio, noise_sd=experiment.noise_sd)
     rows = ExperimentRows(
         pairs=tuple(_list_pairs(store, pairs)),
-        decided_operators=tuple(_list_operators(store, pairs, measure)),
+        decided_operators=tuple(_list_operators(store, pairs, known.measure)),
     )
-    remarks = _remark(experiment, is_own_code_known, rows.pairs)
-    diff = _compare(store, experiment, measure)
+    remarks = [*_explain_undecided(decision), *_remark_on_machine(rows.pairs), *remarks]
+    diff = _compare(store, experiment, known.measure, rows.decided_operators)
     if isinstance(diff, str):
-        return Experiment(listed, rows, bounded=decision.bounded, remarks=(*remarks, f"Its runs have no diff: {diff}."))
+        remarks.append(f"Its runs have no diff: {diff}.")
+        return Experiment(listed, rows, bounded=decision.bounded, remarks=tuple(remarks))
+    remarks += _remark_on_means(decision, diff)
     return Experiment(listed, rows, bounded=decision.bounded, remarks=tuple(remarks), diff=diff)
+
+
+def _explain_undecided(decision: Decision) -> list[str]:
+    """Return why the pairs do not decide, and what would; nothing for a decision."""
+    if decision.word:
+        return []
+    if decision.noise_sd is None:
+        more = counted(2 * (PAIRS_WITHOUT_HISTORY - decision.pairs), "more run")
+        return [f"No run before says how noisy the step is: nothing is decided before {more}."]
+    noise = f"pairs differ by {100 * decision.noise_sd:.1f} % (standard deviation)"
+    left = 2 * expected_pairs_left(decision)
+    if not left:
+        return [f"Too noisy for a decision: {noise}."]
+    return [f"Too noisy so far: {noise}; about {counted(left, 'more run')} to expect."]
+
+
+def _remark_on_means(decision: Decision, diff: Diff) -> list[str]:
+    """Return that the tables have another number than the headline, where they do."""
+    before, after = diff.explanation.baseline_ns, diff.explanation.candidate_ns
+    if not before or not after or abs(after / before - 1 - decision.change) < _ALIKE:
+        return []
+    change = format_diff(after / before - 1)
+    return [f"The headline is the median of the pairs; the tables are means of each side, whatever pair: {change}."]
 
 
 def _list_pairs(store: Store, pairs: Sequence[MeasuredPair]) -> list[ExperimentPair]:
@@ -137,42 +176,72 @@ def _list_operators(store: Store, pairs: Sequence[MeasuredPair], measure: Measur
     return found
 
 
-def _compare(store: Store, experiment: StoredExperiment, measure: Measured) -> Diff | str:
-    """Return the diff of the runs of the pairs, with the answer of the experiment as the verdict of its step; where
-    their details cannot be compared, why.
+def _compare(
+    store: Store, experiment: StoredExperiment, measure: Measured, operators: Sequence[ExperimentOperator]
+) -> Diff | str:
+    """Return the diff of the runs of the pairs, with no other verdicts than what the pairs decided; where their details
+    cannot be compared, why.
     """
     options = DiffOptions(step_kind=measure.step_kind or None)
     try:
         found = compare.diff(store, *(f"{experiment.name}:{side}" for side in SIDES), options=options)
     except UsageError as error:
         return str(error)
-    verdict = _VERDICTS[experiment.outcome]
-    overall = found.tables["overall"]
+    tables = {name: _without_verdicts(rows) for name, rows in found.tables.items()}
     # what all operators share is the machine in a history, and here it is the build: both sides ran on one machine
+    verdict, overall = _VERDICTS[experiment.outcome], tables["overall"]
     is_step = is_among(overall["metric"], [found.explanation.total_metric])
-    judged = np.where(is_step & overall.known("verdict"), verdict, overall["verdict"])
-    return replace(
-        found,
-        tables={**found.tables, "overall": overall.having(verdict=judged)},
-        explanation=replace(found.explanation, verdict=verdict),
+    tables["overall"] = overall.having(verdict=objects([verdict if one else None for one in is_step.tolist()]))
+    # that the commits differ is what is asked
+    changed = tables["environment"]
+    tables["environment"] = changed.taken(~is_among(changed["key"], _KEYS_OF_COMMIT))
+    verdict_of = {row.name: _VERDICTS[row.verdict] for row in operators}
+    explanation = found.explanation
+    own = replace(
+        explanation,
+        verdict=verdict,
+        contributions=tuple(replace(row, verdict=verdict_of.get(row.name)) for row in explanation.contributions),
+        causes=tuple(replace(row, verdict=verdict_of.get(row.name), q=None) for row in explanation.causes),
+        findings=(),
+        remarks=(),
     )
+    return replace(found, tables=tables, judgement=None, explanation=own)
 
 
-def _remark(experiment: StoredExperiment, is_own_code_known: bool, pairs: Sequence[ExperimentPair]) -> list[str]:
-    """Return what limits the answer of an experiment."""
+def _without_verdicts(rows: Columns) -> Columns:
+    """Return a table without what the judgement of versions says of its rows."""
+    nothing = objects([None] * len(rows))
+    return rows.having(**{name: nothing for name in ("verdict", "reason") if name in rows})
+
+
+def _list_remarks(
+    store: Store, experiment: StoredExperiment, known: KnownOfRuns, pairs: Sequence[MeasuredPair]
+) -> list[str]:
+    """Return what limits the answer of an experiment, whatever its pairs are."""
     remarks = []
+    if experiment.state == stored.FAILED and experiment.host == environment.host():
+        remarks.append(f"It failed; its logs are in {folder_of(experiment)}.")
+    if known.variables:
+        remarks.append(f"The sides differ in {', '.join(known.variables)}.")
     if experiment.measured_by == WALL:
         remarks.append("Measured is the wall time of the command, with its start and its end.")
-    if experiment.outcome == "no difference" and not is_own_code_known:
+    if pairs and are_guesses(queries.captures(store, [pairs[0].baseline_run]).listed("settings")):
+        remarks.append("Which numbers of what it prints are times is a guess: --input-format training_log confirms it.")
+    if pairs and experiment.outcome not in ("slower", "faster") and not known.is_own_code:
         remarks.append(
             "Whether each side ran its own code is not known: no hook said which modules were imported "
             "(docs/record.md)."
         )
+    return remarks
+
+
+def _remark_on_machine(pairs: Sequence[ExperimentPair]) -> list[str]:
+    """Return whose machine was slowed down, in how many pairs, where that is known of one side alone."""
     counts = {
         BASELINE: sum(bool(pair.baseline_machine) > bool(pair.candidate_machine) for pair in pairs),
         CANDIDATE: sum(bool(pair.candidate_machine) > bool(pair.baseline_machine) for pair in pairs),
     }
-    for name, count in counts.items():
-        if count:
-            remarks.append(f"The machine slowed down the {name} alone in {count} of {counted(len(pairs), 'pair')}.")
-    return remarks
+    every = counted(len(pairs), "pair")
+    return [
+        f"The machine slowed down the {name} alone in {count} of {every}." for name, count in counts.items() if count
+    ]

@@ -60,11 +60,20 @@ def _resolve(store: Store, request: Request, text: str) -> str:
 
 
 def _commit_of(store: Store, workload: str, version: str) -> str:
-    """Return the commit of a version of a workload, or of its main line."""
+    """Return the commit of a version of a workload, or of its main line; else the one that all of its runs say they
+    were started at, without other changes.
+    """
     for name in dict.fromkeys((workload, main_of(workload))):
         for label, commit in queries.versions(store, name).rows("version", "commit"):
             if label == version and commit:
                 return str(commit)
+    run_ids = queries.runs(store, version=version, workload=workload).listed("run_id")
+    said: dict[str, set[str]] = {}
+    for key, value in queries.facts(store, run_ids).rows("key", "value"):
+        said.setdefault(key, set()).add(value)
+    commits = said.get("git_commit", set())
+    if len(commits) == 1 and said.get("git_dirty") == {"no"}:
+        return commits.pop()
     raise UsageError(
         f"the commit of version {version} is not stored",
         remedy=f"name both sides, or store it: tracker runs edit RUN --commit HASH, with a run of {version}",

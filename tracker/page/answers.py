@@ -20,12 +20,13 @@ from tracker.errors import UsageError
 from tracker.page import links, runs
 from tracker.page.links import NotFoundError, number, side, texts_of, without_rows
 from tracker.profile.branches import branch_of, main_of
+from tracker.profile.experiments import experiment_of_branch
 from tracker.reports import addresses
 from tracker.reports.cells import col, of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
 from tracker.reports.rows import Row, records, table_of
 from tracker.reports.views.explained import describe_event
-from tracker.results import NOBODY, BoardOptions, ExplainedFinding, ExplainedIncident, ShowOptions
+from tracker.results import NOBODY, BoardOptions, CallsOptions, ExplainedFinding, ExplainedIncident, ShowOptions
 from tracker.results.findings import WORDS_OF_MARKS, FindingEvent, ListedFinding
 from tracker.store import Store, queries, read_one_state
 from tracker.units import counted, format_numbers
@@ -207,6 +208,8 @@ def _explained(store: Store, asked: Inquiry) -> Answer:
     found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     first = found[0].finding
     beside = _beside(first, is_finding=asked.page == "finding")
+    if any(row.decided_by for row in rows):
+        beside = (*beside, ("experiments", Target("experiments", ())))
     good_version = first.good_version if pair is None else pair.good_version
     versions = ComparedVersions(first.workload, good_version, first.version)
     if asked.page == "incident":
@@ -285,7 +288,8 @@ def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
         first = known[runs_of_sides[side][0]]
         workload = first["workload"]
         # versions of several workloads have no common order
-        order = (int(bool(branch_of(workload))), places[workload][first["version"]]) if has_order else ()
+        # the versions of an experiment have no order
+        order = (int(bool(branch_of(workload))), places[workload].get(first["version"], 0)) if has_order else ()
         return (*order, first["started_at_ns"] if has_starts else 0, first["run_id"])
 
     return sorted(sides, key=place_of)
@@ -338,7 +342,7 @@ def _run(store: Store, asked: Inquiry) -> Answer:
         # a page says what was stored after the ingest; a file has the efficiency of each operator, too
         shown = replace(shown, advice=compare.choose_advice(of_run_today(store, run_id)))
     workload, version = ("--workload", str(shown.run["workload"])), str(shown.run["version"])
-    beside = (
+    beside: tuple[tuple[str, Target], ...] = (
         ("its ranks", Target("cluster", (("RUN", str(run_id)),))),
         ("advice", Target("run_advice", (("RUN", str(run_id)),))),
         (f"runs of {version}", Target("runs", (("--version", version), workload))),
@@ -347,10 +351,29 @@ def _run(store: Store, asked: Inquiry) -> Answer:
     trace = _trace_of_step(store, run_id, asked.options)
     name, state = f"run:{run_id}", str(shown.run.get("state") or "")
     has_trace = trace is not None and _is_there(trace)
+    experiment = experiment_of_branch(branch_of(str(shown.run["workload"])))
+    if experiment:
+        beside = ((experiment, Target("experiment", (("ID", experiment),))), *beside[:2])
     return Answer((shown,), (name,), name, state, beside, trace=trace, has_trace=has_trace)
 
 
-def _trace_of_step(store: Store, run_id: int, options: ShowOptions) -> Path | None:
+def _calls(store: Store, asked: Inquiry) -> Answer:
+    from tracker import compare
+
+    run_id = known_run(store, asked.about)
+    if not asked.options.calls:
+        # a form of the page asks for it
+        document = Document(title="Calls", headline="Name an operator, a kernel, a collective or a place of idle time")
+        return Answer((), document=document)
+    name = f"run:{run_id}"
+    found = compare.list_calls(store, name, options=asked.options)
+    beside = ((name, Target("run", (("RUN", str(run_id)),))),)
+    trace = _trace_of_step(store, run_id, asked.options)
+    has_trace = trace is not None and _is_there(trace)
+    return Answer((found,), (name,), beside=beside, trace=trace, has_trace=has_trace)
+
+
+def _trace_of_step(store: Store, run_id: int, options: ShowOptions | CallsOptions) -> Path | None:
     """Return the trace with the step that a page of a run shows, else with its slowest one; None where none has it."""
     from tracker.intake import find_trace
 
@@ -407,6 +430,25 @@ def _advised(store: Store, asked: Inquiry) -> Answer:
         beside = ((" beside ".join(names), Target("diff", (*sides, *workload))),)
     *baseline, last = (side(store, name, chosen.workload) for name in names)
     return Answer((advise(store, last, *baseline, options=chosen),), names, beside=beside)
+
+
+def _experiment(store: Store, asked: Inquiry) -> Answer:
+    from tracker.experiment import conducting
+
+    name = asked.about
+    try:
+        found = conducting.show(store, number(name.upper().removeprefix("E-"), "experiment"))
+    except UsageError as error:
+        raise NotFoundError(error.problem, remedy=error.remedy) from error
+    beside = (("all experiments", Target("experiments", ())),)
+    return Answer((found,), (found.experiment.name,), beside=beside)
+
+
+def _experiments(store: Store, asked: Inquiry) -> Answer:
+    from tracker.experiment.results import list_experiments
+    from tracker.page.experiments import write_document
+
+    return Answer((), document=write_document(list_experiments(store)))
 
 
 def known_run(store: Store, about: str) -> int:
@@ -466,6 +508,7 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
 
 _ANSWERS: Final[Mapping[str, Callable[[Store, Inquiry], Answer]]] = {
     "findings": _findings, "incident": _explained, "finding": _explained, "diff": _diff,
-    "history": _history, "run": _run, "cluster": _cluster, "log": _log, "runs": _runs,
-    "run_advice": _advised, "advice": _advised, "search": _search,
+    "history": _history, "run": _run, "calls": _calls, "cluster": _cluster, "log": _log, "runs": _runs,
+    "run_advice": _advised, "advice": _advised, "search": _search, "experiments": _experiments,
+    "experiment": _experiment,
 }  # fmt: skip

@@ -18,13 +18,14 @@ from tracker.compare import references
 from tracker.errors import UsageError
 from tracker.reports.addresses import INCIDENT_PATH
 from tracker.reports.commands import command_of
-from tracker.reports.document import ICICLE, Target
+from tracker.reports.document import CUT_CALL, ICICLE, Target
 from tracker.results import (
     MATRIX_ROWS,
     OPEN_STATES,
     STATES,
     AdviseOptions,
     BoardOptions,
+    CallsOptions,
     ClusterOptions,
     DiffOptions,
     FindingsOptions,
@@ -176,6 +177,10 @@ PAGES: Final[Mapping[str, Screen]] = {
     ),
     "status": Screen(path="/status", title="Status", command="status"),
     "search": Screen(path="/search", title="Search", command="", options=SearchOptions, formats=(), is_on_top=False),
+    "experiments": Screen(
+        path="/experiments", title="Experiments", command="experiments", formats=(), is_on_top=False
+    ),
+    "experiment": Screen(path="/experiment/{}", title="Experiment", command="experiments show", is_on_top=False),
     "incident": Screen(path=INCIDENT_PATH, title="Incident", command="explain", is_on_top=False),
     "finding": Screen(path="/finding/{}", title="Finding", command="explain", is_on_top=False),
     "run": Screen(
@@ -185,6 +190,10 @@ PAGES: Final[Mapping[str, Screen]] = {
     "cluster": Screen(
         path="/run/{}/ranks", title="Cluster", command="cluster", options=ClusterOptions, sides=1,
         texts=("stage", "microbatches"), is_on_top=False,
+    ),
+    "calls": Screen(
+        path="/run/{}/calls", title="Calls", command="show", options=CallsOptions, choices=("calls_of",),
+        texts=("calls", "shapes", "module", "op", "group"), is_on_top=False,
     ),
     "run_advice": Screen(
         path="/run/{}/advice", title="Advice", command="advise", options=AdviseOptions, choices=("everything",),
@@ -316,17 +325,25 @@ def address(page: Screen, about: str, sides: Sequence[str], texts: Texts, suffix
 
 def address_of(link: Target) -> str:
     """Where a row of a document leads."""
+    if link.page == CUT_CALL:
+        return _address_of_call(dict(link.query))
     page = PAGES[link.page]
     about = next((value for name, value in link.query if name in ("ID", "RUN")), "")
     sides = [value for name, value in link.query if name == "side"]
     return address(page, about, sides, [pair for pair in link.query if pair[0] not in ("ID", "RUN", "side")])
 
 
+def _address_of_call(query: Mapping[str, str]) -> str:
+    """Return the address of the step of a call; what is to be selected in it stands behind, for a script."""
+    step = address(CUT, query["RUN"], (), [(name, query[name]) for name in ("--step", "--rank")])
+    return f"{step}#ts={query['ts']}&dur={query['dur']}"
+
+
 def command(page: Screen, names: Sequence[str], texts: Texts) -> str:
     """The command line for the same; `names`: its arguments."""
     keys = [value for name, value in texts if name == "KEY"]
     options = [part for name, value in texts if name not in ("KEY", PAGE, ICICLE) for part in (name, value) if part]
-    return command_of(("tracker", page.command), [*names, *keys], options)
+    return command_of(("tracker", *page.command.split()), [*names, *keys], options)
 
 
 def number(text: str, what: str) -> int:

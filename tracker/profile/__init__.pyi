@@ -2,6 +2,7 @@ from .arrays import are_among, each_once, known_medians, median, quantiles
 from .captures import (
     CPU,
     FORMATS,
+    NPU_VENDOR,
     UNKNOWN_DEVICE,
     UNKNOWN_VENDOR,
     VENDORS,
@@ -45,7 +46,7 @@ from .events import (
     empty,
 )
 from .hccl_names import is_hccl_kernel
-from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause
+from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause, label_idle
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -140,6 +141,7 @@ __all__ = [
     "NOT_LISTED_COLLECTIVES",
     "NO_OP",
     "NO_STEP",
+    "NPU_VENDOR",
     "OF_A_MOMENT",
     "OF_A_RUN",
     "OF_THE_CODE",
@@ -214,6 +216,7 @@ __all__ = [
     "empty",
     "is_hccl_kernel",
     "known_medians",
+    "label_idle",
     "median",
     "quantiles",
     "ranks_in",

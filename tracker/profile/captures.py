@@ -23,11 +23,14 @@ FORMATS: Final[tuple[str, ...]] = (
     "paddle_summary",
     "paddle_trace",
     "torch_profiler",
+    "torch_stacks",
     "training_log",
 )
 """The formats of profiles, which are the names of their readers."""
 
-VENDORS: Final = ("AMD", "Huawei", "Intel", "NVIDIA")
+NPU_VENDOR: Final = "Huawei"
+"""Who makes the devices with cube and vector cores."""
+VENDORS: Final = ("AMD", NPU_VENDOR, "Intel", "NVIDIA")
 """Who makes hardware that a source, or a user, can name."""
 UNKNOWN_VENDOR: Final = "unknown"
 """The vendor of hardware whose model the source names, and not who makes it."""

@@ -345,7 +345,8 @@ def empty(table: type[EventColumns]) -> Any:
 class Extras(Struct, frozen=True):
     """What only some profilers know; empty by default.
 
-    `block_num`: blocks per DeviceEvents row (or MISSING), or empty. `op_phase`: per HostOps row the part of a training
+    `block_num`: blocks per DeviceEvents row (or MISSING), or empty. `task`: per DeviceEvents row the number of its task
+    on its stream, as an NPU counts them (or MISSING), or empty. `op_phase`: per HostOps row the part of a training
     step that the source itself names, a word of PHASES or none (0), or empty; it goes down to the ops inside.
     `allocation_op`: per Allocations row the op that the source itself names, or none (0), or empty.
     `allocation_ns`: per Allocations row when memory was really allocated, where `time_ns` is when its op asked
@@ -396,6 +397,7 @@ class Extras(Struct, frozen=True):
     device_external: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     handover_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     handover_thread: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    task: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
 class Events(Struct, frozen=True):

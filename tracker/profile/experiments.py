@@ -8,6 +8,10 @@ from typing import Final
 BASELINE: Final = "baseline"
 CANDIDATE: Final = "candidate"
 SIDES: Final = (BASELINE, CANDIDATE)
+MOST_RUNS: Final = 80
+"""Runs of an experiment at most, both sides together, where its user says nothing."""
+LIMIT_S: Final = 2 * 3600.0
+"""How long after its warm-up an experiment may begin pairs, where its user says nothing."""
 _BRANCH: Final = re.compile(r"experiment (?P<name>E-\d+)")
 """A branch that no git repository can have: it holds a blank."""
 

@@ -58,3 +58,12 @@ IDLE_REASONS: Final = (
     "the capture does not say what was launched when",
 )
 """What each cause says of the gap."""
+
+
+def label_idle(cause: str, place: str) -> str:
+    """Return the name of a row of idle time, by the word of its cause and its place, "" for none.
+
+    >>> label_idle("synchronisation", "aten::item"), label_idle("host: no operator", "")
+    ('synchronisation: aten::item', 'host: no operator: -')
+    """
+    return f"{cause}: {place or '-'}"

@@ -46,6 +46,8 @@ PARTS: Final = {
     "exposed_transmit_ns": "transfers",
 }  # fmt: skip
 """Parts of a step, and what stands beside them, in words."""
+CORES: Final = {"operator_cube_ns": "cube operators", "operator_vector_ns": "vector operators"}
+"""Work of each kind of cores of an NPU, in words."""
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API call", "memory": "memory of an op",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from tracker.columns import Columns
 from tracker.reports.document import Look
-from tracker.reports.rows import names, no_formula, records
+from tracker.reports.rows import list_records, names, no_formula, records
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def write_tables(tables: Mapping[str, Rows]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow((["section"] if several else []) + header)
     for section, rows in tables.items():
-        for row in records(rows):
+        for row in list_records(rows) if isinstance(rows, Columns) else records(rows):
             writer.writerow(([section] if several else []) + [_field(row.get(name)) for name in header])
     return out.getvalue()
 
@@ -47,7 +49,16 @@ def write_tables(tables: Mapping[str, Rows]) -> str:
 def _field(value: Any) -> Any:
     if value is None:
         return ""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return _text_field(value)
     if isinstance(value, list | dict):
-        value = str(value)
+        return _text_field(str(value))
+    return value
+
+
+@lru_cache(1 << 12)
+def _text_field(text: str) -> str:
     # one record per line, and nothing for a terminal to act on; JSON has control characters as they are
-    return no_formula(printable(value)) if isinstance(value, str) else value
+    return no_formula(printable(text))

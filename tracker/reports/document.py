@@ -28,6 +28,8 @@ NARROW: Final = 3
 HERE: Final = ""
 COMMITS: Final = "commits"
 """Pages of a target that depend on the server."""
+CUT_CALL: Final = "cut"
+"""The page of a target that is the step of a call, cut out of its trace."""
 ICICLE: Final = "--icicle"
 """The option of the page of a diff that draws the tree of both sides, which takes a third of its time."""
 REACH: Final = 0.25

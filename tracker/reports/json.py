@@ -6,7 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tracker.columns import Columns
 from tracker.reports.document import Look
+from tracker.reports.rows import list_records
 
 if TYPE_CHECKING:
     from tracker.reports.view import View
@@ -33,10 +35,14 @@ def joined(pages: Sequence[str]) -> str:
 
 def _dump(document: dict[str, Any]) -> str:
     """Write valid JSON in ASCII, a line per row, so that two documents can be compared with a line diff."""
+    # json.dumps makes an encoder for each call, which takes as long as a row
+    encode = json.JSONEncoder(allow_nan=False).encode
     lines = []
     for key, value in document.items():
-        text = json.dumps(value, allow_nan=False)
-        if isinstance(value, list) and value:
-            text = "[\n" + ",\n".join(f"    {json.dumps(row, allow_nan=False)}" for row in value) + "\n  ]"
-        lines.append(f"  {json.dumps(key)}: {text}")
+        rows = list_records(value) if isinstance(value, Columns) else value
+        if isinstance(value, list | Columns) and len(value):
+            text = "[\n" + ",\n".join(f"    {encode(row)}" for row in rows) + "\n  ]"
+        else:
+            text = encode([] if isinstance(value, Columns) else value)
+        lines.append(f"  {encode(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n}\n"

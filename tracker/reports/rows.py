@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ _UNITS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("names", "gaps", "kernels", "stream", "stages", "microbatches", "second", "count"), "count"),
 }  # fmt: skip
 
+_ROWS_AT_ONCE: Final = 4096
 _PLAIN_KINDS: Final = frozenset("iub")
 """Kinds of numpy whose values are plain: whole numbers and flags."""
 
@@ -122,6 +123,12 @@ def table_of(
     if has_links:
         made["cell_links"] = tuple(cell_links)
     return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
+
+
+def list_records(rows: Columns) -> Iterator[Row]:
+    """Yield the rows as `records` gives them, without holding all of a long list at once."""
+    for low in range(0, len(rows), _ROWS_AT_ONCE):
+        yield from records(rows.taken(slice(low, low + _ROWS_AT_ONCE)))
 
 
 def no_formula(text: str) -> str:

@@ -91,9 +91,9 @@ def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: 
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
 
 
-def both(header: str, name: str) -> list[Field]:
+def both(header: str, name: str, kind: str = "") -> list[Field]:
     """Return a column for each side, of what the row has behind `baseline_` and `candidate_`."""
-    return [field(f"{side} {header}", f"{prefix}_{name}") for side, prefix in SIDES]
+    return [field(f"{side} {header}", f"{prefix}_{name}", kind=kind) for side, prefix in SIDES]
 
 
 def coloured_change(tone: str, value: float | None) -> tuple[str, float | None]:

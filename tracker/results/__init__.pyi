@@ -9,6 +9,7 @@ from .advice import Loss as Loss
 from .advice import Number as Number
 from .board import Board as Board
 from .board import BoardOptions as BoardOptions
+from .calls import CallList as CallList
 from .cluster import CLUSTER_SECTIONS as CLUSTER_SECTIONS
 from .cluster import SLOW as SLOW
 from .cluster import SUSPECT as SUSPECT
@@ -81,6 +82,7 @@ from .history import HistoryOptions as HistoryOptions
 from .leading_cause import LeadingCause as LeadingCause
 from .log import LOG_COLUMNS as LOG_COLUMNS
 from .log import Log as Log
+from .options import CallsOptions as CallsOptions
 from .options import DiffOptions as DiffOptions
 from .options import LogOptions as LogOptions
 from .options import Selection as Selection

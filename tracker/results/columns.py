@@ -17,6 +17,7 @@ from tracker.results.diff_rows import (
     KernelMetricRow,
     MemoryBlockRow,
     MemoryPeakRow,
+    OperatorKernelRow,
     OverallRow,
 )
 from tracker.results.shown_rows import (
@@ -194,6 +195,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
+    "op_kernels": OperatorKernelRow.__struct_fields__,
     "kernels": MATCHED_COLUMNS["kernels"].columns,
     "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
     "kernel_metrics": KernelMetricRow.__struct_fields__,

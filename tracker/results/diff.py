@@ -330,14 +330,15 @@ class Diff(Result, frozen=True, eq=False):
     device activity. `status`: `both`, `ADDED`, `REMOVED`, or `UNMATCHED` (on one side only, where the sides were
     recorded differently).
 
-    - environment, overall, kernel_metrics, memory_peak, memory_blocks: what their columns mean stands with their rows:
-      `OverallRow`, ...; kernel_metrics are without rows where `options` chose some of several steps
+    - environment, overall, op_kernels, kernel_metrics, memory_peak, memory_blocks: what their columns mean stands with
+      their rows: `OverallRow`, ...; kernel_metrics are without rows where `options` chose some of several steps
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
       the side; calls_delta_ns + per_call_delta_ns = delta_ns; host_delta_ns, host_diff: of the host self time;
       average_ns, min_ns, max_ns: of one call with what it calls, on the device where there is one, host_min_ns,
       host_max_ns: on the host; min and max NA where an op stands for all below it
     - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the
       same key
+    - op_kernels: with `options.single_kernels`, else empty
     - kernels: name is the canonical name; type as an NPU's profiler names it, else ""; category `copy` and `memset`
       included; op: the one whose time in the kernel changed most; more_ops: how many others launch it
     - kernel_types: the kernels whose type an NPU's profiler names, without collectives, as in its op_statistic.csv
@@ -398,10 +399,10 @@ class Diff(Result, frozen=True, eq=False):
     budgets: tuple[JudgedBudget, ...] = ()
 
     (
-        environment, overall, ops, op_details, kernels, kernel_types, kernel_metrics, communication,
+        environment, overall, ops, op_details, op_kernels, kernels, kernel_types, kernel_metrics, communication,
         communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
         memory_blocks, modules, api, counters, idle, input_operations, input_queues,
-    ) = frames(21)  # fmt: skip
+    ) = frames(22)  # fmt: skip
 
     @property
     def headline(self) -> str:
@@ -491,6 +492,7 @@ def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> Non
     check_words("matrix", (by,), MATRIX_ROWS)
     given = {
         "--depth": depth or options.depth, "--max-kernels": options.max_kernels, "--op-map": options.op_map,
+        "--single-kernels": options.single_kernels,
         "--baseline-step": options.baseline_steps, "--candidate-step": options.candidate_steps, "--only": options.only,
         "--force": options.force,
     }  # fmt: skip

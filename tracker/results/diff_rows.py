@@ -62,6 +62,42 @@ class OverallRow(Struct, frozen=True):
     reason: str | None = None
 
 
+class OperatorKernelRow(Struct, frozen=True):
+    """A single kernel that an op launched, beside that of the other side: the n-th of an op and a kernel beside the
+    n-th. It is of one rank of one run of each side, and of all chosen steps.
+
+    - name, input_shapes, input_types: of the op, as its row in `ops`
+    - kernel: its canonical name; kernel_name: as the profiler wrote it
+    - ns: how long it ran; start_ns: from the start of the capture
+    - task_id: its number on its stream, of an NPU; task_type: the kind of core that it ran on; kernel_shapes: its own
+      inputs; step: None outside of all steps
+    """
+
+    name: str
+    input_shapes: str
+    input_types: str
+    kernel: str
+    status: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+    baseline_kernel_name: str
+    candidate_kernel_name: str
+    baseline_task_id: float | None
+    candidate_task_id: float | None
+    baseline_task_type: str
+    candidate_task_type: str
+    baseline_kernel_shapes: str
+    candidate_kernel_shapes: str
+    baseline_step: float | None
+    candidate_step: float | None
+    baseline_stream: float | None
+    candidate_stream: float | None
+    baseline_start_ns: float | None
+    candidate_start_ns: float | None
+
+
 class KernelMetricRow(Struct, frozen=True):
     """What the profilers of both sides measured in the calls of a kernel: means over the calls of whole captures.
 

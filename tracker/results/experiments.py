@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -12,11 +12,6 @@ from tracker.profile.experiments import name_experiment
 from tracker.results.diff import Diff
 from tracker.results.screens import Result, Rows, columns_of_rows
 from tracker.units import counted, format_diff
-
-MOST_RUNS: Final = 80
-"""Runs of an experiment at most, both sides together, where its user says nothing."""
-LIMIT_S: Final = 2 * 3600.0
-"""How long after its warm-up an experiment may begin pairs, where its user says nothing."""
 
 
 class ExperimentChange(Struct, frozen=True):

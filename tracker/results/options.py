@@ -22,7 +22,7 @@ from tracker.results.columns import GRAINS, LOG_METRICS, TREES
 from tracker.results.sections import SECTIONS
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
-__all__ = ["DiffOptions", "LogOptions", "Selection", "ShowOptions"]
+__all__ = ["CallsOptions", "DiffOptions", "LogOptions", "Selection", "ShowOptions"]
 
 _STEPS: Final = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _NUMBER: Final = re.compile(r"[-+]?\d{1,18}", re.ASCII)
@@ -472,6 +472,14 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
             least=1,
         ),
     ] = None
+    single_kernels: Annotated[
+        bool,
+        Option(
+            "In a workbook, list each kernel of an op with its task id: of one rank of one run of each side, read "
+            "again from its files.",
+            group=ROWS,
+        ),
+    ] = False
     op_map: Annotated[
         Mapping[str, str],
         Option(
@@ -532,6 +540,52 @@ class ShowOptions(Selection, frozen=True, kw_only=True):
     def tree(self) -> str:
         """What the rows of the tree are, "" without one."""
         return next((word for word in self.by if word in TREES), "")
+
+
+KindOfCalls = Literal["operator", "kernel", "collective", "idle"]
+KINDS_OF_CALLS: Final[tuple[KindOfCalls, ...]] = get_args(KindOfCalls)
+"""The kinds of what calls can be listed of."""
+
+_APPLIES_TO: Final = {"module": "operator", "op": "kernel", "group": "collective", "kind": "", "minimum_ns": ""}
+"""Filters -> the kind of calls that they choose from; "" for none."""
+_SPELLED: Final = {"minimum_ns": "--min-us"}
+
+CALLS: Final = Option(
+    "The single calls of this operator, kernel, kind of collective, or cause or place of idle time, the slowest first.",
+    "NAME",
+    group=ROWS,
+)
+CALLS_OF: Final = Option("Of what --calls has the name, where it names several.", group=ROWS, words=KINDS_OF_CALLS)
+SHAPES: Final = Option("With --calls: only calls with these input shapes, as tracker show writes them.", "SHAPES",
+                       group=ROWS)  # fmt: skip
+
+
+class CallsOptions(Selection, frozen=True, kw_only=True):
+    """Which calls of a run are listed: those of the name `calls`, which `calls_of` says the kind of.
+
+    `module` chooses among operators, `op` among kernels, `group` among collectives; `shapes` among operators and
+    kernels.
+    """
+
+    calls: Annotated[str | None, CALLS] = None
+    calls_of: Annotated[KindOfCalls | None, CALLS_OF] = None
+    shapes: Annotated[str | None, SHAPES] = None
+    steps: Steps = ()
+    step_kind: Annotated[str | None, STEP_KIND] = None
+
+    def check_kind(self, kind: str) -> None:
+        """UsageError for a filter that chooses nothing among the calls of this kind."""
+        for name, of_kind in _APPLIES_TO.items():
+            if getattr(self, name) is not None and kind != of_kind:
+                option = _SPELLED.get(name, f"--{name}")
+                remedy = f"it is for calls of {of_kind}s" if of_kind else "leave it out: --top N lists the slowest ones"
+                raise UsageError(f"{option} chooses nothing among calls of {_named(kind)}", remedy=remedy)
+        if self.shapes is not None and kind not in ("operator", "kernel"):
+            raise UsageError(f"--shapes chooses nothing among calls of {_named(kind)}", remedy="leave it out")
+
+
+def _named(kind: str) -> str:
+    return {"operator": "an operator", "idle": "idle time"}.get(kind, f"a {kind}")
 
 
 class LogOptions(Options, frozen=True, kw_only=True):

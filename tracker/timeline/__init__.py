@@ -14,6 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tracker.columns import Columns
 from tracker.profile import (
     AS_WINDOWS,
     CHECK_RULES,
@@ -38,6 +39,7 @@ from tracker.timeline import checks, hccl_kernels, stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.beside import Beside
 from tracker.timeline.breakdown import breakdowns, host_calls
+from tracker.timeline.calls import WantedCalls, list_calls
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.checks import Checked
 from tracker.timeline.communication import communication_tables
@@ -59,7 +61,9 @@ from tracker.timeline.queue import queue_table
 from tracker.timeline.stacks import Begun, OpStacks
 from tracker.timeline.windows import take_markers
 
-__all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
+__all__ = [
+    "CATEGORIES", "RULES_VERSION", "WantedCalls", "build", "calls_of", "canonical_name", "join_checked", "rows_of",
+]  # fmt: skip
 
 _AS_LONG: Final = 0.01
 """By how much windows and markers of steps may differ that stand for each other, as a share."""
@@ -91,13 +95,32 @@ def build(capture: Capture, threads: int = 1, loader_names: Sequence[str] = ()) 
     checked = checks.check_times(capture.events)
     if checked.defects or checked.cut.any():
         capture = _with_bounds(capture, checked.events)
-    started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
+    started_ns = _started_ns(capture)
     rows, lost = _rows_and_lost(checked, started_ns, threads, loader_names)
     if _are_as_windows(rows.steps):
         settings[MARKERS_SETTING] = AS_WINDOWS
     defects = (*checked.defects, *lost.defects)
     built = replace(capture, rows=rows, events=None, settings=settings)
     return checks.describe(built, defects, has_markers=lost.has_markers)
+
+
+def calls_of(capture: Capture, wanted: WantedCalls, loader_names: Sequence[str] = ()) -> Columns:
+    """Return the single calls that the rows of a capture with events add up, see `list_calls`; their times count from
+    the start of the capture. `loader_names`: as of `build`.
+    """
+    if capture.events is None:
+        raise ValueError("a capture without events has no single calls")
+    checked = checks.check_times(capture.events)
+    if checked.defects or checked.cut.any():
+        capture = _with_bounds(capture, checked.events)
+    joined, _ = join_checked(checked, loader_names)
+    started_ns = _started_ns(capture)
+    return list_calls(joined, wanted, joined.first_ns if started_ns is None else started_ns)
+
+
+def _started_ns(capture: Capture) -> int | None:
+    """Return the start of the capture on the clock of its events, None where that is not known."""
+    return None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
 
 
 def _with_bounds(capture: Capture, events: Events) -> Capture:
@@ -162,20 +185,11 @@ def _rows_and_lost(
     checked: Checked, started_ns: int | None, threads: int, loader_names: Sequence[str]
 ) -> tuple[Rows, Lost]:
     """The rows of one rank as far as its records reach, and what the checks found of them."""
-    events = checked.events
     with ExitStack() as stack:
-        begun = stacks.begin(events, stack)
+        begun = stacks.begin(checked.events, stack)
         called_from = begun.stacks
-        joined = join(events, loader_names)
-        lost = checks.check_join(joined, checked)
-        # the profiler's own tables, against which kernels are checked, may count those of HCCL
-        counted_once = checks.leave_out_steps(_count_collectives_once(events), lost)
-        if counted_once is not events:
-            events = counted_once
-            joined = join(events, loader_names)
-        if lost.has_markers:
-            joined = replace(joined, windows=take_markers(joined.windows, events.markers))
-        beside = Beside(events, threads, stack)
+        joined, lost = join_checked(checked, loader_names)
+        beside = Beside(joined.events, threads, stack)
         # what takes longest is begun first, so that no thread is left alone with it in the end
         idle = beside.begin(_breakdowns_and_idle, joined, begun)
         ops = beside.begin(_op_tables, joined, called_from)
@@ -201,6 +215,19 @@ def _rows_and_lost(
     kept = {name: tables[name] for name in ROW_COLUMNS}
     rows = Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
     return rows, lost
+
+
+def join_checked(checked: Checked, loader_names: Sequence[str]) -> tuple[Joined, Lost]:
+    """Return the joined events that rows are made of, as far as the records reach, and what the checks found."""
+    joined = join(checked.events, loader_names)
+    lost = checks.check_join(joined, checked)
+    # the profiler's own tables, against which kernels are checked, may count those of HCCL
+    counted_once = checks.leave_out_steps(_count_collectives_once(checked.events), lost)
+    if counted_once is not checked.events:
+        joined = join(counted_once, loader_names)
+    if lost.has_markers:
+        joined = replace(joined, windows=take_markers(joined.windows, counted_once.markers))
+    return joined, lost
 
 
 def _count_collectives_once(events: Events) -> Events:

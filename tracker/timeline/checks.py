@@ -160,7 +160,7 @@ def _take_events(events: Events, device: Flags, ops: Flags, launches: Flags, mar
     changed: dict[str, Any] = {
         "kernel_metrics": replace(kept_metrics, event=place[kept_metrics.event].astype(np.int32)),
     }
-    columns = {"block_num": device, "device_external": device, "op_phase": ops, "op_external": ops}
+    columns = {"block_num": device, "task": device, "device_external": device, "op_phase": ops, "op_external": ops}
     columns |= {"handover_ns": device, "handover_thread": device}
     columns |= {"allocation_op": memory, "allocation_ns": memory}
     for name, rows in columns.items():

@@ -70,13 +70,15 @@ class Call(Struct, frozen=True):
 class Tasks(Struct, frozen=True):
     """The spans that make up the collective calls; to which step, call and kind of call each belongs.
 
-    `of_kind` is an index into `calls`. `call` numbers the calls; a call whose tasks are several kernels or copies is
-    one call, its elapse the sum of their times. `collective`: the row of `Collectives` that tells of it, or -1.
+    `event`: the device event that a span is, -1 for one of the host. `of_kind` is an index into `calls`. `call` numbers
+    the calls; a call whose tasks are several kernels or copies is one call, its elapse the sum of their times.
+    `collective`: the row of `Collectives` that tells of it, or -1.
     """
 
     start_ns: I64
     end_ns: I64
     step: I64
+    event: I64
     name: list[str]
     call: I64
     of_kind: I64
@@ -100,9 +102,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     """Tables `communication`, `communication_task`, `communication_wait` and `communication_link`; `collective_calls`
     and `groups` (see `Rows`), with the times of calls on the source's clock.
     """
-    tasks = _host_tasks(joined)
-    if joined.on_device:
-        tasks = _one_behind_the_other(_device_tasks(joined), tasks)
+    tasks = list_tasks(joined)
     columns = _kind_columns(tasks)
     of_task = group_rows(tasks.step, *(column[tasks.of_kind] for column in columns))
     of_call = group_rows(of_task.number, tasks.call)
@@ -153,6 +153,12 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "collective_calls": _in_order(collective_calls),
         "groups": groups,
     }
+
+
+def list_tasks(joined: Joined) -> Tasks:
+    """Return the spans of all collective calls, those of the device first."""
+    of_host = _host_tasks(joined)
+    return _one_behind_the_other(_device_tasks(joined), of_host) if joined.on_device else of_host
 
 
 def _of_calls(tasks: Tasks, name: str) -> I64:
@@ -207,7 +213,7 @@ def _device_tasks(joined: Joined) -> Tasks:
     names = [events.strings[code] for code in device.name[rows].tolist()]
     of_kind = _one_kind_per_call(call, said.number, joined.is_kernel[rows])
     told = np.where(own >= 0, own, np.where(inner >= 0, inner, outer))
-    return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls, told)
+    return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], rows, names, call, of_kind, calls, told)
 
 
 def _library_op_names(joined: Joined, rows: I64) -> I64:
@@ -282,7 +288,9 @@ def _host_tasks(joined: Joined) -> Tasks:
     names = [events.strings[code] for code in ops.name[rows].tolist()]
     step = steps_at(events.markers, ops.start_ns[rows])
     told = np.where(inner >= 0, inner, outer)
-    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.number, calls, told)
+    none = np.full(len(rows), _UNKNOWN, dtype=np.int64)
+    call = np.arange(len(rows))
+    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, none, names, call, said.number, calls, told)
 
 
 def _one_behind_the_other(first: Tasks, second: Tasks) -> Tasks:
@@ -292,6 +300,7 @@ def _one_behind_the_other(first: Tasks, second: Tasks) -> Tasks:
         start_ns=np.append(first.start_ns, second.start_ns),
         end_ns=np.append(first.end_ns, second.end_ns),
         step=np.append(first.step, second.step),
+        event=np.append(first.event, second.event),
         name=[*first.name, *second.name],
         call=np.append(first.call, second.call + first.call.max(initial=-1) + 1),
         of_kind=np.append(first.of_kind, second.of_kind + len(first.calls)),

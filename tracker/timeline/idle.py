@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -77,14 +77,11 @@ def stated_idle_table(steps: Sequence[StepRow]) -> Table:
 
 def explain_idle(joined: Joined, gaps: Gaps, frames: Tree | None) -> IdleTime:
     """Return the idle time of each step by cause and place. frames: the tree of `events.frames`, None without any."""
-    own_steps = _find_steps(joined, gaps)
-    explains = _HostPieces.prepare(joined, gaps, frames)
+    own_steps = find_windows(joined, gaps)
     sums: dict[tuple[int, str, str], list[int]] = {}
     behind_waits: Counter[tuple[int, str]] = Counter()
     loading = union(gaps.start_ns[:0], gaps.end_ns[:0])
-    for low in range(0, len(gaps.start_ns), _GAPS_AT_ONCE):
-        rows_of_gaps = np.arange(low, min(low + _GAPS_AT_ONCE, len(gaps.start_ns)))
-        pieces = _find_pieces(joined, gaps, explains, rows_of_gaps)
+    for pieces in list_pieces(joined, gaps, frames):
         loads = pieces.cause == IdleCause.DATA_LOADING
         loading = join(loading, union(pieces.start_ns[loads], pieces.end_ns[loads]))
         _add_pieces(sums, behind_waits, pieces, own_steps, joined.events.strings.texts)
@@ -96,23 +93,44 @@ def explain_idle(joined: Joined, gaps: Gaps, frames: Tree | None) -> IdleTime:
     return IdleTime(_table(sorted(rows, key=lambda row: (row[0], -row[3], row[1], row[2]))), loading)
 
 
+def list_pieces(joined: Joined, gaps: Gaps, frames: Tree | None) -> Iterator[Pieces]:
+    """Yield the idle time of the capture by cause and place, some gaps at a time; all pieces of a gap come at once."""
+    explains = _HostPieces.prepare(joined, gaps, frames)
+    for low in range(0, len(gaps.start_ns), _GAPS_AT_ONCE):
+        rows_of_gaps = np.arange(low, min(low + _GAPS_AT_ONCE, len(gaps.start_ns)))
+        yield _find_pieces(joined, gaps, explains, rows_of_gaps)
+
+
+def take_steps(pieces: Pieces, windows: tuple[I64, I64, I64]) -> tuple[Pieces, I64]:
+    """Return the pieces that lie in steps, cut where one begins or ends, and the step of each. windows: as of
+    `find_windows`.
+    """
+    step_starts_ns, step_ends_ns, number = windows
+    pieces = _cut_at(pieces, each_once(np.concatenate((step_starts_ns, step_ends_ns))))
+    window = np.searchsorted(step_starts_ns, pieces.start_ns, side="right") - 1
+    is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
+    return pieces.taken(is_inside), number[window[is_inside]]
+
+
+def name_idle_place(cause: IdleCause, text: str) -> str:
+    """Return how rows name the place of idle time of this cause, of the text of an event; "" for none."""
+    # names of kernels differ from build to build, so that two of them may be one place
+    return canonical_name(text) if cause is IdleCause.DEPENDENCY else name_place(text)
+
+
 def _add_pieces(
     sums: dict[tuple[int, str, str], list[int]],
     behind_waits: Counter[tuple[int, str]],
     pieces: Pieces,
-    steps: tuple[I64, I64, I64],
+    windows: tuple[I64, I64, I64],
     texts: Sequence[str],
 ) -> None:
     """Add the time, the gaps, and the time behind a wait of some pieces to `sums`, by step, cause and place, and the
     last of these to `behind_waits`, by step and wait; all pieces of a gap come at once.
 
-    steps: start, end and number of each, in order of time.
+    windows: as of `find_windows`.
     """
-    step_starts_ns, step_ends_ns, number = steps
-    pieces = _cut_at(pieces, each_once(np.concatenate((step_starts_ns, step_ends_ns))))
-    window = np.searchsorted(step_starts_ns, pieces.start_ns, side="right") - 1
-    is_inside = (window >= 0) & (pieces.start_ns < np.append(step_ends_ns, 0)[window])
-    pieces, step = pieces.taken(is_inside), number[window[is_inside]]
+    pieces, step = take_steps(pieces, windows)
     groups = group_rows(step, pieces.cause, pieces.place)
     behind_ns = np.maximum(np.minimum(pieces.end_ns, pieces.behind_until_ns) - pieces.start_ns, 0)
     lasting_ns = groups.sums(pieces.end_ns - pieces.start_ns)
@@ -123,9 +141,7 @@ def _add_pieces(
             behind_waits[int(step[row]), texts[int(pieces.wait[row])]] += ns
     for row, *own in zip(groups.first.tolist(), *(values.tolist() for values in numbers), strict=True):
         cause, place = IdleCause(int(pieces.cause[row])), texts[int(pieces.place[row])]
-        # names of kernels differ from build to build, so that two of them may be one place
-        named = canonical_name(place) if cause is IdleCause.DEPENDENCY else name_place(place)
-        known = sums.setdefault((int(step[row]), cause.word, named), [0, 0, 0])
+        known = sums.setdefault((int(step[row]), cause.word, name_idle_place(cause, place)), [0, 0, 0])
         for place_in_row, value in enumerate(own):
             known[place_in_row] += value
 
@@ -160,7 +176,7 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> Table:
     }
 
 
-def _find_steps(joined: Joined, gaps: Gaps) -> tuple[I64, I64, I64]:
+def find_windows(joined: Joined, gaps: Gaps) -> tuple[I64, I64, I64]:
     """Return start, end and number of the windows of the steps in order of time, without empty ones. The one step of a
     capture without markers lasts from the first to the last work of the device.
     """

@@ -64,6 +64,17 @@ def kernel_tables(joined: Joined) -> KernelTables:
     return KernelTables(table, rows, _metric_table(joined, keys))
 
 
+def name_canonically(joined: Joined) -> dict[tuple[int, int], str]:
+    """Return the canonical name of each kernel, by the codes of its name and its type."""
+    device, texts = joined.events.device, joined.events.strings.texts
+    npu = _is_npu(joined)
+    first = group_rows(device.name, device.type).first
+    found: dict[tuple[int, int], str] = {}
+    for name, kernel_type in zip(device.name[first].tolist(), device.type[first].tolist(), strict=True):
+        found[name, kernel_type] = canonical_name(texts[name], _said(texts[kernel_type]), npu=npu)
+    return found
+
+
 def _largest_block_num(joined: Joined, groups: Groups) -> I64:
     """The most blocks that a call of the row ran on, MISSING where the source does not say."""
     blocks = joined.events.extras.block_num

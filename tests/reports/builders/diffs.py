@@ -394,6 +394,7 @@ def diff(**changes):
             {**mm, "kernel": "splitKreduce_kernel", "category": "vector", "baseline_calls": 2, "candidate_calls": 2,
              "baseline_ns": 1 * MS, "candidate_ns": 1 * MS},
         ],
+        "op_kernels": [],
         "kernels": kernels(),
         "kernel_types": kernel_types(),
         "kernel_metrics": kernel_metrics(),

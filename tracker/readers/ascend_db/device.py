@@ -21,7 +21,7 @@ from tracker.readers.ascend_db.texts import Texts
 
 # the driver's words for a copy on its own; those of a collective stand in COMMUNICATION_TASK_INFO as well
 _COPIES: Final = frozenset(("MEMCPY_ASYNC", "MEMCOPYASYNC", "SDMA", "SDMA_SQE", "PCIE_DMA_SQE"))
-_INTS: Final = ("start_ns", "end_ns", "stream", "connection", "pid", "bytes", "wait_ns", "block_num")
+_INTS: Final = ("start_ns", "end_ns", "stream", "connection", "pid", "bytes", "wait_ns", "block_num", "task")
 _CODES: Final = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
 
 
@@ -30,6 +30,7 @@ class Work(Struct, frozen=True):
 
     events: DeviceEvents
     block_num: I64
+    task: I64
     metrics: KernelMetrics
     connection: I64
     pid: I64
@@ -50,7 +51,7 @@ def work_of(db: Database, texts: Texts, tasks: Tasks, calls: Calls) -> Work:
     columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
     events = device_events({**columns, "correlation": columns["connection"]})
     metrics = _metrics(db, texts, kernels["id"])
-    return Work(events, columns["block_num"], metrics, columns["connection"], columns["pid"])
+    return Work(events, columns["block_num"], columns["task"], metrics, columns["connection"], columns["pid"])
 
 
 def _table(count: int, kind: DeviceKind, **columns: Any) -> dict[str, Any]:
@@ -69,6 +70,7 @@ def _of_tasks(tasks: Tasks, rows: I64) -> dict[str, I64]:
         "stream": tasks.stream[rows],
         "connection": tasks.connection[rows],
         "pid": tasks.pid[rows],
+        "task": tasks.number[rows],
     }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import MISSING, Capture, Device, Events, Extras, Source, Strings
+from tracker.profile import MISSING, NPU_VENDOR, Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
 from tracker.readers._ascend.core_clock import UNKNOWN as UNKNOWN_CLOCK
 from tracker.readers._ascend.core_clock import clock_facts
@@ -42,7 +42,6 @@ from tracker.readers.ascend_db.memory import allocations_of, memory_points_of
 from tracker.readers.ascend_db.tasks import Tasks, tasks_of
 from tracker.readers.ascend_db.texts import Texts
 
-VENDOR: Final = "Huawei"
 _SPANS: Final = ("ops", "frames", "launches", "device", "markers")
 
 
@@ -108,7 +107,7 @@ def _capture(
         rank=first_known(*(ranks_known if is_only or is_first else ranks_known[:1])),
         world_size=metadata.world_size,
         host=_host(db) or host_in_name(files.folder.name),
-        device=Device(VENDOR, _model(db, device)),
+        device=Device(NPU_VENDOR, _model(db, device)),
         device_ordinal=device,
         started_at_ns=start_ns,
         ended_at_ns=end_ns,
@@ -203,6 +202,7 @@ def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Ana
     return Extras(
         process_groups=groups_table(source.metadata, texts.strings),
         block_num=work.block_num,
+        task=work.task,
         kernel_metrics=work.metrics,
         collective_times=analysis.times,
         collective_tasks=calls.tasks,

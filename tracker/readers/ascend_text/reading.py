@@ -15,6 +15,7 @@ from tracker.errors import SourceError
 from tracker.profile import (
     I64,
     MISSING,
+    NPU_VENDOR,
     ApiTotals,
     Capture,
     Device,
@@ -64,7 +65,6 @@ from tracker.readers.ascend_text.completeness import cut_at, fewer_than_counted,
 from tracker.readers.ascend_text.folders import Layout
 from tracker.readers.ascend_text.steps import markers_of
 
-VENDOR: Final = "Huawei"
 ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
 NO_TABLES: Final = "neither kernel_details.csv nor trace_view.json"
 OF_STEPS: Final = (
@@ -355,7 +355,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         rank=first_known(metadata.rank, *in_name, *by_folder),
         world_size=metadata.world_size,
         host=next((host for host in hosts if host), ""),
-        device=Device(VENDOR, read.chip),
+        device=Device(NPU_VENDOR, read.chip),
         device_ordinal=read.ordinal,
         started_at_ns=None if not times else read.clock_ahead_ns + min(int(column.min()) for column in times),
         ended_at_ns=None if not times else read.clock_ahead_ns + max(int(column.max()) for column in times),

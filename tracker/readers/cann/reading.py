@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import (
+    NPU_VENDOR,
     ApiTotals,
     Capture,
     Device,
@@ -45,7 +46,6 @@ from tracker.readers.cann.steps import Steps, steps_of_table, steps_of_trace
 from tracker.readers.cann.tables import Tables
 from tracker.readers.cann.timeline import Timeline, Timelines, core_times_of, is_timeline, timeline_files
 
-VENDOR: Final = "Huawei"
 _KERNELS, _TASKS, _STEPS = "op_summary.csv", "task_time.csv", "step_trace.csv"
 _BLOCKS, _POINTS, _API = "operator_memory.csv", "memory_record.csv", "api_statistic.csv"
 _COMMUNICATION, _MATRIX = "communication.json", "communication_matrix.json"
@@ -224,7 +224,7 @@ def _capture(read: _Read, events: Events, partial: str, *, is_dated: bool) -> Ca
         rank=read.info.rank,
         world_size=None,
         host=read.info.host,
-        device=Device(VENDOR, _chip(read)),
+        device=Device(NPU_VENDOR, _chip(read)),
         device_ordinal=read.files.device,
         started_at_ns=span[0] if span else None,
         ended_at_ns=span[1] if span else None,

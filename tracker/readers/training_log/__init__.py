@@ -61,7 +61,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.readers import nsys_stats, paddle_summary
+from tracker.readers import nsys_stats, paddle_summary, torch_stacks
 from tracker.readers._source import ReadOptions
 from tracker.readers._text import is_json_trace
 
@@ -88,7 +88,7 @@ def sniff(path: Path, head: bytes) -> bool:
     if not is_event_file(head):
         if choose(path, head) is None and choose_by_repetition(path, head) is None:
             return False
-        if paddle_summary.sniff(path, head) or nsys_stats.sniff(path, head):
+        if paddle_summary.sniff(path, head) or nsys_stats.sniff(path, head) or torch_stacks.sniff(path, head):
             return False  # tables of a profiler say more
     return other_of_run(path) is None
 

@@ -197,37 +197,52 @@ for (const flame of document.querySelectorAll(".flame")) {
     });
   }
 }
-/** Opens Perfetto, which fetches nothing from here: once it answers, it is sent the trace. */
+/** The steps of a run that Perfetto can show: of the button, and of each call of a list, which is selected there. */
 for (const button of document.querySelectorAll("[data-perfetto]")) {
-  const [status, { origin }] = [button.nextElementSibling, new URL(button.dataset.perfetto)];
+  const { perfetto, trace, title } = button.dataset;
   button.hidden = false;
-  button.addEventListener("click", async () => {
-    const other = open(button.dataset.perfetto);
-    if (!other) {
-      status.textContent = "The browser blocked the window: allow it, or download the trace";
-      return;
-    }
-    status.textContent = `Cutting the step, and waiting for ${origin}`;
-    const ready = new Promise((resolve) => {
-      const asking = setInterval(() => (other.closed ? clearInterval(asking) : other.postMessage("PING", "*")), 50);
-      addEventListener("message", function heard({ source, data, origin: from }) {
-        if (source !== other || from !== origin || data !== "PONG") return;
-        clearInterval(asking);
-        removeEventListener("message", heard);
-        resolve();
-      });
-    });
-    const response = await fetch(button.dataset.trace).catch(() => ({ status: "no answer" }));
-    if (!response.ok) {
-      other.close();
-      status.textContent = `The step cannot be cut (${response.status}): download says why`;
-      return;
-    }
-    const buffer = await response.arrayBuffer();
-    await ready;
-    other.postMessage({ perfetto: { buffer, title: button.dataset.title } }, origin);
-    status.textContent = "";
+  button.addEventListener("click", () => openTrace(new URL(perfetto), trace, title, button.nextElementSibling));
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[href*='/cut.json.gz?'][href*='#ts=']");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const [step, selected] = link.getAttribute("href").split("#");
+    const [ts, dur] = ["ts", "dur"].map((name) => BigInt(new URLSearchParams(selected).get(name)));
+    const address = new URL(perfetto);
+    const beside = dur || 1000n;
+    address.hash = `!/?ts=${ts}&dur=${dur}&visStart=${ts - beside}&visEnd=${ts + dur + beside}`;
+    const number = new URLSearchParams(step.split("?")[1]).get("step");
+    openTrace(address, step, `${title.split(",")[0]}, step ${number}`, button.nextElementSibling);
   });
+}
+/** Opens Perfetto, which fetches nothing from here: once it answers, it is sent the trace. */
+async function openTrace(address, trace, title, status) {
+  const { origin } = address;
+  const other = open(address.href);
+  if (!other) {
+    status.textContent = "The browser blocked the window: allow it, or download the trace";
+    return;
+  }
+  status.textContent = `Cutting the step, and waiting for ${origin}`;
+  const ready = new Promise((resolve) => {
+    const asking = setInterval(() => (other.closed ? clearInterval(asking) : other.postMessage("PING", "*")), 50);
+    addEventListener("message", function heard({ source, data, origin: from }) {
+      if (source !== other || from !== origin || data !== "PONG") return;
+      clearInterval(asking);
+      removeEventListener("message", heard);
+      resolve();
+    });
+  });
+  const response = await fetch(trace).catch(() => ({ status: "no answer" }));
+  if (!response.ok) {
+    other.close();
+    status.textContent = `The step cannot be cut (${response.status}): download says why`;
+    return;
+  }
+  const buffer = await response.arrayBuffer();
+  await ready;
+  other.postMessage({ perfetto: { buffer, title } }, origin);
+  status.textContent = "";
 }
 /** While somebody writes into the search, what may be meant is listed below it; Enter goes to what was chosen, or is meant. */
 for (const field of document.querySelectorAll("[data-hits]")) {

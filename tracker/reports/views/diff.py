@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from tracker.compare.headline import CUT_OUTS, FACTS
 from tracker.compare.references import FILES, short_names
 from tracker.compare.waiting import TRANSFER, WAIT
+from tracker.profile import NPU_VENDOR
 from tracker.profile.branches import branch_of, main_of
 from tracker.reports import cells
 from tracker.reports.cells import col, of, values
@@ -82,6 +83,11 @@ _TAB_OF_CAUSE: Final = {
     "exposed_copy_ns": _KERNELS,
 }  # fmt: skip
 """Part of the step -> the tab that says where it comes from."""
+_BELOW_PART: Final = {
+    "compute_ns": cells.CORES,
+    "idle_ns": {"idle_share": "share of the step"},
+}
+"""Part of the step -> what stands below it of an NPU, in words."""
 _WHOLE_OF_HALF: Final = {WAIT: "exposed_communication_ns", TRANSFER: "exposed_communication_ns"}
 """Half of a part of the step -> the part, which has a history."""
 
@@ -286,6 +292,8 @@ def _step(diff: Diff) -> Table:
             "tone": _tone_of_part(part.name, row, part.delta_ns),
         })  # fmt: skip
     names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
+    if _is_on_npu(diff):
+        rows = [one for row in rows for one in (row, *_rows_below(row["metric"], of_step, unit))]
     total = total_row(diff)
     of_total = diff.verdict_of_parts or total.get("verdict")
     whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
@@ -322,6 +330,28 @@ def _step(diff: Diff) -> Table:
         links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
         findings=sum(diff_tables.is_finding(one.get("verdict"), one.get("reason")) for one in judged),
     )  # fmt: skip
+
+
+def _is_on_npu(diff: Diff) -> bool:
+    return any(side.device.startswith(NPU_VENDOR) for side in (diff.baseline, diff.candidate))
+
+
+def _rows_below(part: str, of_step: Mapping[str, Row], unit: tuple[int, str]) -> Iterator[Row]:
+    """Yield what stands below a part of the step of an NPU: work of the cube and of the vector cores below compute, the
+    share of the step (of scheduling) below idle time.
+    """
+    for metric, label in _BELOW_PART.get(part, {}).items():
+        row = of_step.get(metric)
+        if row is None:
+            continue
+        ends = (row["baseline_value"], row["candidate_value"])
+        if row["unit"] == "ns":
+            before, after = (format_ns(end, unit) for end in ends)
+            delta = cells.signed(format_ns(row["delta"], unit), row["delta"])
+        else:
+            before, after, delta = values(row["unit"], *ends, row["delta"])
+        numbers = [before, after, delta, format_diff(row["diff"])]
+        yield {"metric": metric, "label": f"  {label}", "numbers": numbers, "bar": None, "verdict": None, "tone": ""}
 
 
 def _tone_of_part(name: str, row: Row, delta_ns: float) -> str:
@@ -546,6 +576,7 @@ def question(diff: Diff) -> list[str]:
         ("--match", None if chosen.match == "shape" else chosen.match), ("--max-kernels", chosen.max_kernels),
         ("--config", chosen.config), ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
     )  # fmt: skip
+    words += ["--single-kernels"] * chosen.single_kernels
     return words + ["--force"] * (chosen.force and not diff.is_refused)
 
 

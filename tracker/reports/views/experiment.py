@@ -17,23 +17,26 @@ from tracker.results.experiments import Experiment, ExperimentOperator, Experime
 from tracker.units import counted, format_diff, format_ns
 
 _TONES: Final = {"slower": "worse", "faster": "better"}
+_COMMIT: Final = 8
+"""Characters of a commit in a title."""
 _OPERATORS: Final = 10
 """Operators of a first screen."""
-_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE", "": "NOT DECIDED"}
+_WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DIFFERENCE"}
 
 
 def document(found: Experiment, look: Look) -> Document:
     """Return the decision, the operators that were decided, then the diff of the runs, and the pairs."""
     one = found.experiment
     change = one.change
-    sides = f"{readable(one.baseline)} -> {readable(one.candidate)}"
+    sides = f"{_name_side(one.baseline, one.baseline_commit)} -> {_name_side(one.candidate, one.candidate_commit)}"
     rests_on = f"median of {counted(len(found.rows.pairs), 'pair')}" if found.rows.pairs else ""
     devices = f"devices {one.devices}" if one.devices else ""
-    where = ", ".join(filter(None, (one.workload, one.host, devices, rests_on)))
+    limit = f"limit {100 * one.limit_ratio:g} %" if one.limit_ratio else ""
+    where = ", ".join(filter(None, (one.workload, one.host, devices, rests_on, limit)))
     own = Document(
         title=f"{one.name}: {sides}{f'; {where}' if where else ''}; seed {one.seed}",
         headline=f"{change.sentence[:1].upper()}{change.sentence[1:]}",
-        verdict=_WORDS[change.outcome],
+        verdict=_WORDS.get(change.outcome) or one.state.upper(),
         tone=_TONES.get(change.outcome, ""),
         remarks=tuple(_list_remarks(found)),
         next_commands=tuple(_list_next(found)),
@@ -52,11 +55,16 @@ def document(found: Experiment, look: Look) -> Document:
     )
 
 
+def _name_side(text: str, commit: str | None) -> str:
+    """Return what a user named, and the commit that it was then."""
+    name = readable(text)
+    return name if commit is None or commit.startswith(text) else f"{name} ({commit[:_COMMIT]})"
+
+
 def _list_remarks(found: Experiment) -> Iterator[str]:
     if found.bounded:
         pairs = counted(len(found.rows.pairs), "pair")
-        differ = "differs" if found.bounded == 1 else "differ"
-        yield f"{found.bounded} of {pairs} {differ} by more than one pair may count: the interval is of what counts."
+        yield f"{found.bounded} of {pairs} counted as less than they differ, for no single pair may decide."
     yield from found.remarks
 
 
@@ -77,10 +85,10 @@ def _operators(found: Experiment, look: Look) -> Table:
         of_row.text("operator", lambda row: readable(row.name), **NAME),
         of_row.number("baseline", lambda row: text(row.baseline_ns)),
         of_row.number("candidate", lambda row: text(row.candidate_ns)),
-        of_row.number("change %", lambda row: format_diff(row.change_ratio)),
+        of_row.number("change % without drift", lambda row: format_diff(row.change_ratio)),
         of_row.text("verdict", lambda row: row.verdict),
     ]
-    note = "without what all operators share in a run; at most 5 of 100 such operators did not change"
+    note = "drift: what all operators share in a run; at most 5 of 100 such operators did not change"
     return table_of(
         "Operators that the pairs decided", columns, rows, look.rows(_OPERATORS), is_first=True,
         note=note if rows else "",

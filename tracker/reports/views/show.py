@@ -5,6 +5,7 @@ section as details, over its whole capture, the largest rows first.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from tracker.profile import (
     OF_A_MOMENT,
     UNLINKED_OP,
     IdleCause,
+    label_idle,
 )
 from tracker.reports import cells
 from tracker.reports.cells import PARTS, cell, col, measured, number, of, per_call, readable, share, together
@@ -334,6 +336,8 @@ def _step(shown: Shown) -> Table:
     for name, value in parts.items():
         part = value / whole_ns if whole_ns else None
         rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
+        if name == "compute_ns":
+            rows += _work_of_cores(shown, whole_ns)
         if name == "idle_ns":
             rows += _why_idle(shown, whole_ns)
     for name in _BESIDE:
@@ -357,6 +361,22 @@ def _step(shown: Shown) -> Table:
         return None if row.get("is_below") else row["share"]
 
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
+
+
+def _work_of_cores(shown: Shown, whole_ns: float) -> list[Row]:
+    """Return the time of the operators on cube and on vector cores of an NPU, where they are told apart."""
+    numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
+    known = {label: numbers[name] for name, label in cells.CORES.items() if name in numbers}
+    unit = time_unit(*known.values())
+    return [
+        {
+            "label": f"  {label}",
+            "text": f"  {format_ns(ns, unit)}",
+            "share": ns / whole_ns if whole_ns else None,
+            "is_below": True,
+        }
+        for label, ns in known.items()
+    ]
 
 
 def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
@@ -451,11 +471,12 @@ def _largest(shown: Shown, look: Look) -> Table:
     what = f"{place} self time" if word == "operator" else f"{place} time"
     is_per_step = any(row["per_step_ns"] is not None for row in rows)
     time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
+    single_calls = _calls_of(shown, word, lambda row: [("--calls", row["name"])])
     columns = [
         col(word, "name", **NAME),
         col(what, time),
         Column(f"of {word}s", lambda row: share(row["share"])),
-        Column("calls", lambda row: "" if "is_rest" in row else number(row[calls])),
+        Column("calls", lambda row: "" if "is_rest" in row else number(row[calls]), link=single_calls),
     ]
     shown_rows = rows[: look.rows(ROWS)]
     other_rows = rows[len(shown_rows) :]
@@ -477,6 +498,31 @@ def _largest(shown: Shown, look: Look) -> Table:
         tone=lambda row: "sum" if "is_rest" in row else "", links=link,
         bars=(lambda row: row["share"]) if look.has_drawings else (), has_shares=True,
     )  # fmt: skip
+
+
+def _calls_of(shown: Shown, kind: str, query: Callable[[Row], Sequence[tuple[str, str]]]) -> Callable[[Row], Any]:
+    """Return where the single calls of a row are listed; nowhere of files, which no page is of. `query`: the options
+    that say of what the calls are.
+    """
+    run_id, chosen = shown.run.get("run_id"), shown.options
+    same = [("--rank", str(rank)) for rank in chosen.ranks]
+    if chosen.steps:
+        same.append(("--step", format_numbers(chosen.steps)))
+
+    def link(row: Row) -> Target | None:
+        if run_id is None or "is_rest" in row:
+            return None
+        named = [(name, value) for name, value in query(row) if value]
+        of_row = [(f"--{name}", str(row[name])) for name in ("rank", "step") if row.get(name) is not None]
+        kept = [pair for pair in same if pair[0] not in dict(of_row)]
+        return Target("calls", (("RUN", str(run_id)), *named, ("--calls-of", kind), *of_row, *kept))
+
+    return link
+
+
+def _exactly(name: str | None) -> str:
+    """Return the pattern that only this name fits."""
+    return re.sub(r"([*?[])", r"[\1]", name or "")
 
 
 def _over_what(shown: Shown, is_per_step: bool) -> str:
@@ -609,7 +655,10 @@ def operators(shown: Shown, limit: int | None) -> list[Table]:
     for place in ("device", "host") if has_device(shown) else ("host",):
         total = Column(f"{place} total", drop=3 if times else 2)
         times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
-    columns = [OPERATOR, SHAPES, _CALLS, _PER_STEP, together("ns", times), _SHARE]
+    single_calls = _calls_of(
+        shown, "operator", lambda row: [("--calls", row["name"]), ("--shapes", row["input_shapes"])]
+    )
+    columns = [OPERATOR, SHAPES, replace(_CALLS, link=single_calls), _PER_STEP, together("ns", times), _SHARE]
     columns.append(per_call(self_time_column(shown).replace("self", "total"), 1, 4, 4))
     links = series_of(shown.run.get("workload"), "name")
     return [_table(f"Operators{_over_all(shown)}", columns, sum_operators(shown), limit, links=links)]
@@ -620,6 +669,10 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
 
     The number per step is that of all rows of a kernel, and stands in the first of them.
     """
+    single_calls = _calls_of(
+        shown, "kernel",
+        lambda row: [("--calls", row["name"]), ("--op", _exactly(row["op"])), ("--shapes", row["input_shapes"])],
+    )  # fmt: skip
     found = []
     for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
         every, is_copy = shown.tables[name], name == "copies"
@@ -628,7 +681,7 @@ def kernels(shown: Shown, limit: int | None) -> list[Table]:
         columns = [
             col(first, "own_name", **NAME), *([] if unlinked else [col("launched by", "op", **UNDER)]),
             col("input shapes", "own_shapes", cells.blank, **UNDER),
-            Column("category", lambda row: row["category"], left=True, drop=2), _CALLS,
+            Column("category", lambda row: row["category"], left=True, drop=2), replace(_CALLS, link=single_calls),
             replace(_PER_STEP, cell=lambda row: _PER_STEP.cell(row) if row["is_first"] else ""), _TOTAL, _SHARE,
             *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
         ]  # fmt: skip
@@ -692,8 +745,12 @@ def communication(shown: Shown, limit: int | None) -> list[Table]:
     times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
     parts = sections.collective_parts(rows.listed("split_by"))
     times |= {name: column for name, column in parts.items() if rows.has(name)}
+    single_calls = _calls_of(
+        shown, "collective", lambda row: [("--calls", row["kind"]), ("--group", _exactly(row["group_role"]))]
+    )
     columns = [
-        *COLLECTIVE, _CALLS, replace(_BYTES, drop=4), replace(_PER_STEP, drop=7), together("ns", times),
+        *COLLECTIVE, replace(_CALLS, link=single_calls), replace(_BYTES, drop=4), replace(_PER_STEP, drop=7),
+        together("ns", times),
         *[Column("split by", of("split_by"), drop=6)] * rows.has("split_by"), per_call("total_ns", 5, 5, 5),
     ]  # fmt: skip
     return [_table(f"Communication{_over_all(shown)}", columns, rows, limit)]
@@ -819,7 +876,8 @@ def input_tables(shown: Shown, limit: int | None) -> list[Table]:
 
 def idle(shown: Shown, limit: int | None) -> list[Table]:
     """Return why the device does nothing, and how far ahead of it the host launches."""
-    why = [*sections.WHY_IDLE, col("gaps"), _PER_STEP, col("total", "ns"), _SHARE]
+    single_gaps = _calls_of(shown, "idle", lambda row: [("--calls", label_idle(row["cause"], row["place"] or ""))])
+    why = [*sections.WHY_IDLE, col("gaps", link=single_gaps), _PER_STEP, col("total", "ns"), _SHARE]
     ahead = [
         col("stream"), col("kernels"),
         together("ns", {"mean_lead_ns": Column("mean lead"), "max_lead_ns": Column("largest")}),

@@ -148,11 +148,19 @@ _HOST_SELF: Final = (
 """Where ops are judged by their time on the device."""
 
 
+_OF_KERNEL: Final = (
+    *both("Kernel Name", "kernel_name"), *both("Task ID", "task_id", "count"), *both("Task Type", "task_type"),
+    *both("Kernel Input Shape", "kernel_shapes"), *both("Step", "step"), *both("Stream ID", "stream", "count"),
+    *both("Start Time", "start_ns"),
+)  # fmt: skip
+"""What a single kernel says beside its time."""
+
+
 class _Sheet(Struct, frozen=True):
     """The sheet of a section. `table`: of the diff. A table without rows has no sheet. `word`: what
     a row is called in the column Row, with the rows of each table of `below` that have the same `key` under it; `note`:
     the line over the header, where the table `note_of` has rows. {place} and {time} in headers: where ops are timed,
-    and what their time is.
+    and what their time is. `more`: columns that stand there where the table of this name has rows.
     """
 
     title: str
@@ -163,6 +171,7 @@ class _Sheet(Struct, frozen=True):
     below: Mapping[str, str] = {}
     note: str = ""
     note_of: str = ""
+    more: Mapping[str, Sequence[Field]] = {}
 
 
 _SHEETS: Final[Mapping[str, _Sheet]] = {
@@ -175,7 +184,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         *both("Host Total Time", "host_total_ns"), *both("Average of a Call", "average_ns"),
         *both("Shortest Call", "min_ns"), *both("Longest Call", "max_ns"),
         *both("Calls in All Steps and Ranks", "total_calls"),
-    ), word="op", key=OP_KEY, below={"kernel": "op_details"}),
+    ), word="op", key=OP_KEY, below={"kernel": "op_details", "task": "op_kernels"}, more={"op_kernels": _OF_KERNEL}),
     "communication": _Sheet("CommunicationCompare", "communication", (
         _ROW, field("Communication OP Name", "kind", 24), field("Group Role", "group_role", 12),
         field("Group Size", _known("group_size"), 11, "count"), field("Data Type", "data_type", 14),
@@ -302,7 +311,8 @@ def _write(book: Book, diff: Diff, sheet: _Sheet, limit: int | None) -> None:
         rows.append({**row, "row": sheet.word} if sheet.word else row)
         rows += below.get(tuple(row[part] for part in sheet.key), ())
     above = [Title(sheet.note)] if sheet.note and len(diff.tables[sheet.note_of]) else []
-    own = _fields(diff, sheet.fields, table)
+    more = [one for name, fields in sheet.more.items() for one in fields if len(diff.tables[name])]
+    own = _fields(diff, [*sheet.fields, *more], table)
     book.sheet(sheet.title, own, rows, tone=lambda row: "summary" * (row.get("row") == sheet.word), above=above)
 
 

@@ -12,6 +12,7 @@ from tracker.store.answers import Steps as Steps
 from tracker.store.queries.details import (
     api,
     calls_of_steps,
+    collective_calls,
     communication,
     communication_links,
     communication_tasks,
@@ -105,6 +106,7 @@ __all__ = [
     "calls_of_steps",
     "captures",
     "check_filters",
+    "collective_calls",
     "communication",
     "communication_links",
     "communication_tasks",

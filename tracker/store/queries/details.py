@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, Unpack
 import numpy as np
 from sqlalchemy import Connection
 
-from tracker.columns import I64, Column, Columns
+from tracker.columns import I64, Column, Columns, objects
 from tracker.profile import MISSING, NO_STEP
 from tracker.store import levels
 from tracker.store.answers import (
@@ -27,7 +27,14 @@ from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
 from tracker.store.failures import explain_damaged
 from tracker.store.levels import list_rows
-from tracker.store.packing import CONTEXT_NUMBERS, Contexts, damaged_contexts, unpack_contexts
+from tracker.store.packing import (
+    CONTEXT_NUMBERS,
+    Contexts,
+    damaged_calls,
+    damaged_contexts,
+    unpack_calls,
+    unpack_contexts,
+)
 from tracker.store.queries import ops_and_kernels
 from tracker.store.queries.ops_and_kernels import StepRows, Texts, keys_of
 from tracker.store.sql import statement
@@ -171,6 +178,37 @@ def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = 
     Columns: run_id, the grain, and those of the level kernel_metric.
     """
     return answer(store, *levels.build_statement(levels.query_of("kernel_metric"), run_ids, by=by, ranks=ranks))
+
+
+def collective_calls(store: Store, run_id: int, rank: int) -> Columns:
+    """Return the collective calls of a rank in order of their start, none where it has none: kind, group_role, step,
+    start_ns (from the start of the capture), elapse_ns, bytes and peer, NA where not known.
+
+    Damaged for calls that cannot be unpacked.
+    """
+    which = {"run_id": run_id, "rank": rank}
+    with store.connect() as connection:
+        packed = connection.execute(statement("collective_calls"), which).one_or_none()
+        rows = connection.execute(statement("collective_rows"), which).all()
+    if packed is None:
+        return Columns({})
+    place = {of.ordinal: number for number, of in enumerate(rows)}
+    try:
+        calls = unpack_calls(bytes(packed.calls))
+        at = [place[ordinal] for ordinal in calls.communication.tolist()]
+    except (ValueError, KeyError) as error:
+        raise damaged_calls(run_id, rank) from error
+    return Columns(
+        {
+            "kind": objects([rows[row].kind for row in at]),
+            "group_role": objects([rows[row].group_role or None for row in at]),
+            "step": calls.step,
+            "start_ns": calls.start_ns,
+            "elapse_ns": calls.elapse_ns,
+            "bytes": Column(calls.bytes, calls.bytes == MISSING),
+            "peer": Column(calls.peer, calls.peer < 0),
+        }
+    )
 
 
 def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:

@@ -11,6 +11,10 @@ FROM workload AS w
 LEFT JOIN run AS r ON w.id = r.workload_id
 WHERE
     w.main_id IS NOT NULL
-    AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+    AND w.id NOT IN (
+        SELECT x.workload_id
+        FROM run AS x
+        WHERE x.experiment_id IS NOT NULL
+    )
 GROUP BY w.id, w.name, w.main_id
 ORDER BY w.id

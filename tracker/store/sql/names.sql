@@ -11,7 +11,11 @@ FROM (
     WHERE
         :kind = 'version'
         AND (CAST(:workload AS TEXT) IS NULL OR :workload IN (w.name, m.name))
-        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND w.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
     UNION
     SELECT w.name
     FROM workload AS w
@@ -22,7 +26,11 @@ FROM (
     WHERE
         :kind = 'branch'
         AND w.main_id IS NOT NULL
-        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND w.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
     UNION
     SELECT d.model AS name
     FROM device AS d
@@ -37,7 +45,11 @@ FROM (
     INNER JOIN workload AS w ON s.workload_id = w.id
     WHERE
         :kind = 'series'
-        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND w.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
         AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
     UNION
     SELECT CAST(f.id AS TEXT) AS name

@@ -21,7 +21,11 @@ FROM (
     INNER JOIN workload AS w ON v.workload_id = w.id  -- noqa: ST09
     WHERE
         :kind = 'version'
-        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND w.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
         AND (LOWER(v.label) LIKE :pattern ESCAPE '!' OR LOWER(v.commit_id) LIKE :pattern ESCAPE '!')
     UNION
     SELECT
@@ -32,7 +36,11 @@ FROM (
     FROM workload AS own
     WHERE
         :kind = 'workload'
-        AND own.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND own.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
         AND LOWER(own.name) LIKE :pattern ESCAPE '!'
     UNION
     SELECT
@@ -67,7 +75,11 @@ FROM (
     INNER JOIN workload AS w ON s.workload_id = w.id
     WHERE
         :kind = 'series'
-        AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+        AND w.id NOT IN (
+            SELECT x.workload_id
+            FROM run AS x
+            WHERE x.experiment_id IS NOT NULL
+        )
         AND LOWER(s.name) LIKE :pattern ESCAPE '!'
     UNION
     SELECT

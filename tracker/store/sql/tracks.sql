@@ -1,4 +1,5 @@
--- Which tracks are there: workload, configuration and device that runs share? One row per track.
+-- Which tracks are there: workload, configuration and device that runs share? One row per track; none of experiments,
+-- but for runs that are named.
 -- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0: only tracks of these runs); workload (name,
 --   NULL = all)
 -- Columns: workload_id, configuration_id, device_id; workload; configuration: its values; vendor, device: the model;
@@ -10,7 +11,7 @@ WITH of_runs AS (
         r.device_id,
         CAST(SUM(CASE WHEN r.state = 'active' AND r.ranks_awaited IS NULL THEN 1 ELSE 0 END) AS BIGINT) AS runs
     FROM run AS r
-    WHERE :all_runs = 1 OR r.id IN :run_ids
+    WHERE (:all_runs = 1 AND r.experiment_id IS NULL) OR r.id IN :run_ids
     GROUP BY r.workload_id, r.configuration_id, r.device_id
 )
 

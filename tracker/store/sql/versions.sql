@@ -16,6 +16,10 @@ INNER JOIN workload AS w ON v.workload_id = w.id
 LEFT JOIN run AS r ON v.id = r.version_id AND r.state = 'active' AND r.ranks_awaited IS NULL
 WHERE
     (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
-    AND w.id NOT IN (SELECT x.workload_id FROM run AS x WHERE x.experiment_id IS NOT NULL)
+    AND w.id NOT IN (
+        SELECT x.workload_id
+        FROM run AS x
+        WHERE x.experiment_id IS NOT NULL
+    )
 GROUP BY w.name, v.label, v.ordinal, v.commit_id, v.pinned, v.note, v.id
 ORDER BY w.name, v.ordinal, v.id

@@ -18,7 +18,7 @@ def events_of(
 
     `host` and `tasks`: those of `trace`. `kernels`: None where no table has them; such a table lists no copies, which
     are unknown without tasks of a trace. Allocations are empty, markers those of the trace, and of the extras only
-    blocks, handovers and what is known of collectives and copies is there.
+    blocks, tasks, handovers and what is known of collectives and copies is there.
     """
     rows = device_rows(kernels, tasks, strings)
     handovers = handovers_of(rows, tasks, host)
@@ -36,6 +36,7 @@ def events_of(
         markers=host.markers,
         extras=Extras(
             block_num=rows.block_num,
+            task=rows.task,
             collective_times=calls.times,
             collective_tasks=calls.tasks,
             collective_links=calls.links,

@@ -55,6 +55,7 @@ class DeviceRows(Struct, frozen=True):
 
     events: DeviceEvents
     block_num: I64
+    task: I64
     trace_call: I32
     used_arrows: I64
     connection: I64
@@ -99,7 +100,9 @@ def device_rows(kernels: Kernels | None, trace: TraceTasks, strings: Strings) ->
     by_connection = (correlation < 0) & (connection >= 0)
     correlation[by_connection] = CONNECTIONS + connection[by_connection]
     events = device_events({**columns, "correlation": correlation})
-    return DeviceRows(events, everything.block_num, _trace_calls(events, trace), used, connection, task_start_ns)
+    return DeviceRows(
+        events, everything.block_num, everything.task, _trace_calls(events, trace), used, connection, task_start_ns
+    )
 
 
 def kernel_tasks(trace: TraceTasks, strings: Strings) -> I64:
@@ -157,6 +160,7 @@ def _kernels_of_trace(trace: TraceTasks, strings: Strings) -> tuple[Kernels, I64
         name: np.concatenate((tasks[name][rows], calls[name])) for name in ("start_ns", "end_ns", "name", "connection")
     }
     columns["stream"] = np.concatenate((tasks["stream"][rows], _streams_of_calls(trace)))
+    columns["task"] = np.concatenate((tasks["task"][rows], np.full(len(calls["name"]), MISSING)))
     core = np.full(len(calls["name"]), strings.code(COLLECTIVE_CORE), dtype=np.int32)
     columns["core_type"] = np.concatenate((tasks["type"][rows], core))
     columns["kind"] = np.array(kind, dtype=np.int8)
@@ -180,7 +184,7 @@ def _copies(trace: TraceTasks, kernels: Kernels, strings: Strings) -> tuple[Kern
     tasks = trace.tasks
     rows = _chosen(trace, strings, is_copy)
     rows = rows[~_of_collective(rows, trace, kernels, strings)]
-    columns = {name: tasks[name][rows] for name in ("start_ns", "end_ns", "stream")}
+    columns = {name: tasks[name][rows] for name in ("start_ns", "end_ns", "stream", "task")}
     columns["name"] = np.full(len(rows), strings.code(COPY_NAME), dtype=np.int32)
     columns["kind"] = np.full(len(rows), DeviceKind.COPY, dtype=np.int8)
     return _plain_kernels(columns), tasks["connection"][rows]
@@ -213,7 +217,7 @@ def _plain_kernels(columns: Mapping[str, Array]) -> Kernels:
         start_ns=columns["start_ns"].astype(np.int64),
         end_ns=columns["end_ns"].astype(np.int64),
         stream=columns.get("stream", np.full(count, -1)).astype(np.int64),
-        task=missing,
+        task=columns.get("task", missing),
         step=columns.get("step", missing),
         name=columns["name"].astype(np.int32),
         kind=columns["kind"].astype(np.int8),
