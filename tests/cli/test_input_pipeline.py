@@ -36,13 +36,13 @@ def test_show_has_operations_with_their_shares(tracker, two_runs):
 def test_show_has_queues_with_their_course(tracker, two_runs):
     """8 parts of 2 samples, 10 ms apart. The operation next to the device has no queue; two are called Map."""
     rows = json.loads(tracker("show", two_runs[0], "--format", "json").out)["input_queues"]
-    wholes = [row for row in rows if row["part"] is None]
+    wholes = [row for row in rows if row["interval"] is None]
     assert [row["operation"] for row in wholes] == ["Batch", "Map(id:2)", "Map(id:3)"]
     batch = wholes[0]
     numbers = [batch[name] for name in ("workers", "capacity", "cpu_percent", "empty_share", "mean", "min", "max")]
     assert numbers == [2, 16, 12.5, 0.125, 91 / 16, 0, 16]
     assert batch["sampled_ns"] == 160_000_000
-    parts = [(row["part"], row["parts"], row["mean"]) for row in rows if row["operation"] == "Batch"][1:]
+    parts = [(row["interval"], row["intervals"], row["mean"]) for row in rows if row["operation"] == "Batch"][1:]
     assert parts == [(place, 8, mean) for place, mean in enumerate([15.5, 10.5, 7.5, 5.5, 3.5, 2, 1, 0], start=1)]
     shown = tracker("show", two_runs[0], "--only", "input").out
     assert "15.5 10.5 7.5 5.5 3.5 2.0 1.0 0.0" in shown
@@ -55,7 +55,7 @@ def test_diff_has_both_sides_of_operations_and_queues(tracker, two_runs):
     shares = [slower["baseline_share"], slower["candidate_share"]]
     assert shares == [pytest.approx(6000 / 8200), pytest.approx(12000 / 14200)]
     batch = compared["input_queues"][0]
-    assert [batch[name] for name in ("operation", "part", "baseline_mean", "candidate_mean")] == [
+    assert [batch[name] for name in ("operation", "interval", "baseline_mean", "candidate_mean")] == [
         "Batch", None, 91 / 16, 7 / 16,
     ]  # fmt: skip
     assert [batch["baseline_empty_share"], batch["candidate_empty_share"]] == [0.125, 13 / 16]
@@ -84,7 +84,9 @@ def test_ranks_of_a_run_add_up(tracker, tmp_path):
     assert rows["input_queues"][0]["mean"] == (91 + 7) / 32
     by_rank = json.loads(tracker("show", tmp_path / "job", "--by", "rank", "--format", "json").out)
     means = {
-        row["rank"]: row["mean"] for row in by_rank["input_queues"] if row["part"] is None and "B" in row["operation"]
+        row["rank"]: row["mean"]
+        for row in by_rank["input_queues"]
+        if row["interval"] is None and "B" in row["operation"]
     }
     assert means == {0: 7 / 16, 1: 91 / 16}
 

@@ -22,7 +22,7 @@ def test_sheets_stand_in_reading_order(book):
         "Summary",
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
         "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
-        "IdleCompare", "InputCompare", "CounterCompare", "Environment", "Explanation",
+        "IdleCompare", "InputCompare", "InputQueueCompare", "CounterCompare", "Environment", "Explanation",
     ]  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from tracker.units import NS_PER_MS, NS_PER_US
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
-_PART: Final = re.compile(rf"{InputAttribute.SIZE} (?P<part>\d+)/(?P<parts>\d+)")
+_INTERVAL: Final = re.compile(rf"{InputAttribute.SIZE} (?P<interval>\d+)/(?P<intervals>\d+)")
 _PERCENT: Final = 100
 
 
@@ -46,7 +46,7 @@ Key = tuple[Any, ...]
 
 
 class _Numbers(Struct, frozen=True):
-    """The numbers of an operation or a queue, or of a part of its time, on one side."""
+    """The numbers of an operation or a queue, or of an interval of its time, on one side."""
 
     average_ns: float | None = None
     total_ns: float | None = None
@@ -75,7 +75,7 @@ def list_operations(counted: Columns) -> Columns:
 
 
 def list_queues(counted: Columns) -> Columns:
-    """Return `input_queues` of a run, that next to the device first, each with its parts over time behind it."""
+    """Return `input_queues` of a run, that next to the device first, each with its intervals of time behind it."""
     rows = [row for own in _grouped(counted, INPUT_QUEUES).values() for row in _queues_of(own)]
     return _with_grains("input_queues", InputQueueRow, rows, counted)
 
@@ -107,15 +107,17 @@ def compare_operations(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
 
 def compare_queues(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     """Return the `input_queues` of a Diff in the order of the pipeline; none unless both sides know them."""
-    sides = _both(baseline, candidate, INPUT_QUEUES, _queues_of, lambda row: (row.operation, row.part, row.parts))
+    sides = _both(
+        baseline, candidate, INPUT_QUEUES, _queues_of, lambda row: (row.operation, row.interval, row.intervals)
+    )
     rows = []
-    for (operation, part, parts), before, after in _pairs(sides):
+    for (operation, interval, intervals), before, after in _pairs(sides):
         delta, diff = _change(before.mean, after.mean)
         rows.append(
             InputQueueChange(
                 operation=operation,
-                part=part,
-                parts=parts,
+                interval=interval,
+                intervals=intervals,
                 baseline_mean=before.mean,
                 candidate_mean=after.mean,
                 delta=delta,
@@ -189,8 +191,8 @@ def _queues_of(own: _Operations) -> list[InputQueueRow]:
                 rank=own.rank,
                 step=own.step,
                 operation=name,
-                part=None,
-                parts=None,
+                interval=None,
+                intervals=None,
                 workers=_mean(counted, InputAttribute.WORKERS),
                 capacity=_mean(counted, InputAttribute.CAPACITY),
                 cpu_percent=_mean(counted, InputAttribute.CPU),
@@ -201,23 +203,23 @@ def _queues_of(own: _Operations) -> list[InputQueueRow]:
                 sampled_ns=None if not sampled_ms else sampled_ms * NS_PER_MS,
             )
         )
-        rows += _parts_of(own, name, rows[-1].sampled_ns)
+        rows += _intervals_of(own, name, rows[-1].sampled_ns)
     return rows
 
 
-def _parts_of(own: _Operations, name: str, sampled_ns: float | None) -> list[InputQueueRow]:
-    parts = []
+def _intervals_of(own: _Operations, name: str, sampled_ns: float | None) -> list[InputQueueRow]:
+    intervals = []
     for attribute, counter in own.by_name[name].items():
-        match = _PART.fullmatch(attribute)
+        match = _INTERVAL.fullmatch(attribute)
         if match is None:
             continue
-        parts.append(
+        intervals.append(
             InputQueueRow(
                 rank=own.rank,
                 step=own.step,
                 operation=name,
-                part=int(match["part"]),
-                parts=int(match["parts"]),
+                interval=int(match["interval"]),
+                intervals=int(match["intervals"]),
                 workers=None,
                 capacity=None,
                 cpu_percent=None,
@@ -225,10 +227,10 @@ def _parts_of(own: _Operations, name: str, sampled_ns: float | None) -> list[Inp
                 mean=counter.mean,
                 min=counter.min,
                 max=counter.max,
-                sampled_ns=None if sampled_ns is None else sampled_ns / int(match["parts"]),
+                sampled_ns=None if sampled_ns is None else sampled_ns / int(match["intervals"]),
             )
         )
-    return sorted(parts, key=lambda row: (row.parts or 0, row.part or 0))
+    return sorted(intervals, key=lambda row: (row.intervals or 0, row.interval or 0))
 
 
 def _sum(counted: Counted, attribute: str) -> float | None:
@@ -256,9 +258,10 @@ def _both(
     found: list[Side] = []
     for side in (baseline, candidate):
         numbers: dict[Key, list[Any]] = {}
-        counted = counters_of(side, ("run", "rank")) if side.may_have_rows(queries.counters) else None
-        groups = _grouped(counted, source).values() if counted is not None and len(counted) else ()
-        for own in groups:
+        # the counters of runs were asked for by their own section: most have no data pipeline, and need no ranks
+        has_pipeline = side.may_have_rows(queries.counters) and len(counters_of(side, ("run",)))
+        groups = _grouped(counters_of(side, ("run", "rank")), source) if has_pipeline else {}
+        for own in groups.values():
             for row in rows_of(own):
                 numbers.setdefault(key_of(row), []).append(row)
         found.append({key: _medians(rows) for key, rows in numbers.items()})

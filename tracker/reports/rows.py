@@ -21,9 +21,10 @@ _UNITS: Final[Mapping[str, str]] = {
     "ns": "ns", "bytes": "bytes", "s": "rate",
     **dict.fromkeys(("share", "ratio", "detectable", "effect", "contribution", "spread"), "ratio"),
     **dict.fromkeys(("diff", "change", "gain", "factor"), "change"),
-    **dict.fromkeys(("mean", "min", "max", "p", "q"), "number"),
+    **dict.fromkeys(("mean", "min", "max", "p", "q", "percent"), "number"),
     **dict.fromkeys(("calls", "ops", "packets", "step", "steps", "size", "rank", "ranks", "runs"), "count"),
     **dict.fromkeys(("names", "gaps", "kernels", "stream", "stages", "microbatches", "second", "count"), "count"),
+    **dict.fromkeys(("interval", "intervals", "workers", "capacity"), "count"),
 }  # fmt: skip
 
 _ROWS_AT_ONCE: Final = 4096

@@ -363,7 +363,7 @@ class Diff(Result, frozen=True, eq=False):
     - idle: why the device did nothing, by cause and place, ns and gaps per step; empty unless both sides state it
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     - input_operations, input_queues: the data pipeline: how long its operations take, and how full the queues behind
-      them are, over all of the time and in parts of it (part, parts); empty unless both sides state it
+      them are, over all of the time and in intervals of it; empty unless both sides state it
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
       names

@@ -231,13 +231,13 @@ class InputOperationChange(Struct, frozen=True, kw_only=True):
 class InputQueueChange(Struct, frozen=True, kw_only=True):
     """The queue behind an operation of the data pipeline of two sides: medians over their runs and ranks.
 
-    - operation, part, parts, mean, empty_share, capacity, workers, cpu_percent: as in `InputQueueRow`
+    - operation, interval, intervals, mean, empty_share, capacity, workers, cpu_percent: as in `InputQueueRow`
     - delta, diff: of the mean size
     """
 
     operation: str
-    part: int | None
-    parts: int | None
+    interval: int | None
+    intervals: int | None
     baseline_mean: float | None
     candidate_mean: float | None
     delta: float | None

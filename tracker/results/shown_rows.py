@@ -113,11 +113,11 @@ class InputOperationRow(Struct, frozen=True, kw_only=True):
 
 
 class InputQueueRow(Struct, frozen=True, kw_only=True):
-    """The queue behind an operation of the data pipeline, or how full it was in a part of the time.
+    """The queue behind an operation of the data pipeline, or how full it was in an interval of the time.
 
     - rank, step: of which the row is, where these are kept apart
     - operation: that fills it; with `(id:3)` where several operations have its name
-    - part, parts: which of so many equal parts of the time the row is of; None for all of it, whose row comes first
+    - interval, intervals: which of so many equal ones the row is of; None for all of the time, whose row comes first
     - workers: of the operation; capacity: of the queue; cpu_percent: of the operation
     - empty_share: of the samples with nothing in the queue, as the summary states it, else as they are
     - mean, min, max: entries in the queue, over the samples; sampled_ns: for how long there are samples
@@ -126,8 +126,8 @@ class InputQueueRow(Struct, frozen=True, kw_only=True):
     rank: int | None
     step: int | None
     operation: str
-    part: int | None
-    parts: int | None
+    interval: int | None
+    intervals: int | None
     workers: float | None
     capacity: float | None
     cpu_percent: float | None

@@ -369,11 +369,11 @@ def input_operations():
 def input_queues():
     """The queue behind Batch runs dry."""
     return [
-        {"operation": "Batch", "part": None, "parts": None, "baseline_mean": 6.0, "candidate_mean": 3.0,
+        {"operation": "Batch", "interval": None, "intervals": None, "baseline_mean": 6.0, "candidate_mean": 3.0,
          "baseline_empty_share": 0.0, "candidate_empty_share": 0.25, "baseline_capacity": 16.0,
          "candidate_capacity": 16.0, "baseline_workers": 2.0, "candidate_workers": 2.0},
-        {"operation": "Batch", "part": 1, "parts": 2, "baseline_mean": 6.0, "candidate_mean": 6.0},
-        {"operation": "Batch", "part": 2, "parts": 2, "baseline_mean": 6.0, "candidate_mean": 0.0},
+        {"operation": "Batch", "interval": 1, "intervals": 2, "baseline_mean": 6.0, "candidate_mean": 6.0},
+        {"operation": "Batch", "interval": 2, "intervals": 2, "baseline_mean": 6.0, "candidate_mean": 0.0},
     ]  # fmt: skip
 
 

@@ -172,10 +172,10 @@ def shown(**changes):
             {"operation": "Batch", "calls": 10.0, "total_ns": 2.0 * MS, "average_ns": 0.2 * MS, "share": 0.25},
         ],
         "input_queues": [
-            {**QUEUE, "part": None, "parts": None, "workers": 2.0, "capacity": 16.0, "cpu_percent": 12.5,
+            {**QUEUE, "interval": None, "intervals": None, "workers": 2.0, "capacity": 16.0, "cpu_percent": 12.5,
              "empty_share": 0.25, "mean": 3.0, "max": 8.0, "sampled_ns": 40.0 * MS},
-            {**QUEUE, "part": 1, "parts": 2, "mean": 6.0, "max": 8.0, "sampled_ns": 20.0 * MS},
-            {**QUEUE, "part": 2, "parts": 2, "mean": 0.0, "max": 0.0, "sampled_ns": 20.0 * MS},
+            {**QUEUE, "interval": 1, "intervals": 2, "mean": 6.0, "max": 8.0, "sampled_ns": 20.0 * MS},
+            {**QUEUE, "interval": 2, "intervals": 2, "mean": 0.0, "max": 0.0, "sampled_ns": 20.0 * MS},
         ],
         "idle": [
             {"cause": "data loading", "place": "enumerate(DataLoader)#_Iter.__next__", "ns": 60 * MS, "gaps": 4,

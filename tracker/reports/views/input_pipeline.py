@@ -62,19 +62,19 @@ def tables_of_diff(tables: Mapping[str, Columns], limit: int | None) -> list[Tab
 
 
 def _with_courses(rows: Sequence[Row], prefixes: Sequence[str]) -> list[Row]:
-    """Return the rows of whole queues, each with the means of its parts over time as its course; `prefixes`: of the
+    """Return the rows of whole queues, each with the means of its intervals of time as its course; `prefixes`: of the
     sides, "" for those of one run.
     """
     wholes: list[Row] = []
-    parts: dict[tuple[object, ...], list[Row]] = {}
+    intervals: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         key = (*(row.get(name) for name in _GRAIN), row["operation"])
-        if row["part"] is not None:
-            parts.setdefault(key, []).append(row)
+        if row["interval"] is not None:
+            intervals.setdefault(key, []).append(row)
             continue
         wholes.append({**row, "key": key})
     for whole in wholes:
-        own = parts.get(whole["key"], [])
+        own = intervals.get(whole["key"], [])
         for prefix in prefixes:
             means = [row[f"{prefix}mean"] for row in own if row[f"{prefix}mean"] is not None]
             whole[f"{prefix}course"] = " ".join(map(_size, means)) or MISSING_TEXT

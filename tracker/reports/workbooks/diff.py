@@ -64,8 +64,11 @@ def write(book: Book, diff: Diff, view: View, look: Look) -> None:
         _overall(book, diff)
     for section in (*_SHEETS, *(word for word in SECTIONS if word not in _SHEETS)):
         sheet = _sheet_of(section)
-        if section in sections and sheet is not None:
-            _write(book, diff, sheet, limit)
+        if section not in sections or sheet is None:
+            continue
+        _write(book, diff, sheet, limit)
+        if section == "input":
+            _write(book, diff, _QUEUES, limit)
     texts = [field("Kind", "kind", 16), field("Key", "key", 36)]
     texts += [field(side, name, 48) for side, name in SIDES]
     if len(diff.tables["environment"]):
@@ -256,6 +259,13 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     )),
 }  # fmt: skip
 """Section -> its sheet, in their order."""
+_QUEUES: Final = _Sheet("InputQueueCompare", "input_queues", (
+    field("Operation", "operation", 40), field("Interval", "interval", 10), field("Intervals", "intervals", 10),
+    *both("Mean Size", "mean"), field("Delta", "delta", kind="number"), field("DIFF", "diff", 10),
+    *both("Empty", "empty_share"), *both("Workers", "workers"), *both("Capacity", "capacity"),
+    *both("CPU(%)", "cpu_percent"),
+))  # fmt: skip
+"""Behind the sheet of the operations of a data pipeline: the queues, each with its intervals of time below it."""
 
 
 def _sheet_of(section: str) -> _Sheet | None:
