@@ -68,6 +68,15 @@ def test_counters_do_not_repeat_the_pipeline(tracker, two_runs):
     assert not {row["source"] for row in rows} & {"input_operation", "input_queue"}
 
 
+def test_pipeline_of_chosen_steps_is_that_of_the_capture(tracker, two_runs):
+    """The profiler does not say in which step an operation ran."""
+    whole, chosen = (
+        json.loads(tracker("show", two_runs[0], *words, "--format", "json").out) for words in ((), ("--step", "3"))
+    )
+    assert chosen["input_operations"] == whole["input_operations"]
+    assert not any("input_operation" in note for note in chosen["notes"])
+
+
 def test_side_without_a_pipeline_has_no_table(tracker, two_runs, tmp_path):
     bare = write_window(tmp_path / "bare", 2, 5)
     compared = json.loads(tracker("diff", two_runs[0], bare, "--format", "json").out)

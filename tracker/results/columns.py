@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tracker.profile import MODULE_CALLS, OP_FLOPS
+from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS
 from tracker.results.diff_rows import (
     EnvironmentRow,
     InputOperationChange,
@@ -75,8 +75,10 @@ PACKET: Final = "packet"
 level states the same bytes, so sums are made within one level."""
 
 REPEATED_COUNTERS: Final = ("step_trace_time", "op_statistic", "api_statistic", "operator_details", MODULE_CALLS,
-                             OP_FLOPS)  # fmt: skip
-"""Tables of a profiler that repeat what other sections are made of (overall, kernels, host API calls, ops, modules)."""
+                             OP_FLOPS, INPUT_OPERATIONS, INPUT_QUEUES)  # fmt: skip
+"""Tables of a profiler that repeat what other sections are made of (overall, kernels, host API calls, ops, modules, the
+data pipeline).
+"""
 
 PIPE_TIME: Final = "pipe time"
 CORE_TIME: Final = "core time"

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import permutations
 from pathlib import Path
 
 import pytest
 
+from tests.readers.ascend_texts import Written, write
 from tests.readers.mindspore_windows import write_window
 from tracker import readers
 from tracker.errors import SourceError
 from tracker.intake import IngestOptions, form_runs, ingest
 from tracker.intake.at_once import read_all
 from tracker.store import Store, queries
+
+DATABASE = Path(__file__).parents[2] / "data" / "ascend_db" / "rank4_ascend_pt"
 
 
 def read_window(folder: Path):
@@ -46,6 +50,23 @@ def test_steps_of_window_are_those_of_the_run(tmp_path, inside):
     folder = write_window(tmp_path, 2, 5, inside=inside)
     assert steps_on_device(folder) == [2, 3, 4, 5]
     assert not any("steps" in text and "start2_stop5" in text for text in read_window(folder).warnings)
+
+
+def test_markers_of_a_trace_have_the_numbers_of_the_run(tmp_path):
+    """Inside they are ProfilerStep#0 to #3."""
+    folder = write(tmp_path / "rank0_start8_stop11", 0, Written(steps=4))
+    events = readers.read(readers.Found(folder, "ascend_text")).captures[0].events
+    assert events.markers.step.tolist() == [8, 9, 10, 11]
+    assert sorted(set(events.device.step.tolist())) == [8, 9, 10, 11]
+
+
+def test_database_in_a_window_has_the_numbers_of_the_run(tmp_path):
+    """Its one step is the 3rd inside; in a folder of another name it stays that."""
+    steps = {}
+    for place in ("rank4_start20_stop20", "elsewhere"):
+        folder = Path(shutil.copytree(DATABASE, tmp_path / place / DATABASE.name))
+        steps[place] = readers.read(readers.Found(folder, "ascend_db")).captures[0].events.markers.step.tolist()
+    assert steps == {"rank4_start20_stop20": [20], "elsewhere": [3]}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 `ascend_pytorch_profiler_<rank>.db`, `ascend_mindspore_profiler_<rank>.db` and `msprof_<time>.db`, alone or in the
 folder of their capture with `analysis.db` and `profiler_info_<rank>.json` beside them. One capture per rank. A kernel
 was launched at the start of the call of CANN_API with its connection; its op is the one that put it into the queue.
-AICORE_FREQ says at what clock kernels ran, where one was measured.
+AICORE_FREQ says at what clock kernels ran, where one was measured. In a folder `rankN_startA_stopB` of dynamic
+profiling the steps are A to B of the run, as in text.
 """
 
 from __future__ import annotations
