@@ -77,6 +77,17 @@ def test_pipeline_of_chosen_steps_is_that_of_the_capture(tracker, two_runs):
     assert not any("input_operation" in note for note in chosen["notes"])
 
 
+def test_summary_as_json_stands_in_for_its_csv(tracker, two_runs):
+    (table,) = two_runs[0].glob("*/*/minddata_pipeline_summary_0.csv")
+    before = json.loads(tracker("show", two_runs[0], "--format", "json").out)["input_queues"]
+    rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
+    numbers = {name: [float(cell) for cell in cells] for name, *cells in rows if name != "op_names"}
+    whole = {"op_ids": [0, 1, 2, 3], "op_names": rows[1][1:], "per_pipeline_time": numbers["per_pipeline_time"][0]}
+    table.with_suffix(".json").write_text(json.dumps({**numbers, **whole}), encoding="utf-8")
+    table.unlink()
+    assert json.loads(tracker("show", two_runs[0], "--format", "json").out)["input_queues"] == before
+
+
 def test_side_without_a_pipeline_has_no_table(tracker, two_runs, tmp_path):
     bare = write_window(tmp_path / "bare", 2, 5)
     compared = json.loads(tracker("diff", two_runs[0], bare, "--format", "json").out)

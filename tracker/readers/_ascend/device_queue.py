@@ -13,6 +13,7 @@ from tracker.profile import EMPTY_QUEUE, PIPELINE_TIME, Source
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.csv_tables import NOTHING, CsvTable, rows_of
 from tracker.readers._ascend.input_pipeline import QueueNumbers, queues_of_summary
+from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.spellings import plain
 from tracker.readers._source import ReadOptions, SourceText
 
@@ -26,13 +27,11 @@ _SIZE: Final = re.compile(r"\d+")
 def add_pipeline_summary(
     path: Path, options: ReadOptions, counters: CounterRows, source: str
 ) -> tuple[Source, list[QueueNumbers]]:
-    """Read minddata_pipeline_summary_*.csv, which lies on its side, and return its queues.
+    """Read minddata_pipeline_summary_*.csv, which lies on its side, or the same as JSON, and return its queues.
 
     It has a row per measurement, and a column per dataset operation; some measurements are of the whole pipeline.
     """
-    text = SourceText(path, options)
-    rows = rows_of(path, b"".join(text).decode("utf-8-sig", "ignore"))
-    table = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows if row}
+    table, summary = _rows_of_summary(path, options)
     names = table.pop("op_names", [])
     for attribute, cells in table.items():
         numbers = [_measured(cell) for cell in cells]
@@ -43,7 +42,19 @@ def add_pipeline_summary(
     empty = _empty_queue(table, names)
     if empty is not None:
         counters.add(EMPTY_QUEUE[0], [EMPTY_QUEUE[1]], EMPTY_QUEUE[2], [empty])
-    return text.source(), queues_of_summary(path, table, names)
+    return summary, queues_of_summary(path, table, names)
+
+
+def _rows_of_summary(path: Path, options: ReadOptions) -> tuple[dict[str, list[str]], Source]:
+    """Return the cells of each measurement, and the file."""
+    if path.suffix == ".json":
+        value, summary = read_object(path, options)
+        listed = {name: cells if isinstance(cells, list) else [cells] for name, cells in value.items()}
+        table = {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in listed.items()}
+        return table, summary
+    text = SourceText(path, options)
+    rows = rows_of(path, b"".join(text).decode("utf-8-sig", "ignore"))
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows if row}, text.source()
 
 
 def _empty_queue(table: Mapping[str, Sequence[str]], names: Sequence[str]) -> float | None:

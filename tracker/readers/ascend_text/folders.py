@@ -32,8 +32,10 @@ COUNTED: Final = re.compile(
 )
 """Tables that become counters; api_statistic only where no trace has the calls themselves."""
 
+SUMMARY_AS_JSON: Final = re.compile(r"minddata_pipeline_summary_?\d*\.json")
+
 LEFT_OUT: Final[Mapping[str, str]] = {
-    r"minddata_pipeline_summary_?\d*\.json": "the same numbers as minddata_pipeline_summary_*.csv",
+    SUMMARY_AS_JSON.pattern: "the same numbers as minddata_pipeline_summary_*.csv",
     r"analysis\.db|communication_analyzer\.db": "the same numbers as communication*.json and step_trace_time.csv",
     r"ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?\.db": "the same capture as a database",
     r"minddata_(?:aicpu|cpu_utilization|device_utilization)_?\d*\.(?:txt|json)": "input of minddata_pipeline_summary_*",
@@ -122,7 +124,7 @@ def layout_of(path: Path) -> Layout:
     files = sorted(file for file in output.iterdir() if file.is_file() and not file.name.startswith("."))
     # where both are there, the trace as it was written goes before
     known = {file_name: file for file in reversed(files) if (file_name := _name_of(file)) in _EVENTS}
-    counted = tuple(file for file in files if COUNTED.fullmatch(file.name))
+    counted = tuple(file for file in files if _is_counted(file))
     unknown = tuple(
         file.name for file in files if _name_of(file) not in known and file not in counted and _is_unknown(file)
     )
@@ -144,6 +146,15 @@ def layout_of(path: Path) -> Layout:
 def _name_of(file: Path) -> str:
     """The name of a file; of a gzipped trace without what says so."""
     return TRACE if file.name == TRACE + GZIPPED else file.name
+
+
+def _is_counted(file: Path) -> bool:
+    """True for a table that becomes counters; for the summary of a data pipeline as JSON where it is not there as
+    CSV, too.
+    """
+    if SUMMARY_AS_JSON.fullmatch(file.name):
+        return not file.with_suffix(".csv").is_file()
+    return COUNTED.fullmatch(file.name) is not None
 
 
 def _is_unknown(file: Path) -> bool:
