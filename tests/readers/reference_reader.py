@@ -44,7 +44,8 @@ def to_ns(value: Any) -> int:
 
 
 def counters(events: list[dict]) -> list[dict]:
-    """Calls that take no time, of processes that run nothing, beside processes that run and have events of their own.
+    """Calls of processes that run nothing and in which no call takes time, beside processes that run and have events of
+    their own.
 
     A marker of a step is no such event: it belongs to whichever process has some.
     """
@@ -56,7 +57,8 @@ def counters(events: list[dict]) -> list[dict]:
     if not running & {event["pid"] for event in of_processes}:
         return []
     calls = [event for event in slices if event.get("cat") in LAUNCHES and event["pid"] not in running]
-    return [event for event in calls if to_ns(event["dur"]) == 0]
+    timed = {event["pid"] for event in calls if to_ns(event["dur"]) > 0}
+    return [event for event in calls if event["pid"] not in timed]
 
 
 def totals(text: str) -> Totals:

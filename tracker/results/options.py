@@ -421,7 +421,7 @@ class Selection(Reading, frozen=True, kw_only=True):
     ] = None
     op: Annotated[
         str | None,
-        Option("Only ops with this name, such as 'aten::*norm*', and the kernels they launch.", "PATTERN", group=ROWS),
+        Option("Only ops with this name, such as 'aten::*norm*', and their kernels.", "PATTERN", group=ROWS),
     ] = None
     kind: Annotated[
         str | None, Option("Only communication of this kind, such as all_reduce.", "PATTERN", group=ROWS)
@@ -475,8 +475,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     single_kernels: Annotated[
         bool,
         Option(
-            "In a workbook, list each kernel of an op with its task id: of one rank of one run of each side, read "
-            "again from its files.",
+            "In a workbook, list each kernel of an op with its task id (one run a side).",
             group=ROWS,
         ),
     ] = False

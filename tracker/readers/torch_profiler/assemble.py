@@ -188,7 +188,7 @@ class _Assembly:
     def _host_calls_of_others(self, idle: set[Any]) -> dict[Any, int]:
         """Return the processes of calls that take time on the host although their process is no rank, with process 0.
 
-        What takes no time is a counter, and is left out.
+        A process in which no call takes time has counters alone, and is left out.
         """
         takes_time = self.launches["end_ns"] > self.launches["start_ns"]
         callers = set(each_once(self.launches["thread"][takes_time]).tolist())
