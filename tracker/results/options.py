@@ -475,7 +475,7 @@ class DiffOptions(Selection, frozen=True, kw_only=True):
     single_kernels: Annotated[
         bool,
         Option(
-            "In a workbook, list each kernel of an op with its task id (one run a side).",
+            "In a workbook, list each kernel of an op with its task id.",
             group=ROWS,
         ),
     ] = False
