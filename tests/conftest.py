@@ -281,11 +281,21 @@ cpu_seconds: Counter[str] = Counter()
 """Of the folders of tests/, with the processes that they started and waited for."""
 
 _cpu_key = pytest.StashKey[float]()
+_is_last_key = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    item.config.stash[_is_last_key] = nextitem is None
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
+    # what is waited for at the very end, such as all copies of the command line, is of no test
+    is_end = report.when == "teardown" and item.config.stash.get(_is_last_key, False)
+    report.cpu_folder = "session" if is_end else _folder(report.nodeid)
     now = sum(os.times()[:4])
     report.cpu_seconds = now - item.config.stash.get(_cpu_key, now)
     item.config.stash[_cpu_key] = now
@@ -293,7 +303,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    cpu_seconds[_folder(report.nodeid)] += getattr(report, "cpu_seconds", 0.0)
+    cpu_seconds[getattr(report, "cpu_folder", _folder(report.nodeid))] += getattr(report, "cpu_seconds", 0.0)
 
 
 def _over_budget() -> list[str]:
