@@ -29,6 +29,8 @@ for step in 1 2 3 4 5 6 7 8 9 10; do
   echo "iter $step: loss 2.0, time $((base + $1 % 3)).00ms"
 done
 """
+DAMAGED = '{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 1.0, "dur": 2.0'
+"""A trace that was cut off."""
 RUN = ("--", "sh", "job.sh", "{run}")
 LABELS = ("--workload", "gpt", "--seed", "7")
 
@@ -180,7 +182,7 @@ def test_a_command_that_fails_names_side_and_log(ab, tracker, repository, tmp_pa
         (("--run-time", "1s", "--", "sleep", "60"), "run 1 of the baseline was ended after 1"),
         (("--profiles", "prof", "--", "true"), "run 1 of the baseline wrote no profile in "),
         (("--", "no-such-program"), "no-such-program cannot be started in "),
-        (("--profiles", "p", "--", "sh", "-c", "mkdir -p p; echo '{\"traceEvents\": [' > p/a.json"), "p/a.json"),
+        (("--profiles", "p", "--", "sh", "-c", f"mkdir -p p; echo '{DAMAGED}' > p/a.pt.trace.json"), "a.pt.trace.json"),
         ((), "tracker ab needs two sides, and a command behind --"),
         (("--within", "0", "--", "true"), "--within '0' is no change"),
         (("--link", "../outside", "--", "true"), "--link ../outside"),
