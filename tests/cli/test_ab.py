@@ -126,6 +126,7 @@ def test_a_variable_that_changes_nothing_makes_no_difference(ab):
     done = ab("HEAD", "HEAD", "--env-candidate", "OMP_NUM_THREADS=2", *LABELS, *RUN)
     assert done.code == 0 and "No difference of 5 % or more" in done.out and "NO DIFFERENCE" in done.out
     assert "Whether each side ran its own code is not known" in done.out
+    assert "The sides differ in OMP_NUM_THREADS." in done.out
     same = ab("HEAD", "HEAD", *LABELS, *RUN)
     assert same.code == 2 and "both sides are the same tree" in same.err
 
@@ -300,6 +301,8 @@ def test_a_deleted_run_takes_its_pair_along(ab, tracker):
     assert done.code == 1 and "(8 runs)" in done.out
     shown = json.loads(tracker("experiments", "show", "E-1", "--format", "json").out)
     assert [pair["pair"] for pair in shown["pairs"]] == [1, 3, 4, 5]
+    assert tracker("runs", "delete", "3", "--reason", "odd").code == 0
+    assert "The headline rests on 8 runs, the tables on 6 runs" in tracker("experiments", "show", "E-1").out
 
 
 def test_a_run_of_an_experiment_stays_where_it_is(ab, tracker, repository, tmp_path):
@@ -310,8 +313,10 @@ def test_a_run_of_an_experiment_stays_where_it_is(ab, tracker, repository, tmp_p
     refused = tracker("ingest", log, "--version", "v9", "--workload", "gpt")
     assert refused.code == 2 and "tracker experiments delete E-1" in refused.err
     # a job that stores its profile itself
-    refused = tracker("ingest", repository.folder / "job.log", "--version", "v9", "--workload", "gpt @ experiment E-1")
-    assert refused.code == 2
+    own = repository.folder / "job.log"
+    own.write_text("".join(f"iter {step}: loss 2.0, time 9000.00ms\n" for step in range(1, 11)))
+    refused = tracker("ingest", own, "--version", "v9", "--workload", "gpt @ experiment E-1")
+    assert refused.code == 2 and "is of experiment E-1, whose runs tracker ab stores" in refused.err
 
 
 def test_what_a_command_leaves_running_ends_with_it(ab, repository, tmp_path):

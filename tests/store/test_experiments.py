@@ -58,6 +58,24 @@ def test_an_experiment_is_changed_read_and_deleted_with_its_runs(store):
         experiments.read_experiment(store, 1)
 
 
+@pytest.mark.parametrize(
+    ("settings", "changed", "decides"),
+    [
+        ('{"own_code": ["baseline", "candidate"]}', {"outcome": "no difference"}, True),
+        ("{}", {"outcome": "no difference"}, False),  # both sides may have run the same code
+        ("{}", {"outcome": "slower"}, True),
+        ('{"differs_otherwise": true}', {"outcome": "slower"}, False),
+        ("{}", {"outcome": "slower", "measured_by": "wall"}, False),
+    ],
+)
+def test_only_what_is_known_of_two_commits_decides_a_finding(store, settings, changed, decides):
+    added = add(store, settings=settings)
+    save_pair(store, 1, pair=1)
+    experiments.change_experiment(store, replace(added, state="decided", change_ratio=0.1, **changed))
+    with store.connect() as connection:
+        assert bool(experiments.list_decided(connection)) == decides
+
+
 def test_nothing_that_follows_versions_has_its_runs(store):
     save(store, "v1", runs=3)
     add(store)

@@ -23,6 +23,7 @@ from tracker.cli.options import Database, Labels
 from tracker.cli.output import note
 from tracker.errors import SourceError, UsageError
 from tracker.hooks import branch, environment
+from tracker.intake.written import list_files, list_profiles, survey_written
 from tracker.limits.touch import guarded
 from tracker.reports.commands import command
 from tracker.results.options import InputFormat, Option
@@ -129,7 +130,7 @@ class Job:
 
     def __init__(self, profiles: Path, labels: Sidecar, format: str | None, db: str | None) -> None:
         self.profiles, self.labels, self.format, self.db = profiles, labels, format, db
-        self._before = _files(profiles)
+        self._before = list_files(profiles)
         self._git: dict[str, str] = {}
         self._branch: dict[str, Any] = {}
         folder = os.getcwd()
@@ -161,12 +162,10 @@ class Job:
 
     def read_profiles(self) -> None:
         """Ingest what the job wrote. It is queued first, so that nothing is lost if this process is killed."""
-        from tracker.readers import misnamed, survey
+        from tracker.readers import misnamed
 
-        changed = [Path(path) for path, state in _files(self.profiles).items() if self._before.get(path) != state]
-        around = {parent for path in changed for parent in (path, *path.parents)}
-        looks = [look for look in survey(self.profiles, self.format) if look.path in around] if changed else []
-        found = list(dict.fromkeys(look.path for look in looks if look.claims or look.problem))
+        looks = survey_written(self.profiles, self._before, self.format)
+        found = list_profiles(looks)
         for warning in filter(None, [misnamed(look.path, self.format) for look in looks if look.path not in found]):
             note(f"warning: {warning}")
         if not found:
@@ -257,17 +256,3 @@ class Job:
         for line in [*(f"warning: {text}" for text in warnings_of(results)), *lines]:
             note(line)  # stdout is the job's
         return left
-
-
-def _files(folder: Path) -> dict[str, tuple[int, ...]]:
-    """Every file below `folder`, with what changes when it is written."""
-    found: dict[str, tuple[int, ...]] = {}
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(parent, name)
-            try:
-                state = os.stat(path)
-            except OSError:  # deleted meanwhile
-                continue
-            found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
-    return found

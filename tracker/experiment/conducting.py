@@ -34,6 +34,7 @@ from tracker.experiment.results import KnownOfRuns, describe, result_of
 from tracker.experiment.setups import run_setup
 from tracker.experiment.sides import PreparedSide, Side, environment_of, find_sides, working_folder
 from tracker.hooks import environment
+from tracker.intake.written import list_files, list_profiles, survey_written
 from tracker.profile.branches import branch_of
 from tracker.profile.experiments import BASELINE, CANDIDATE, LIMIT_S, MOST_RUNS, SIDES
 from tracker.results.experiments import Experiment
@@ -153,8 +154,8 @@ class KeptSide(Struct, frozen=True):
 class KeptSettings(Struct, frozen=True):
     """What is stored of a request, so that an experiment can go on: no command, and no variables, which may be secret.
 
-    `measure`: how its steps are measured; `own_code`: the sides of which it was seen that they ran their own code;
-    `variables`: the names of those in which the sides differ.
+    `measure`: how its steps are measured; `own_code`: the sides that are known to have run their own code; `variables`:
+    the names of those in which the sides differ.
     """
 
     sides: tuple[KeptSide, KeptSide]
@@ -274,7 +275,9 @@ def show(store: Store, experiment_id: int) -> Experiment:
     """Return an experiment as it stands, with the diff of its runs. UsageError for a number that none has."""
     experiment = stored.read_experiment(store, experiment_id)
     kept = _read_settings(experiment)
-    return result_of(store, experiment, KnownOfRuns(kept.measure, set(kept.own_code) == set(SIDES), kept.variables))
+    is_own_code = set(kept.own_code) == set(SIDES)
+    is_by_command = kept.differs_otherwise and not kept.variables
+    return result_of(store, experiment, KnownOfRuns(kept.measure, is_own_code, kept.variables, is_by_command))
 
 
 def delete(store: Store, experiment_id: int) -> int:
@@ -525,7 +528,7 @@ class _Conductor:
         profiles = None
         if self._request.profiles is not None:
             profiles = folder / self._fill_in(self._request.profiles, name, number)
-        before = measuring.list_files(profiles) if profiles is not None else {}
+        before = list_files(profiles) if profiles is not None else {}
         modules = self._folder / f"modules-{number}-{name}"
         ended = run_job(
             [self._fill_in(word, name, number) for word in self._request.command],
@@ -540,7 +543,7 @@ class _Conductor:
             self._check_own_code(name, modules)
         if profiles is None:
             return self._ingest_log(Path(f"{stem}.log"), logs, ended, labels)
-        written = measuring.list_written(profiles, before, self._request.format)
+        written = list_profiles(survey_written(profiles, before, self._request.format))
         if not written:
             where = f"its output is in {logs.errors} and {logs.output}"
             raise UsageError(f"run {number} of the {name} wrote no profile in {profiles}", remedy=where)

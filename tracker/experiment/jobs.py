@@ -24,7 +24,7 @@ _LAST_WORDS_S: Final = 2.0
 streams.
 """
 _TERMINATES_S: Final = 10.0
-"""How long a command that is told to end may take for it."""
+"""How long a command may take to end once it has got the signal to."""
 _PIECE: Final = 1 << 16
 
 

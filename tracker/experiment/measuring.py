@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -34,9 +33,6 @@ WALL: Final = "wall"
 _OF_HISTORY: Final = 20
 """Newest runs of a track that say how noisy it is."""
 
-FileStates = dict[str, tuple[int, ...]]
-"""Path of a file -> what changes when it is written."""
-
 
 class Labels(Struct, frozen=True):
     """What a run of a side is filed under. `workload`: None for what its files or the settings say."""
@@ -56,30 +52,6 @@ class Labels(Struct, frozen=True):
     def note(self) -> str:
         """Which run of its experiment it is, in words."""
         return f"pair {self.place.pair}" if self.place.pair else "warm-up"
-
-
-def list_files(folder: Path) -> FileStates:
-    """Return every file below a folder with its state; nothing where there is no such folder."""
-    found: FileStates = {}
-    for parent, _, names in os.walk(folder):
-        for name in names:
-            path = os.path.join(parent, name)
-            try:
-                state = os.stat(path)
-            except OSError:  # deleted meanwhile
-                continue
-            found[path] = (state.st_ino, state.st_size, state.st_mtime_ns)
-    return found
-
-
-def list_written(folder: Path, before: FileStates, format: str | None) -> list[Path]:
-    """Return the profiles below a folder that are new or changed since `before`, files and folders."""
-    from tracker.readers import survey
-
-    changed = [Path(path) for path, state in list_files(folder).items() if before.get(path) != state]
-    around = {parent for path in changed for parent in (path, *path.parents)}
-    looks = [look for look in survey(folder, format) if look.path in around] if changed else []
-    return list(dict.fromkeys(look.path for look in looks if look.claims or look.problem))
 
 
 def has_steps(path: Path) -> bool:
@@ -159,14 +131,24 @@ class Measured(Struct, frozen=True):
 
 def choose_measure(store: Store, run_ids: Sequence[int]) -> Measured | None:
     """Return how the steps of all these runs are measured, the best that they have in common; None for nothing."""
-    of_runs = [_list_measures(store, run_id) for run_id in run_ids]
-    shared = [one for one in of_runs[0] if all(one in other for other in of_runs)] if of_runs else []
-    ways = {way: place for place, way in enumerate(STEP_WAYS)}
-    names = {name: place for place, name in enumerate(STEP_SERIES)}
-    # the whole step first, then the kind whose steps are longest
-    lengths = {one: _step_ns(store, run_ids[0], one) or 0.0 for one in shared}
-    shared.sort(key=lambda one: (names[one.name], bool(one.step_kind), ways[one.way], -lengths[one]))
-    return shared[0] if shared else None
+    shared = set(_list_measures(store, run_ids[0])) if run_ids else set()
+    for run_id in run_ids[1:]:
+        shared &= set(_list_measures(store, run_id))
+    if not shared:
+        return None
+
+    def rank(one: Measured) -> tuple[int, bool, int, float, str]:
+        """Return the place of a measure: the whole step first, then the kind whose steps are longest."""
+        length_ns = _step_ns(store, run_ids[0], one) or 0.0
+        return (
+            STEP_SERIES.index(one.name),
+            bool(one.step_kind),
+            STEP_WAYS.index(one.way),
+            -length_ns,
+            one.step_kind,
+        )
+
+    return min(shared, key=rank)
 
 
 def _list_measures(store: Store, run_id: int) -> list[Measured]:

@@ -51,12 +51,14 @@ _OPERATOR: Final = "op_name"
 
 class KnownOfRuns(Struct, frozen=True):
     """What is stored of the runs of an experiment: `measure`: how their steps are measured, None before the warm-up;
-    `is_own_code`: each side is known to have run its own code; `variables`: names of what else differs between them.
+    `is_own_code`: each side is known to have run its own code; `variables`: names of what else differs between them;
+    `is_by_command`: their command lines differ.
     """
 
     measure: Measured | None
     is_own_code: bool
     variables: tuple[str, ...] = ()
+    is_by_command: bool = False
 
 
 def describe(decision: Decision) -> str:
@@ -94,7 +96,8 @@ def result_of(store: Store, experiment: StoredExperiment, known: KnownOfRuns) ->
         pairs=tuple(_list_pairs(store, pairs)),
         decided_operators=tuple(_list_operators(store, pairs, known.measure)),
     )
-    remarks = [*_explain_undecided(decision), *_remark_on_machine(rows.pairs), *remarks]
+    undecided = [] if experiment.outcome else _explain_undecided(decision)
+    remarks = [*undecided, *_remark_on_machine(rows.pairs), *remarks]
     diff = _compare(store, experiment, known.measure, rows.decided_operators)
     if isinstance(diff, str):
         remarks.append(f"Its runs have no diff: {diff}.")
@@ -205,13 +208,15 @@ def _compare(
         findings=(),
         remarks=(),
     )
-    return replace(found, tables=tables, judgement=None, explanation=own)
+    kinds = tuple(replace(kind, verdict=None, reason=None) for kind in found.step_kinds)
+    return replace(found, tables=tables, step_kinds=kinds, judgement=None, explanation=own)
 
 
 def _without_verdicts(rows: Columns) -> Columns:
     """Return a table without what the judgement of versions says of its rows."""
-    nothing = objects([None] * len(rows))
-    return rows.having(**{name: nothing for name in ("verdict", "reason") if name in rows})
+    words = dict.fromkeys(("verdict", "reason"), objects([None] * len(rows)))
+    numbers = dict.fromkeys(("q", "judged_diff", "detectable"), np.full(len(rows), np.nan))
+    return rows.having(**{name: nothing for name, nothing in (words | numbers).items() if name in rows})
 
 
 def _list_remarks(
@@ -223,6 +228,12 @@ def _list_remarks(
         remarks.append(f"It failed; its logs are in {folder_of(experiment)}.")
     if known.variables:
         remarks.append(f"The sides differ in {', '.join(known.variables)}.")
+    if known.is_by_command:
+        remarks.append("The sides differ in their command lines.")
+    if pairs and 2 * len(pairs) != experiment.counted_runs:
+        # runs were deleted since, or it was broken off right behind a pair
+        of_tables, of_headline = counted(2 * len(pairs), "run"), experiment.counted_runs
+        remarks.append(f"The headline rests on {of_headline} runs, the tables on {of_tables}.")
     if experiment.measured_by == WALL:
         remarks.append("Measured is the wall time of the command, with its start and its end.")
     if pairs and are_guesses(queries.captures(store, [pairs[0].baseline_run]).listed("settings")):

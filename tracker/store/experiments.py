@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.errors import UsageError
-from tracker.profile.experiments import name_experiment
+from tracker.profile.experiments import SIDES, name_experiment
 from tracker.store import runs as stored_runs
 from tracker.store.bulk import LARGEST, clean
 from tracker.store.connect import Store
@@ -113,7 +113,7 @@ _DECIDED: Final = text(
     "e.low_ratio, e.high_ratio, e.limit_ratio, e.counted_runs, COALESCE(w.main_id, w.id) AS workload_id, "
     "r.configuration_id, r.device_id FROM experiment AS e INNER JOIN run AS r ON r.id = "
     "(SELECT MIN(o.id) FROM run AS o WHERE o.experiment_id = e.id) INNER JOIN workload AS w ON r.workload_id = w.id "
-    "WHERE e.state = 'decided' ORDER BY e.id"
+    "WHERE e.state = 'decided' AND e.measured_by <> 'wall' ORDER BY e.id"
 )
 
 
@@ -168,10 +168,14 @@ def track_of_main_line(store: Store, run_id: int) -> TrackKey:
 
 
 def list_decided(connection: Connection) -> list[DecidedExperiment]:
-    """Return the experiments that are decided and whose sides differ in their files alone, the oldest first."""
+    """Return the experiments that decide the step of two commits, the oldest first: their sides differ in their files
+    alone, steps were measured, and where no difference was found each side is known to have run its own code.
+    """
     found = []
     for row in connection.execute(_DECIDED):
-        if json.loads(row.settings).get("differs_otherwise"):
+        settings = json.loads(row.settings)
+        is_own_code = len(settings.get("own_code", ())) == len(SIDES)
+        if settings.get("differs_otherwise") or (row.outcome == "no difference" and not is_own_code):
             continue
         track_key = TrackKey(int(row.workload_id), int(row.configuration_id), int(row.device_id))
         values = (getattr(row, name) for name in DecidedExperiment.__struct_fields__[2:])

@@ -25,7 +25,9 @@ _WORDS: Final = {"slower": "SLOWER", "faster": "FASTER", "no difference": "NO DI
 
 
 def document(found: Experiment, look: Look) -> Document:
-    """Return the decision, the operators that were decided, then the diff of the runs, and the pairs."""
+    """Return the decision above the diff of the runs; the operators that were decided follow its causes, the pairs are
+    last.
+    """
     one = found.experiment
     change = one.change
     sides = f"{_name_side(one.baseline, one.baseline_commit)} -> {_name_side(one.candidate, one.candidate_commit)}"
