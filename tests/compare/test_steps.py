@@ -17,6 +17,7 @@ _MAY_BE_EMPTY = {
     "idle",
     "input_operations",
     "input_queues",
+    "operator_arguments",
     "kernel_metrics",
     "op_details",
     "op_kernels",

@@ -31,7 +31,8 @@ def test_several_sections_share_a_header_behind_the_section_column():
     assert list(dict.fromkeys(row["section"] for row in rows)) == [
         "environment", "bottleneck", "overall", "ops", "kernels", "kernel_types", "kernel_metrics", "communication",
         "communication_links", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules",
-        "api", "idle", "input_operations", "input_queues", "counters", "contributions", "parts", "causes", "notes",
+        "api", "idle", "input_operations", "input_queues", "operator_arguments", "counters", "contributions",
+        "parts", "causes", "notes",
     ]  # fmt: skip
     assert None not in rows[0]  # every row has as many fields as the header
 

@@ -17,7 +17,7 @@ def test_diff_has_the_documented_keys_in_order():
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
         "memory_peak_totals", "memory_blocks", "modules", "api", "idle", "input_operations", "input_queues",
-        "counters", "explanation", "judgement", "budgets",
+        "operator_arguments", "counters", "explanation", "judgement", "budgets",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -38,7 +38,8 @@ def test_show_has_the_documented_keys_in_order():
         "step_summary", "ops", "kernels",
         "copies", "kernel_types", "kernel_metrics", "kernel_pipes", "communication", "communication_links",
         "link_totals", "memory", "memory_peak", "memory_peak_totals", "memory_blocks", "modules", "api",
-        "idle_causes", "idle", "queues", "input_operations", "input_queues", "counters", "counter_summary",
+        "idle_causes", "idle", "queues", "input_operations", "input_queues", "operator_arguments", "counters",
+        "counter_summary",
         "efficiency", "largest", "advice",
         "memory_curve",
     ]  # fmt: skip

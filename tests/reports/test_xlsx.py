@@ -22,7 +22,8 @@ def test_sheets_stand_in_reading_order(book):
         "Summary",
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
         "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
-        "IdleCompare", "InputCompare", "InputQueueCompare", "CounterCompare", "Environment", "Explanation",
+        "IdleCompare", "InputCompare", "InputQueueCompare", "ArgumentCompare", "CounterCompare", "Environment",
+        "Explanation",
     ]  # fmt: skip
 
 
@@ -226,7 +227,7 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
         "Run", "Overall", "Steps", "RankSummary", "StepSummary", "Operators", "Kernels", "Copies", "KernelTypes",
         "KernelMetrics", "KernelPipes", "Communication", "CommunicationLinks", "LinkTotals", "Memory", "MemoryPeak",
         "MemoryPeakTotals", "MemoryBlocks", "Modules", "Api", "IdleCauses", "Idle", "Queues", "InputOperations",
-        "InputQueues", "Counters",
+        "InputQueues", "OperatorArguments", "Counters",
         "CounterSummary",
         "Efficiency",
         "MemoryCurve", "Facts",

@@ -9,7 +9,7 @@ import numpy as np
 
 from tracker.columns import Columns
 from tracker.compare import match
-from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS
+from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS, OPERATOR_ARGUMENTS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_tables
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
 
 _KEY: Final = list(COUNTER_KEY)
-_ELSEWHERE: Final = (MODULE_CALLS, OP_FLOPS, INPUT_OPERATIONS, INPUT_QUEUES)
+_ELSEWHERE: Final = (MODULE_CALLS, OP_FLOPS, INPUT_OPERATIONS, INPUT_QUEUES, OPERATOR_ARGUMENTS)
 
 
 def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
@@ -42,8 +42,8 @@ def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
 def of_side(side: LoadedSide, by: Sequence[str]) -> Columns:
     """Return the counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
 
-    Without the calls of modules, which the tree of modules shows, the FLOPs of operators, which advice reads, and the
-    data pipeline, which has tables of its own.
+    Without the calls of modules, which the tree of modules shows, the FLOPs of operators, which advice reads, and what
+    has tables of its own: the data pipeline and the arguments of operators.
     """
     steps = side.asked_steps if side.is_part else None
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)

@@ -18,6 +18,7 @@ from tracker.compare import (
     kernels,
     memory,
     op_kernels,
+    operator_arguments,
     operators,
     overall,
     sections,
@@ -145,6 +146,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
             "counters": counters.compare(left, right),
             "input_operations": input_pipeline.compare_operations(left, right),
             "input_queues": input_pipeline.compare_queues(left, right),
+            "operator_arguments": operator_arguments.compare_arguments(left, right),
         }
         tables = {name: made[name] for name in DIFF_COLUMNS}
         drawn = _draw_tree(left, right, options, judged, tables["modules"])
@@ -176,6 +178,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
                 *filter(None, [step_kinds.note_on_mix(kinds, [left.side.label, right.side.label])]),
                 *_note_on_levels(judged, own, found),
                 *recorded.notes(),
+                *filter(None, [operator_arguments.note_on_arguments(tables["operator_arguments"])]),
                 *notes_on_comparison(left, right, found, options),
                 *memory.note_on_rules(left, right),
                 *memory.notes_on_blocks(at_peak, right),

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracker.advice import stored
 from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
 from tracker.columns import Column, Columns, objects
-from tracker.compare import collectives, counters, input_pipeline, summaries, tree_tables
+from tracker.compare import collectives, counters, input_pipeline, operator_arguments, summaries, tree_tables
 from tracker.compare.beside import note_on_documents, notes_on_files_beside, remark_on_log
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.bubbles import with_known_bubbles
@@ -387,6 +387,7 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
         "counters": counters.of_side(side, by).without("run_id"),
         "input_operations": input_pipeline.list_operations(input_pipeline.counters_of(side, by)),
         "input_queues": input_pipeline.list_queues(input_pipeline.counters_of(side, by)),
+        "operator_arguments": operator_arguments.list_arguments(side, by, every_kernel),
         "kernel_types": _kernel_types(kernels, every_kernel),
         "memory_peak": choice.keep_operators(with_share(_owners(side), "bytes", ("rank", "component")), "op"),
         "memory_blocks": choice.keep_operators(_blocks(side), "op"),

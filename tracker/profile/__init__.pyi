@@ -47,6 +47,7 @@ from .events import (
 )
 from .hccl_names import is_hccl_kernel
 from .idle_causes import IDLE_CAUSES, IDLE_REASONS, IdleCause, label_idle
+from .operator_arguments import OPERATOR_ARGUMENTS, OperatorArguments, arguments_of, dimensions_in
 from .rows import (
     CALL_COLUMNS,
     GROUP_COLUMNS,
@@ -145,6 +146,7 @@ __all__ = [
     "OF_A_MOMENT",
     "OF_A_RUN",
     "OF_THE_CODE",
+    "OPERATOR_ARGUMENTS",
     "OP_FLOPS",
     "OWNER_RULES",
     "OWNER_SETTING",
@@ -201,6 +203,7 @@ __all__ = [
     "Launches",
     "Markers",
     "MemoryPoints",
+    "OperatorArguments",
     "Packed",
     "ProcessGroups",
     "Profile",
@@ -211,7 +214,9 @@ __all__ = [
     "Strings",
     "Table",
     "are_among",
+    "arguments_of",
     "check_format",
+    "dimensions_in",
     "each_once",
     "empty",
     "is_hccl_kernel",

@@ -17,6 +17,7 @@ from tracker.results.diff_rows import (
     KernelMetricRow,
     MemoryBlockRow,
     MemoryPeakRow,
+    OperatorArgumentChange,
     OperatorKernelRow,
     OverallRow,
 )
@@ -26,6 +27,7 @@ from tracker.results.shown_rows import (
     InputQueueRow,
     KernelPipeRow,
     NodeRow,
+    OperatorArgumentRow,
     RankSummaryRow,
     StepSummaryRow,
 )
@@ -224,6 +226,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "idle": MATCHED_COLUMNS["idle"].columns,
     "input_operations": InputOperationChange.__struct_fields__,
     "input_queues": InputQueueChange.__struct_fields__,
+    "operator_arguments": OperatorArgumentChange.__struct_fields__,
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
     **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
 }  # fmt: skip
@@ -247,6 +250,7 @@ SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
     "input_operations": _columns_behind_grains(InputOperationRow),
     "input_queues": _columns_behind_grains(InputQueueRow),
+    "operator_arguments": _columns_behind_grains(OperatorArgumentRow),
     "counter_summary": _columns_behind_grains(CounterSummaryRow),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""

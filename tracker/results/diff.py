@@ -364,6 +364,8 @@ class Diff(Result, frozen=True, eq=False):
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     - input_operations, input_queues: the data pipeline: how long its operations take, and how full the queues behind
       them are, over all of the time and in intervals of it; empty unless both sides state it
+    - operator_arguments: the arguments that operators had on one side alone, as record_op_args wrote them; empty unless
+      both sides have some
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
       names
@@ -401,8 +403,8 @@ class Diff(Result, frozen=True, eq=False):
     (
         environment, overall, ops, op_details, op_kernels, kernels, kernel_types, kernel_metrics, communication,
         communication_details, communication_links, memory, memory_details, memory_peak, memory_peak_totals,
-        memory_blocks, modules, api, counters, idle, input_operations, input_queues,
-    ) = frames(22)  # fmt: skip
+        memory_blocks, modules, api, counters, idle, input_operations, input_queues, operator_arguments,
+    ) = frames(23)  # fmt: skip
 
     @property
     def headline(self) -> str:

@@ -208,6 +208,24 @@ class MemoryBlockRow(Struct, frozen=True):
         return max(self.baseline_bytes or 0, self.candidate_bytes or 0)
 
 
+class OperatorArgumentChange(Struct, frozen=True):
+    """Arguments with which an operator of a type was called on one side alone, over all runs and ranks of the sides.
+
+    - operator: its type
+    - status: BOTH for arguments that stand for each other, which differ in what `changed` says; ADDED, REMOVED for
+      those that have no such counterpart
+    - changed: `inputs`, `outputs`, `attributes`, those that differ, joined by commas; "" unless the status is BOTH
+    - baseline, candidate: what changed, of each side; all of the arguments unless the status is BOTH, None on a side
+      without them
+    """
+
+    operator: str
+    status: str
+    changed: str
+    baseline: str | None
+    candidate: str | None
+
+
 class InputOperationChange(Struct, frozen=True, kw_only=True):
     """An operation of the data pipeline of two sides: medians over their runs and ranks, of whole captures.
 

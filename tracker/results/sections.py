@@ -121,6 +121,13 @@ SECTION: Final[Mapping[str, Section]] = {
             "diff needs it of both sides",
         ),
         Section(
+            "argument",
+            ("operator_arguments",),
+            "Arguments of operators",
+            "only torch_npu's profiler records them, with record_op_args=True, in a folder *_ascend_pt_op_args beside "
+            "the capture; a diff needs them of both sides, and has those that differ",
+        ),
+        Section(
             "counter",
             ("counters", "counter_summary"),
             "Counters of the profilers, by relative change",

@@ -35,9 +35,9 @@ class Shown(Result, frozen=True, eq=False):
     - overall: one row per rank, the whole capture, with the fields of `Breakdown`, and the parts of the E2E time of the
       rank as `*_share`; steps: the same per rank and step, and the shortest_ns and longest_ns of the steps that a row
       is the mean of, NA where the source does not name them
-    - rank_summary, step_summary, kernel_pipes, counter_summary, input_operations, input_queues: what their columns mean
-      stands with their rows: `RankSummaryRow`, ...; counter_summary is without what is always 0 and what other tables
-      are made of
+    - rank_summary, step_summary, kernel_pipes, counter_summary, input_operations, input_queues, operator_arguments:
+      what their columns mean stands with their rows: `RankSummaryRow`, ...; counter_summary is without what is always 0
+      and what other tables are made of
     - share, in largest, ops, kernels, copies and kernel_types: of the time (of ops the self time on the device, without
       one on the host) of all rows of the table, whatever the filters
     - largest: the names of operators (kind `operator`), or of kernels (kind `kernel`) where no operator is known, all
@@ -102,8 +102,8 @@ class Shown(Result, frozen=True, eq=False):
         overall, steps, ops, kernels, copies, communication, memory, modules, api, memory_curve, facts, sources,
         kernel_metrics, communication_links, counters, kernel_types, memory_peak, memory_blocks, rank_summary,
         step_summary, kernel_pipes, link_totals, memory_peak_totals, counter_summary, efficiency, idle,
-        idle_causes, queues, largest, input_operations, input_queues,
-    ) = frames(31)  # fmt: skip
+        idle_causes, queues, largest, input_operations, input_queues, operator_arguments,
+    ) = frames(32)  # fmt: skip
 
     @property
     def tree(self) -> pd.DataFrame | None:

@@ -138,6 +138,26 @@ class InputQueueRow(Struct, frozen=True, kw_only=True):
     sampled_ns: float | None
 
 
+class OperatorArgumentRow(Struct, frozen=True, kw_only=True):
+    """Arguments with which an operator of a type was called, over whole captures, as record_op_args wrote them.
+
+    - rank, step: of which the row is, where these are kept apart
+    - operator: its type; inputs, outputs: name, data type, format and shape of each tensor, and its values where the
+      operator depends on them; attributes: each with its value
+    - calls, total_ns: of the kernels of this type and these input shapes; None where none is known, or where others of
+      these arguments have the same shapes
+    """
+
+    rank: int | None
+    step: int | None
+    operator: str
+    inputs: str
+    outputs: str
+    attributes: str
+    calls: int | None
+    total_ns: int | None
+
+
 class NodeRow(Struct, frozen=True):
     """What a row of a tree is. Parents come first, and below a row all that is in it.
 

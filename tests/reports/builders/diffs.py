@@ -32,6 +32,7 @@ _TEXT = {  # columns that are no numbers
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
     "module", "phase", "why", "operation", "transport", "source", "attribute",
     "type", "verdict", "reason", "cause", "place", "allocator", "code_line", "call_stack", "baseline_code_line",
+    "operator", "changed",
     "candidate_code_line", "baseline_call_stack", "candidate_call_stack", "baseline_split_by", "candidate_split_by",
 }  # fmt: skip
 
@@ -56,12 +57,12 @@ def _complete(table, row):
     }.get(table, "ns")  # fmt: skip
     before, after = row.get(f"baseline_{of}"), row.get(f"candidate_{of}")
     row = dict(row)
-    if table != "environment":
+    if table not in ("environment", "operator_arguments"):
         change = (after or 0) - (before or 0) if table != "overall" or None not in (before, after) else None
         names = {"value": "delta", "mean": "delta", "transit_ns": "delta_ns", "average_ns": "delta_ns"}
         row[names.get(of, f"delta_{of}")] = change
         row["diff"] = after / before - 1 if before and after is not None else None
-    if "status" in DIFF_COLUMNS[table]:
+    if "status" in DIFF_COLUMNS[table] and table != "operator_arguments":
         row["status"] = "ADDED" if before is None else "REMOVED" if after is None else "both"
     return row
 
@@ -366,6 +367,16 @@ def input_operations():
     ]  # fmt: skip
 
 
+def operator_arguments():
+    """An attribute of MatMulV2 changed, and Cast has inputs that it had not."""
+    return [
+        {"operator": "Cast", "status": "ADDED", "changed": "", "baseline": None,
+         "candidate": "x float32 ND [64] -> y float16 ND [64], dst_type=1"},
+        {"operator": "MatMulV2", "status": "both", "changed": "attributes",
+         "baseline": "transpose_x1=false, transpose_x2=false", "candidate": "transpose_x1=false, transpose_x2=true"},
+    ]  # fmt: skip
+
+
 def input_queues():
     """The queue behind Batch runs dry."""
     return [
@@ -423,6 +434,7 @@ def diff(**changes):
         "idle": idle(),
         "input_operations": input_operations(),
         "input_queues": input_queues(),
+        "operator_arguments": operator_arguments(),
         "counters": counters(),
     }  # fmt: skip
     made = {name: changes.pop(name) if name in changes else frame(name, rows) for name, rows in frames.items()}

@@ -16,6 +16,7 @@ SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
     "memory_peak", "memory_blocks", "efficiency", "idle", "idle_causes", "queues", "input_operations", "input_queues",
+    "operator_arguments",
 )  # fmt: skip
 SUMMARIES = {
     "rank_summary": (summaries.of_ranks, "overall"),
@@ -176,6 +177,10 @@ def shown(**changes):
              "empty_share": 0.25, "mean": 3.0, "max": 8.0, "sampled_ns": 40.0 * MS},
             {**QUEUE, "interval": 1, "intervals": 2, "mean": 6.0, "max": 8.0, "sampled_ns": 20.0 * MS},
             {**QUEUE, "interval": 2, "intervals": 2, "mean": 0.0, "max": 0.0, "sampled_ns": 20.0 * MS},
+        ],
+        "operator_arguments": [
+            {"operator": "MatMulV2", "inputs": "x1 float16 ND [32,64]; x2 float16 ND [64,64]",
+             "outputs": "y float16 ND [32,64]", "attributes": "transpose_x1=false", "calls": 4, "total_ns": 3 * MS},
         ],
         "idle": [
             {"cause": "data loading", "place": "enumerate(DataLoader)#_Iter.__next__", "ns": 60 * MS, "gaps": 4,

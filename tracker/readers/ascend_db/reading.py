@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import MISSING, NPU_VENDOR, Capture, Device, Events, Extras, Source, Strings
+from tracker.profile import MISSING, NPU_VENDOR, OPERATOR_ARGUMENTS, Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
 from tracker.readers._ascend.core_clock import UNKNOWN as UNKNOWN_CLOCK
 from tracker.readers._ascend.core_clock import clock_facts
@@ -26,6 +26,7 @@ from tracker.readers._ascend.metadata import (
     metadata_of,
     rank_in_name,
 )
+from tracker.readers._ascend.operator_arguments import read_arguments
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.windows import number_steps_by_window, window_of
 from tracker.readers._source import ReadOptions, source_of
@@ -34,7 +35,7 @@ from tracker.readers._sqlite import Database, journal_beside, opened
 from tracker.readers.ascend_db import missing
 from tracker.readers.ascend_db.analysis import Analysis, analysis_of
 from tracker.readers.ascend_db.communication import Calls, calls_of
-from tracker.readers.ascend_db.counters import counters_of
+from tracker.readers.ascend_db.counters import Sample, counters_of
 from tracker.readers.ascend_db.device import Work, work_of
 from tracker.readers.ascend_db.files import CaptureFiles
 from tracker.readers.ascend_db.host import host_of
@@ -46,7 +47,10 @@ _SPANS: Final = ("ops", "frames", "launches", "device", "markers")
 
 
 class _Open(Struct, frozen=True):
-    """One database with what stands beside it. `analysis`: the analysis database, where there is one."""
+    """One database with what stands beside it.
+
+    analysis: the analysis database, where there is one. arguments: with which operators were called.
+    """
 
     files: CaptureFiles
     db: Database
@@ -54,20 +58,24 @@ class _Open(Struct, frozen=True):
     analysis: Database | None
     metadata: Metadata
     sources: tuple[Source, ...]
+    arguments: tuple[Sample, ...]
 
 
 def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """One capture per device of the database, and what the reader of the result should know about them."""
     databases = [source_of(path, options) for path in (files.database, files.analysis) if path is not None]
     read = {path: read_object(path, options) for path in (files.info, files.metadata) if path is not None}
-    sources = sources_of([*databases, *(source for _, source in read.values())], {files.database.name})
+    recorded, of_arguments = read_arguments(files.folder, options)
+    arguments = tuple(Sample(OPERATOR_ARGUMENTS, one.operator, one.arguments.text(), 1) for one in recorded)
+    beside_it = [*(source for _, source in read.values()), *of_arguments]
+    sources = sources_of([*databases, *beside_it], {files.database.name})
     beside = {path: value for path, (value, _) in read.items()}
     with ExitStack() as stack:
         db = stack.enter_context(opened(files.database))
         db.require("STRING_IDS", "TASK")
         analysis = stack.enter_context(opened(files.analysis)) if files.analysis else None
         spans = Spans(db, skip_bad_rows=options.skip_bad_rows, names=("startNs", "endNs"))
-        source = _Open(files, db, spans, analysis, _metadata(files, db, beside), sources)
+        source = _Open(files, db, spans, analysis, _metadata(files, db, beside), sources, arguments)
         devices = tasks_of(spans)
         captures = []
         warnings = list(filter(None, [journal_beside(files.database)]))
@@ -183,7 +191,7 @@ def _events(
         markers=host.markers,
         host_is_primary=is_first,
         extras=replace(
-            _extras(source, texts, calls, work, analysis, only),
+            _extras(source, texts, calls, work, analysis, only, source.arguments if is_first else ()),
             allocation_op=blocks.op,
             allocation_ns=blocks.time_ns,
             handover_ns=handovers.ns,
@@ -198,7 +206,15 @@ def _events(
     return events, lacks, warnings
 
 
-def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Analysis, only: int | None) -> Extras:
+def _extras(
+    source: _Open,
+    texts: Texts,
+    calls: Calls,
+    work: Work,
+    analysis: Analysis,
+    only: int | None,
+    arguments: tuple[Sample, ...],
+) -> Extras:
     return Extras(
         process_groups=groups_table(source.metadata, texts.strings),
         block_num=work.block_num,
@@ -208,7 +224,7 @@ def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Ana
         collective_tasks=calls.tasks,
         collective_links=analysis.links,
         memory_points=memory_points_of(source.db, texts, device=only),
-        counters=counters_of(source.spans, texts, analysis.samples, device=only),
+        counters=counters_of(source.spans, texts, [*analysis.samples, *arguments], device=only),
         step_times=analysis.steps,
     )
 

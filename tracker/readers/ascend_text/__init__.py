@@ -14,6 +14,9 @@ counts, of equal ones the last; which steps between them were not recorded is sa
 MindSpore's data pipeline has a table of its own (`--only input`): how long its operations take and what share of their
 time each has, by dataset.csv; how full the queues behind them are, on the mean and over time, by the sizes in
 minddata_pipeline_raw_*.csv and by minddata_pipeline_summary_*.csv, else the same as JSON.
+
+Arguments of operators that the profiler recorded (record_op_args) in a folder `*_ascend_pt_op_args` beside the capture
+belong to its run (`--only argument`).
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from tracker.profile import (
     I64,
     MISSING,
     NPU_VENDOR,
+    OPERATOR_ARGUMENTS,
     ApiTotals,
     Capture,
     Device,
@@ -51,6 +52,7 @@ from tracker.readers._ascend.metadata import (
     metadata_of,
     rank_in_name,
 )
+from tracker.readers._ascend.operator_arguments import read_arguments
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
@@ -112,6 +114,7 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     _read_metadata(read, layout, options)
     _read_events(read, layout, options, counters)
     _read_tables(read, layout, options, counters)
+    _read_operator_arguments(read, layout, options, counters)
     _check_complete(read, layout, options)
     _take_collectives(read)
     _put_on_one_clock(read)
@@ -202,6 +205,13 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
             if source == "api_statistic":
                 read.api = api_totals_of(table, read.strings)
     add_queues(counters, stated, sampled)
+
+
+def _read_operator_arguments(read: _Read, layout: Layout, options: ReadOptions, counters: CounterRows) -> None:
+    recorded, sources = read_arguments(layout.root, options)
+    read.sources += sources
+    for one in recorded:
+        counters.add(OPERATOR_ARGUMENTS, [one.operator], one.arguments.text(), [1])
 
 
 def _table(read: _Read, path: Path, options: ReadOptions, *, are_tasks: bool = False) -> CsvTable:

@@ -74,7 +74,8 @@ _TABS: Final = (
     Tab("why", "Why"), Tab(_OPERATORS, "Operators", ("operator", "module")), Tab(_ICICLE, "Icicle", ("tree",)),
     Tab(_KERNELS, "Kernels", ("kernel", "kernel_type", "metric", "api")),
     Tab("memory", "Memory", ("memory", "memory_peak", "memory_block")), Tab(_IDLE, "Idle by place", ("idle",)),
-    Tab(_COMMUNICATION, "Communication", ("communication", "link")), Tab("counters", "Counters", ("input", "counter")),
+    Tab(_COMMUNICATION, "Communication", ("communication", "link")),
+    Tab("counters", "Counters", ("input", "argument", "counter")),
     Tab("environment", "Environment", ("environment",)),
 )  # fmt: skip
 """What a page shows of a diff at a time. `Why` has the step, its causes, and what the numbers rest on."""

@@ -16,7 +16,7 @@ from tracker.reports.commands import command
 from tracker.reports.document import NAME, PLACE, UNDER, WORDS, Column, Curves, Strip, Table, Target, group, table
 from tracker.reports.plot import drawn_as_plot
 from tracker.reports.rows import Row, records, table_of, unit_of
-from tracker.reports.views import input_pipeline, sections
+from tracker.reports.views import input_pipeline, operator_arguments, sections
 from tracker.reports.views.sections import COLLECTIVE, OPERATOR, SHAPES, SIDES, collective_parts, series_of
 from tracker.results import BOTH, Cause, Diff
 from tracker.results.columns import CALLS, MATCHED_COLUMNS, Measure
@@ -452,6 +452,7 @@ _DRAWN_SECTIONS: Final[Mapping[str, Callable[[Diff, int | None], list[Table]]]] 
         table_of(SECTION["counter"].title, _COUNTER, diff.tables["counters"], limit)
     ],
     "input": lambda diff, limit: input_pipeline.tables_of_diff(diff.tables, limit),
+    "argument": lambda diff, limit: operator_arguments.tables_of_diff(diff.tables, limit),
     "efficiency": lambda diff, limit: [table_of(SECTION["efficiency"].title, [], [])],
 }  # fmt: skip
 """Section -> its tables, of those that are drawn in their own way."""

@@ -46,7 +46,7 @@ from tracker.reports.document import (
 from tracker.reports.rows import Row, list_notes, list_options, names, plain, records, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.view import View, choose_tables
-from tracker.reports.views import bottleneck, input_pipeline, log_course, sections, tree
+from tracker.reports.views import bottleneck, input_pipeline, log_course, operator_arguments, sections, tree
 from tracker.reports.views.advice import advice_table, efficiency_table
 from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
 from tracker.reports.views.slow_steps import slow_steps_table
@@ -869,6 +869,11 @@ def counters(shown: Shown, limit: int | None) -> list[Table]:
     return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
 
 
+def argument_tables(shown: Shown, limit: int | None) -> list[Table]:
+    """Return with which arguments operators were called."""
+    return operator_arguments.tables_of_run(shown.tables, limit, _table)
+
+
 def input_tables(shown: Shown, limit: int | None) -> list[Table]:
     """Return the operations of the data pipeline, and the queues behind them."""
     return input_pipeline.tables_of_run(shown.tables, limit, _table)
@@ -898,7 +903,7 @@ def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | N
 _DRAWN_SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
     "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
     "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
-    "input": input_tables,
+    "input": input_tables, "argument": argument_tables,
     "kernel_type": _simple(
         "Kernel types", "kernel_types", col("kernel type", "type", **NAME),
         col("core type", "core_type"), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),

@@ -252,6 +252,10 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         field("Operation", "operation", 40), *both("Calls", "calls"), *both("Avg Duration", "average_ns"),
         *_diff_fields("delta_ns"), *both("Share", "share"), *both("Total Duration", "total_ns"),
     )),
+    "argument": _Sheet("ArgumentCompare", "operator_arguments", (
+        field("Operator", "operator", 32), field("Status", "status", 12), field("Differs", "changed", 24),
+        field("Baseline", "baseline", 64), field("Candidate", "candidate", 64),
+    )),
     "counter": _Sheet("CounterCompare", "counters", (
         field("Source", "source", 20), field("Name", "name", 40), field("Measurement", "attribute", 24),
         *both("Values", "calls"), *both("Mean", "mean"), field("Delta", "delta", kind="number"),
