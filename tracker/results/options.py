@@ -293,7 +293,7 @@ def only_sections(sections: Sequence[str]) -> Option:
     """The option `--only` of a report with these sections."""
     return Option(
         f"Only these sections, separated by commas: {', '.join(sections)}. Default: a first screen of text and "
-        "Markdown, all sections in other formats.",
+        "Markdown, else all.",
         "SECTION,...",
         group=OUTPUT,
         words=sections,
