@@ -16,6 +16,7 @@ from tracker.readers._source import BOM, GZIP_MAGIC, UTF_16, first_character, op
 from tracker.units import printable
 
 _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
+_ARGUMENTS: Final = re.compile(r"(?P<capture>.+_ascend_pt)_op_args")
 _BESIDE: Final = re.compile(r"profiler_info(?:_\d+)?\.json|profiler_metadata\.json")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\xfd7zXZ", b"BZh", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
 _NAMES: Final = tuple(
@@ -149,12 +150,17 @@ def _is_utf_8(head: bytes) -> bool:
 def to_name(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[NotRecognised]:
     """Those of the files `passed` that do not clearly belong to a profile that is `taken`.
 
-    The raw data that a profiler collected lies beside what it exported, and so do the files that describe a capture.
+    The raw data that a profiler collected lies beside what it exported, and so do the files that describe a capture,
+    and the folder with the arguments of its operators.
     """
     homes = {path if path.is_dir() else path.parent for path in taken}
     for path in passed:
-        raw = next((parent for parent in path.parents if _RAW.fullmatch(parent.name)), None)
-        around = [path.parent, path.parent / "ASCEND_PROFILER_OUTPUT"] if _BESIDE.fullmatch(path.name) else []
-        around += [] if raw is None else [raw.parent, raw.parent / "ASCEND_PROFILER_OUTPUT"]
+        captures = [path.parent] if _BESIDE.fullmatch(path.name) else []
+        for parent in path.parents:
+            if _RAW.fullmatch(parent.name):
+                captures.append(parent.parent)
+            if arguments := _ARGUMENTS.fullmatch(parent.name):
+                captures.append(parent.with_name(arguments["capture"]))
+        around = [home for capture in captures for home in (capture, capture / "ASCEND_PROFILER_OUTPUT")]
         if not homes.intersection(around):
             yield NotRecognised(str(path), why(path))

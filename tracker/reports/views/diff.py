@@ -491,7 +491,10 @@ def _environment(diff: Diff, look: Look) -> Table:
     """Return what else differs between the two sides."""
     rows = records(diff.tables["environment"])
     if not rows:
-        note = "Nothing else that was recorded changed (environment, configuration, profiler settings)."
+        # where arguments of operators changed a note names them
+        changed_more = len(diff.tables["operator_arguments"])
+        what = "No setting that was recorded changed" if changed_more else "Nothing else that was recorded changed"
+        note = f"{what} (environment, configuration, profiler settings)."
         return table_of("", [], [], note=note, is_first=True)
     columns = [col("kind"), col("what else changed", "key", **NAME)]
     labels = heads([diff.baseline, diff.candidate])
