@@ -105,8 +105,10 @@ def test_an_operator_is_named_once_on_the_first_screen():
 
 def test_what_else_changed_is_shown_or_said_to_be_nothing():
     assert cells_of(render(builders.diff(), "text", width=100), "fact") == ["fact", "cuda_driver", "550.54", "560.28"]
-    alike = builders.diff(environment=builders.frame("environment", []))
-    assert "Nothing else that was recorded changed" in render(alike, "text", width=100)
+    nothing = {name: builders.frame(name, []) for name in ("environment", "operator_arguments")}
+    assert "Nothing else that was recorded changed" in render(builders.diff(**nothing), "text", width=100)
+    other_arguments = builders.diff(environment=nothing["environment"])
+    assert "No setting that was recorded changed" in render(other_arguments, "text", width=100)
 
 
 def test_more_changes_of_the_environment_are_counted_and_listed_with_details():
