@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from tracker.advice.code_places import CodePlaces
 from tracker.advice.collectives import RankWaits, StepCollectives, longest_waited_for
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.idle import StepIdle
@@ -270,6 +271,11 @@ class Evidence:
         usual = reduce_rows(found, studied, names)
         rows = found.texts.taken(usual.key).having(rank=usual.rank, **usual.numbers)
         return rows.records()
+
+    @cached_property
+    def code(self) -> CodePlaces:
+        """From where the operators of the studied ranks are called, where call stacks were recorded."""
+        return CodePlaces(self._ask(queries.ops, by=("rank",), in_steps=True, ranks=self.studied))
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
         """How often operators of these names run in a step of a studied rank, the most often first."""

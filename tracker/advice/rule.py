@@ -146,6 +146,7 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     `on_devices`: whether it says nothing of a timeline of the host. `sources`: where condition and remedies are from.
     `shown_from`: of the step, what a claim must win to be shown where not all is asked for; a claim itself grows from
     0, so that no limit hides most of a step. `is_general`: whether any rule that claims the same work says more.
+    `is_computation`: whether the pieces of a claim are one computation, whose place in the code is one, too.
 
     A claim for which no remedy fits is no advice.
     """
@@ -163,6 +164,7 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     on_devices: bool = False
     shown_from: float = LEAST_SHARE
     is_general: bool = False
+    is_computation: bool = False
 
     def remedies_on(self, platform: Platform, place: str, marks: Sequence[str] = ()) -> tuple[str, ...]:
         """The remedies that fit: those for the vendor, for the framework, for all."""

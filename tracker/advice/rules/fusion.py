@@ -221,7 +221,7 @@ RULES: Final = (
     AdviceRule(
         id="K4", title="attention written out",
         fires="matmuls and a softmax over scores of 64 x 64 or more, and no fused attention",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.nn.functional.scaled_dot_product_attention", ("torch", "nvidia", "amd", "cpu"), since=(2, 0)),
             Remedy("torch 2.0 or newer: torch.nn.functional.scaled_dot_product_attention",
@@ -237,7 +237,7 @@ RULES: Final = (
     AdviceRule(
         id="K5", title="normalisation written out",
         fires="a module called *Norm with four elementwise kernels or reductions and no fused one",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.nn.functional.rms_norm or layer_norm", ("torch", "nvidia", "amd", "cpu"), since=(2, 4)),
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
@@ -253,7 +253,7 @@ RULES: Final = (
         id="K6", title="activation written out",
         fires="tanh or erf with mul over tensors of one shape, or sigmoid with mul and nothing else in one module, and "
             "no gelu or silu of that shape; tanh and sigmoid together are a gate",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.nn.functional.gelu(x, approximate='tanh'), silu", ("torch", "nvidia", "amd", "cpu"),
                    since=(1, 12)),
@@ -268,7 +268,7 @@ RULES: Final = (
     AdviceRule(
         id="K7", title="loss over the vocabulary written out",
         fires="three elementwise kernels or reductions whose last dimension is 16,000 or more and a side of a matmul",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("cross_entropy instead of log_softmax written out; logits in 16 bits", ("torch",),
                    needs=(BACKWARD,)),
@@ -285,7 +285,7 @@ RULES: Final = (
     AdviceRule(
         id="K8", title="rotary embedding written out",
         fires="neg of half a tensor, cat with the other half, and mul and add of the whole",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("a fused rotary embedding, such as Liger's or that of Transformer Engine",
                    ("torch", "nvidia", "amd")),
@@ -300,7 +300,7 @@ RULES: Final = (
     AdviceRule(
         id="K10", title="elementwise operators one by one",
         fires="three elementwise kernels of one shape in one module, none of which another rule explains",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("a Triton kernel for what torch.compile leaves out", ("torch", "nvidia", "amd"), since=(2, 0),

@@ -253,7 +253,7 @@ RULES: Final = (
         id="K9", title="the optimizer works parameter by parameter",
         fires="50 elementwise kernels or more of the optimizer in a step, and no fused or foreach kernel; on devices "
             "alone",
-        bound="roofline", confidence="certain", takes=True, on_devices=True,
+        bound="roofline", confidence="certain", takes=True, on_devices=True, is_computation=True,
         remedies=(
             Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
             Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
