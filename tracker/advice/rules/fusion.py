@@ -21,6 +21,8 @@ Pieces = Sequence["WorkPiece"]
 _SCORES: Final = 64
 """Queries and keys from which on a written-out attention is worth a fused one."""
 _VOCABULARY: Final = 16_000
+_OPTIMIZER: Final = 50
+_FUSED_OPTIMIZERS: Final = ("multi_tensor", "fused", "foreach", "applyadam")
 _INSTANCE: Final = re.compile(r"_\d+$")
 _ATTENTION_OPS: Final = ("attention", "flash", "sdpa")
 _SOFTMAX: Final = ("_softmax", "softmax", "softmaxv2", "_softmax_backward_data", "softmaxgrad")
@@ -32,6 +34,10 @@ _CURVES: Final = {
     "sigmoid": ("sigmoid", "sigmoid_backward", "mul"),
 }
 """Curve of an activation -> the operators that it is written out with."""
+QUICK_GELU: Final = "x * sigmoid(1.702 x)"
+"""Mark of a claim: the sigmoid is of a multiple of what it is multiplied with, as in CLIP."""
+MARKS: Final = (*_CURVES, QUICK_GELU)
+"""Marks of the claims of this family: what the activation is written out with."""
 
 
 def _claim(
@@ -122,6 +128,7 @@ def _activation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
             groups[piece.module, piece.largest].append(piece)
     own: list[WorkPiece] = []
     kinds: set[str] = set()
+    marks: set[str] = set()
     floor = 0.0
     for (module, shape), found in groups.items():
         names = {piece.plain_op for piece in found}
@@ -138,11 +145,23 @@ def _activation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
         floor += evidence.roofline.pass_ns(size, max(piece.calls for piece in bent))
         own += parts
         kinds |= {curve, *names & {"pow"}}
+        marks.add(QUICK_GELU if _is_quick_gelu(parts) else curve)
     if own:
         # on a host autograd spends time of its own around the gradient of an operator
         around = tuple(f"{name}backward0" for name in (*kinds, "mul"))
         own += [piece for piece in pieces if piece.kind == "op" and piece.plain_op.rpartition(" ")[2] in around]
-        yield from _claim(evidence, own, floor, title=f"activation written out with {', '.join(sorted(kinds))}")
+        title = f"activation written out with {', '.join(sorted(kinds))}"
+        yield from _claim(evidence, own, floor, title=title, marks=tuple(sorted(marks)))
+
+
+def _is_quick_gelu(parts: Pieces) -> bool:
+    """Return whether the forward work of an activation has two multiplications for each sigmoid."""
+    calls = {"sigmoid": 0.0, "mul": 0.0}
+    for piece in parts:
+        if piece.plain_op in calls and piece.phase != "backward":
+            calls[piece.plain_op] += piece.calls
+    is_forward_known = all(piece.phase or not piece.plain_op.endswith("_backward") for piece in parts)
+    return is_forward_known and calls["sigmoid"] > 0 and calls["mul"] == 2 * calls["sigmoid"]
 
 
 def _vocabulary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -198,6 +217,14 @@ def _rotary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         yield from _claim(evidence, own, sum(passes))
 
 
+def _optimizer(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+    every = [piece for piece in pieces if piece.phase == "optimizer"]
+    own = [piece for piece in every if is_elementwise(piece)]
+    is_fused = any(word in f"{piece.name} {piece.op}".lower() for piece in every for word in _FUSED_OPTIMIZERS)
+    if sum(piece.calls for piece in own) >= _OPTIMIZER and not is_fused:
+        yield Claim(cells=evidence.roofline.above_floor(own))
+
+
 def _chains(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     groups: dict[tuple[str, Shape, str], list[WorkPiece]] = defaultdict(list)
     for piece in pieces:
@@ -229,7 +256,7 @@ RULES: Final = (
             Remedy("the AOTriton or CK backend of scaled_dot_product_attention", ("torch", "amd"), since=(2, 5)),
             Remedy("torch_npu.npu_fusion_attention", ("torch", "ascend")),
             Remedy("paddle.nn.functional.flash_attention", ("paddle",)),
-            Remedy("ops.FlashAttentionScore", ("mindspore", "ascend")),
+            Remedy("mindspore.ops.flash_attention_score", ("mindspore", "ascend")),
             Remedy("a fused attention of the framework", is_last=True),
         ),
         sources=("TraceLens", _AFFINITY), in_rank=_attention,
@@ -243,7 +270,8 @@ RULES: Final = (
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("torch.nn.functional.layer_norm, or a fused norm such as Apex's",
                    ("torch", "nvidia", "amd", "cpu"), until=(2, 4)),
-            Remedy("torch_npu.npu_rms_norm", ("torch", "ascend")),
+            Remedy("torch_npu.npu_rms_norm, or torch.nn.functional.layer_norm", ("torch", "ascend")),
+            Remedy("mindspore.ops.rms_norm", ("mindspore", "ascend")),
             Remedy("paddle.nn.LayerNorm, or paddle.incubate.nn.functional.fused_rms_norm", ("paddle",)),
             Remedy("the normalisation of the framework that is one kernel", is_last=True),
         ),
@@ -255,12 +283,25 @@ RULES: Final = (
             "no gelu or silu of that shape; tanh and sigmoid together are a gate",
         bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
-            Remedy("torch.nn.functional.gelu(x, approximate='tanh'), silu", ("torch", "nvidia", "amd", "cpu"),
-                   since=(1, 12)),
-            Remedy("torch.nn.functional.gelu, silu", ("torch", "nvidia", "amd", "cpu"), until=(1, 12)),
-            Remedy("torch_npu.npu_gelu, npu_swiglu", ("torch", "ascend")),
-            Remedy("paddle.nn.functional.gelu(x, approximate=True)", ("paddle",)),
-            Remedy("ops.gelu, ops.silu", ("mindspore",)),
+            Remedy("torch.nn.functional.gelu(x, approximate='tanh')", ("torch", "nvidia", "amd", "cpu"),
+                   since=(1, 12), needs=("tanh",)),
+            Remedy("torch.nn.functional.gelu(x)", ("torch", "nvidia", "amd", "cpu"), until=(1, 12), needs=("tanh",)),
+            Remedy("torch.nn.functional.gelu(x)", ("torch", "nvidia", "amd", "cpu"), needs=("erf",)),
+            Remedy("torch.nn.functional.silu(x)", ("torch", "nvidia", "amd", "cpu"), needs=("sigmoid",)),
+            Remedy("torch.compile on the activation: no function of PyTorch is x * sigmoid(1.702 x)",
+                   ("torch", "nvidia", "amd", "cpu"), since=(2, 0), needs=(QUICK_GELU,), unless=(COMPILED,)),
+            Remedy("torch_npu.npu_gelu(x, approximate='tanh')", ("torch", "ascend"), needs=("tanh",)),
+            Remedy("torch_npu.npu_gelu(x)", ("torch", "ascend"), needs=("erf",)),
+            Remedy("torch_npu.npu_swiglu where a gate follows, else torch.nn.functional.silu(x)", ("torch", "ascend"),
+                   needs=("sigmoid",)),
+            Remedy("torch_npu.npu_fast_gelu(x), which is x * sigmoid(1.702 x)", ("torch", "ascend"),
+                   needs=(QUICK_GELU,)),
+            Remedy("paddle.nn.functional.gelu(x, approximate=True)", ("paddle",), needs=("tanh",)),
+            Remedy("paddle.nn.functional.gelu(x)", ("paddle",), needs=("erf",)),
+            Remedy("paddle.nn.functional.silu(x)", ("paddle",), needs=("sigmoid",)),
+            Remedy("mindspore.ops.gelu(x, approximate='tanh')", ("mindspore",), needs=("tanh",)),
+            Remedy("mindspore.ops.gelu(x, approximate='none')", ("mindspore",), needs=("erf",)),
+            Remedy("mindspore.ops.silu(x)", ("mindspore",), needs=("sigmoid",)),
             Remedy("the activation of the framework that is one kernel", is_last=True),
         ),
         sources=(_AFFINITY,), in_rank=_activation,
@@ -277,8 +318,10 @@ RULES: Final = (
             Remedy("torch_npu.npu_cross_entropy_loss, logits in bf16", ("torch", "ascend"), needs=(BACKWARD,)),
             Remedy("paddle.nn.functional.softmax_with_cross_entropy; logits in 16 bits", ("paddle",),
                    needs=(BACKWARD,)),
+            Remedy("the cross entropy of the framework that is one kernel, or chunks of the logits; logits in 16 bits",
+                   needs=(BACKWARD,), is_last=True),
             Remedy("logits of the last position alone, in 16 bits; one kernel for all that is done to them",
-                   is_last=True),
+                   unless=(BACKWARD,), is_last=True),
         ),
         sources=("Liger kernel: fused linear cross entropy",), in_rank=_vocabulary,
     ),
@@ -298,6 +341,20 @@ RULES: Final = (
         sources=(_AFFINITY,), in_rank=_rotary,
     ),
     AdviceRule(
+        id="K9", title="the optimizer works parameter by parameter",
+        fires="50 elementwise kernels or more of the optimizer in a step, and no fused or foreach kernel; on devices "
+            "alone",
+        bound="roofline", confidence="certain", takes=True, on_devices=True, is_computation=True,
+        remedies=(
+            Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
+            Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
+            Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD", ("torch", "ascend")),
+            Remedy("use_multi_tensor=True", ("paddle",)),
+            Remedy("one kernel for all parameters: a fused optimizer", is_last=True),
+        ),
+        sources=("PyTorch profiler, pattern OptimizerSingleTensor", _AFFINITY), in_rank=_optimizer,
+    ),
+    AdviceRule(
         id="K10", title="elementwise operators one by one",
         fires="three elementwise kernels of one shape in one module, none of which another rule explains",
         bound="roofline", confidence="likely", takes=True, is_computation=True,
@@ -307,7 +364,8 @@ RULES: Final = (
                    needs=(COMPILED,)),
             Remedy("torch.jit.script on the module", ("torch", "nvidia", "amd", "cpu"), until=(2, 0)),
             Remedy("CINN: FLAGS_use_cinn=1", ("paddle",)),
-            Remedy("the fused API of the vendor, or graph mode", ("ascend",)),
+            Remedy("the fused API of torch_npu for such a sequence; graph mode with torchair", ("torch", "ascend")),
+            Remedy("graph mode, with enable_graph_kernel=True", ("mindspore", "ascend")),
             Remedy("one kernel for the chain", is_last=True),
         ),
         sources=("torch: TorchInductor",), in_rank=_chains,
