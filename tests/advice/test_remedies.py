@@ -184,7 +184,7 @@ AFFINITY = {
     ("K5", "nvidia", "torch"): "torch.nn.functional.rms_norm or layer_norm",
     ("K8", "ascend", "torch"): "torch_npu.npu_rotary_mul",
     ("K8", "nvidia", "paddle"): "paddle.incubate.nn.functional.fused_rotary_position_embedding",
-    ("K9", "ascend", "torch"): "torch_npu.optim.NpuFusedAdamW, NpuFusedSGD",
+    ("K9", "ascend", "torch"): ("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD; they refuse zero_grad(set_to_none=True)"),
     ("K9", "amd", "torch"): "fused=True, else foreach=True, in the optimizer",
 }
 

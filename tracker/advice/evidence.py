@@ -255,9 +255,17 @@ class Evidence:
         return found
 
     @cached_property
+    def knows_sequences(self) -> bool:
+        """Whether the order of kernels is known: in which sequences of elementwise kernels each stands."""
+        return self.is_device and bool(self.studied) and "sequence_saved_ns" in self._step_kernels.known
+
+    @cached_property
+    def _step_kernels(self) -> StepRows:
+        return queries.step_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+
+    @cached_property
     def _kernels(self) -> list[Row]:
-        found = queries.step_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
-        rows = self._usual_rows(found, ("calls", "total_ns", "bytes"))
+        rows = self._usual_rows(self._step_kernels, ("calls", "total_ns", "bytes", "sequence_saved_ns"))
         return [row for row in rows if row["category"] not in _NO_WORK]
 
     @cached_property

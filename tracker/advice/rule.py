@@ -18,7 +18,7 @@ __all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "find_rank_with_
 Resource = Literal[
     "work", "idle", "loading", "copies", "communication", "waiting", "pipeline", "bubble", "rank", "none"
 ]
-Bound = Literal["exposed", "roofline", "precision", "calls", "what-if", "bytes", "none"]
+Bound = Literal["exposed", "roofline", "sequence", "precision", "calls", "what-if", "bytes", "none"]
 Confidence = Literal["certain", "likely", "hint"]
 
 LEAST_SHARE: Final = 0.01
@@ -26,6 +26,7 @@ LEAST_SHARE: Final = 0.01
 BOUNDS: Final[Mapping[str, str]] = {
     "exposed": "the time in which nothing else ran",
     "roofline": "what the work takes longer than the larger of FLOPs by peak and bytes by bandwidth",
+    "sequence": "the time of the kernels, less that of the longest of each sequence",
     "precision": "the time of the work, less that time by the quotient of the two peak rates",
     "calls": "the time of the calls on the host, as far as the device idles",
     "what-if": "the step as it is, less the step in a model without the imbalance",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.roofline import flops, is_elementwise, is_matmul, is_vector
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
-from tracker.advice.shapes import Shape, elements
 from tracker.advice.traits import BACKWARD, COMPILED
+from tracker.profile.shapes import Shape, elements
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -22,7 +22,9 @@ _SCORES: Final = 64
 """Queries and keys from which on a written-out attention is worth a fused one."""
 _VOCABULARY: Final = 16_000
 _OPTIMIZER: Final = 50
+_OPTIMIZER_PASSES: Final = 3
 _FUSED_OPTIMIZERS: Final = ("multi_tensor", "fused", "foreach", "applyadam")
+_LISTED: Final = 3
 _INSTANCE: Final = re.compile(r"_\d+$")
 _ATTENTION_OPS: Final = ("attention", "flash", "sdpa")
 _SOFTMAX: Final = ("_softmax", "softmax", "softmaxv2", "_softmax_backward_data", "softmaxgrad")
@@ -221,11 +223,56 @@ def _optimizer(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]
     every = [piece for piece in pieces if piece.phase == "optimizer"]
     own = [piece for piece in every if is_elementwise(piece)]
     is_fused = any(word in f"{piece.name} {piece.op}".lower() for piece in every for word in _FUSED_OPTIMIZERS)
-    if sum(piece.calls for piece in own) >= _OPTIMIZER and not is_fused:
-        yield Claim(cells=evidence.roofline.above_floor(own))
+    if sum(piece.calls for piece in own) < _OPTIMIZER or is_fused:
+        return
+    of_shapes: dict[Shape, list[WorkPiece]] = defaultdict(list)
+    for piece in own:
+        of_shapes[piece.largest].append(piece)
+    floor = 0.0
+    for shape, found in of_shapes.items():
+        # any optimizer reads parameter and gradient, and writes the parameter, once
+        size = _OPTIMIZER_PASSES * elements(shape) * min(piece.element_bytes for piece in found)
+        floor += evidence.roofline.pass_ns(size, min(piece.calls for piece in found))
+    yield from _claim(evidence, own, floor)
 
 
-def _chains(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+def _sequences(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+    if not evidence.knows_sequences:
+        yield from _chains(pieces)
+        return
+    of_sequences: dict[str, list[WorkPiece]] = defaultdict(list)
+    for piece in pieces:
+        if piece.sequence:
+            of_sequences[piece.sequence].append(piece)
+    left = {piece.at for piece in pieces}
+    explained = {(piece.plain_op, piece.largest) for piece in evidence.work[rank] if piece.at not in left}
+    of_classes: dict[str, list[str]] = defaultdict(list)
+    for sequence, own in of_sequences.items():
+        longest = max(own, key=lambda piece: piece.ns)
+        others = set(sequence.split(", ")) - {piece.plain_op for piece in own}
+        # of a sequence that another rule explains in part, what is left need not be three kernels
+        if not any((name, longest.largest) in explained for name in others):
+            of_classes[_class_of(longest.module)].append(sequence)
+    for name, sequences in of_classes.items():
+        saved_ns = {
+            sequence: sum(min(piece.sequence_saved_ns, piece.ns) for piece in of_sequences[sequence])
+            for sequence in sequences
+        }
+        if any(saved_ns.values()):
+            most = sorted(saved_ns, key=lambda sequence: (-saved_ns[sequence], sequence))[:_LISTED]
+            of_class = [piece for sequence in sequences for piece in of_sequences[sequence]]
+            yield Claim(
+                cells={piece.at: piece.sequence_saved_ns for piece in of_class},
+                numbers=tuple(
+                    Number(f"one directly behind another: {sequence}", saved_ns[sequence]) for sequence in most
+                ),
+                place=name,
+                title=f"elementwise operators of {name} one by one" if name else "",
+            )
+
+
+def _chains(pieces: Pieces) -> Iterator[Claim]:
+    """Yield what elementwise kernels of one shape in one module could save, where their order is not known."""
     groups: dict[tuple[str, Shape, str], list[WorkPiece]] = defaultdict(list)
     for piece in pieces:
         if piece.module and is_elementwise(piece) and len(piece.largest) >= 2:
@@ -348,7 +395,8 @@ RULES: Final = (
         remedies=(
             Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
             Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
-            Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD", ("torch", "ascend")),
+            Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD; they refuse zero_grad(set_to_none=True)",
+                   ("torch", "ascend")),
             Remedy("use_multi_tensor=True", ("paddle",)),
             Remedy("one kernel for all parameters: a fused optimizer", is_last=True),
         ),
@@ -356,8 +404,9 @@ RULES: Final = (
     ),
     AdviceRule(
         id="K10", title="elementwise operators one by one",
-        fires="three elementwise kernels of one shape in one module, none of which another rule explains",
-        bound="roofline", confidence="likely", takes=True, is_computation=True,
+        fires="three elementwise kernels or more of one shape, one directly behind another on a stream, none of which "
+            "another rule explains; where their order is not known, three of one shape in one module",
+        bound="sequence", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("a Triton kernel for what torch.compile leaves out", ("torch", "nvidia", "amd"), since=(2, 0),
@@ -368,6 +417,6 @@ RULES: Final = (
             Remedy("graph mode, with enable_graph_kernel=True", ("mindspore", "ascend")),
             Remedy("one kernel for the chain", is_last=True),
         ),
-        sources=("torch: TorchInductor",), in_rank=_chains,
+        sources=("torch: TorchInductor",), in_rank=_sequences,
     ),
 )  # fmt: skip

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.roofline import factors, flops, is_matmul
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
-from tracker.advice.shapes import Shape, kind_of, tensors_text
 from tracker.advice.traits import BACKWARD, CONVOLUTIONS, OPTIMIZER
+from tracker.profile.shapes import Shape, kind_of, tensors_text
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -192,7 +192,10 @@ RULES: Final = (
         id="K21", title="gradients are set to zero", fires="kernels run under Optimizer.zero_grad",
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
-            Remedy("zero_grad(set_to_none=True)", ("torch",)), Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
+            Remedy("zero_grad(set_to_none=True)", ("torch", "nvidia", "amd", "cpu")),
+            Remedy("zero_grad(set_to_none=True), unless the optimizer is one of torch_npu.optim, which refuses it",
+                   ("torch", "ascend")),
+            Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
             Remedy("give gradients back instead of setting them to zero", is_last=True),
         ),
         sources=("PyTorch profiler, pattern GradNotSetToNone",), in_rank=_zero_grad,
