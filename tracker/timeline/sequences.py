@@ -41,7 +41,7 @@ def find_sequences(joined: Joined, kernel: I64, texts: Mapping[str, Sequence[str
     """
     device = joined.events.device
     work = group_rows(kernel, joined.op_key)
-    kinds = _Kinds(joined.keys, kernel[work.first], joined.op_key[work.first], texts)
+    kinds = _WorkNames(joined.keys, kernel[work.first], joined.op_key[work.first], texts)
     saved_ns = np.full(len(device), MISSING, dtype=np.int64)
     number = np.full(len(device), _NONE, dtype=np.int64)
     if not kinds.has_shapes:
@@ -74,13 +74,12 @@ def find_sequences(joined: Joined, kernel: I64, texts: Mapping[str, Sequence[str
     return Sequences(saved_ns, number, names)
 
 
-class _Kinds:
+class _WorkNames:
     """The kinds of work of a capture, by kernel and operator: `name`, the number of the name of what is elementwise, -1
     of all else; `shape`, the number of the largest tensor; `names`: the names by number.
     """
 
     def __init__(self, keys: OpKeys, kernel: I64, op_key: I64, texts: Mapping[str, Sequence[str]]) -> None:
-        self.names: list[str] = []
         self.has_shapes = False
         numbers: dict[str, int] = {}
         shapes: dict[Shape, int] = {}
@@ -95,7 +94,8 @@ class _Kinds:
             is_elementwise = bool(largest) and plain_name in ELEMENTWISE
             name.append(numbers.setdefault(plain_name, len(numbers)) if is_elementwise else _NONE)
         self.names = list(numbers)
-        self.name, self.shape = np.array(name, dtype=np.int64), np.array(shape, dtype=np.int64)
+        self.name = np.array(name, dtype=np.int64)
+        self.shape = np.array(shape, dtype=np.int64)
 
 
 def _name_runs(name: I64, starts: I64, lengths: I64, names: Sequence[str]) -> tuple[I64, list[str]]:
