@@ -18,14 +18,13 @@ _LINES: Final = 3
 class CodePlaces:
     """The call stacks of the operators of the studied ranks.
 
-    `ops`: rank, name, input_shapes, module, phase and call_stack of each operator, the longest first.
+    `ops`: rank, name, input_shapes, module, phase and call_stack of each operator that has one.
     """
 
     def __init__(self, ops: Columns) -> None:
         self._frames: dict[tuple[object, ...], Frames] = {}
         for *key, stack in ops.rows("rank", "name", "input_shapes", "module", "phase", "call_stack"):
-            if stack:
-                self._frames.setdefault(tuple(key), user_frames(stack))
+            self._frames.setdefault(tuple(key), user_frames(stack))
 
     @property
     def has_stacks(self) -> bool:

@@ -283,7 +283,8 @@ class Evidence:
     @cached_property
     def code(self) -> CodePlaces:
         """From where the operators of the studied ranks are called, where call stacks were recorded."""
-        return CodePlaces(self._ask(queries.ops, by=("rank",), in_steps=True, ranks=self.studied))
+        found = queries.op_stacks(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+        return CodePlaces(found)
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
         """How often operators of these names run in a step of a studied rank, the most often first."""

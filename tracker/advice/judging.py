@@ -167,7 +167,7 @@ def _advice(
         Number("calls", sum(piece.calls for piece in pieces), "count"),
         Number("their time", sum(piece.ns for piece in pieces)),
     ) if pieces else ()  # fmt: skip
-    code = evidence.code.find_lines(pieces, in_common=rule.is_computation)
+    code = evidence.code.find_lines(pieces, in_common=rule.is_computation) if pieces else ()
     without_code = _say_without_code(evidence) if rule.is_computation and not code else ()
     return Advice(
         rule=rule.id, family=family, title=claim.title or rule.title, place=claim.place,

@@ -224,6 +224,23 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     )
 
 
+def op_stacks(store: Store, run_ids: Sequence[int], parameters: Mapping[str, Any]) -> Columns:
+    """Return from where the ops of each rank are called: rank; name, input_shapes, input_types, module, phase;
+    call_stack. Ops without a call stack are left out.
+    """
+    found = _columns(store, statement("op_stacks"), parameters)
+    ranks, keys = _integers(found, ("rank", "op_key_id"))
+    texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
+    stacks = Column.of(found["call_stack_id"], np.int64)
+    return Columns(
+        {
+            "rank": ranks,
+            **texts.taken(np.arange(len(ranks))),
+            "call_stack": stack_column(store, whole(run_ids), stacks),
+        }
+    )
+
+
 def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
     """Return one row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
     host_self_ns, device_total_ns, device_self_ns (0 where not known).
