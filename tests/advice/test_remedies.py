@@ -6,7 +6,7 @@ import pytest
 
 from tests.advice.made import CPU, MI300X, MS, NPU, V100, advise, kernel, only, op, rules
 from tracker.advice.rule import Platform
-from tracker.advice.rules import RULES, communication, host, input, kernels, pipeline
+from tracker.advice.rules import RULES, communication, fusion, host, input, kernels, pipeline
 from tracker.advice.traits import TRAITS
 from tracker.profile import Device
 
@@ -80,7 +80,7 @@ def test_an_unknown_device_gets_what_holds_for_every_gpu(memory_store):
 
 def test_each_condition_of_a_remedy_is_one_that_may_hold():
     """A word that no run and no claim can have would hide a remedy for ever."""
-    known = {*TRAITS, *host.MARKS, *input.MARKS, *kernels.MARKS, *communication.MARKS, *pipeline.MARKS}
+    known = {*TRAITS, *fusion.MARKS, *host.MARKS, *input.MARKS, *kernels.MARKS, *communication.MARKS, *pipeline.MARKS}
     asked = {word for rule in RULES for remedy in rule.remedies for word in (*remedy.needs, *remedy.unless)}
     assert asked - known == set()
 
@@ -173,3 +173,59 @@ def test_gates_are_no_activations(memory_store, device):
     assert not of(("sigmoid", "mul", "sub", "div"), "Net_0/Gate_0")
     assert of(("sigmoid", "mul"), "Net_0/Swish_0")
     assert of(("tanh", "pow", "mul", "add"), "")
+
+
+AFFINITY = {
+    ("K4", "ascend", "torch"): "torch_npu.npu_fusion_attention",
+    ("K4", "ascend", "mindspore"): "mindspore.ops.flash_attention_score",
+    ("K4", "nvidia", "paddle"): "paddle.nn.functional.flash_attention",
+    ("K5", "ascend", "torch"): "torch_npu.npu_rms_norm, or torch.nn.functional.layer_norm",
+    ("K5", "ascend", "mindspore"): "mindspore.ops.rms_norm",
+    ("K5", "nvidia", "torch"): "torch.nn.functional.rms_norm or layer_norm",
+    ("K8", "ascend", "torch"): "torch_npu.npu_rotary_mul",
+    ("K8", "nvidia", "paddle"): "paddle.incubate.nn.functional.fused_rotary_position_embedding",
+    ("K9", "ascend", "torch"): ("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD; they refuse zero_grad(set_to_none=True)"),
+    ("K9", "amd", "torch"): "fused=True, else foreach=True, in the optimizer",
+}
+
+
+@pytest.mark.parametrize(("rule", "vendor", "framework"), AFFINITY)
+def test_written_out_work_gets_the_counterpart_of_its_device(rule, vendor, framework):
+    (named,) = [one for one in RULES if one.id == rule]
+    assert named.remedies_on(Platform(vendor, framework), "")[0] == AFFINITY[rule, vendor, framework]
+
+
+@pytest.mark.parametrize(
+    ("device", "names", "expected"),
+    [
+        (MI300X, ("tanh", "pow", "mul"), "torch.nn.functional.gelu(x, approximate='tanh')"),
+        (MI300X, ("erf", "mul"), "torch.nn.functional.gelu(x)"),
+        (MI300X, ("sigmoid", "mul"), "torch.nn.functional.silu(x)"),
+        (NPU, ("tanh", "pow", "mul"), "torch_npu.npu_gelu(x, approximate='tanh')"),
+        (NPU, ("erf", "mul"), "torch_npu.npu_gelu(x)"),
+        (NPU, ("sigmoid", "mul"), "torch_npu.npu_swiglu where a gate follows, else torch.nn.functional.silu(x)"),
+    ],
+)
+def test_activation_gets_the_function_of_its_curve(memory_store, device, names, expected):
+    rows = [op(f"aten::{name}", (64, 512), module="Net_0/Swish_0") for name in names]
+    parts = [kernel(row, 5, name=row["name"]) for row in rows]
+    assert only(advise(memory_store, times=BUSY, device=device, kernels=parts), "K6").remedies == (expected,)
+
+
+@pytest.mark.parametrize(("device", "word"), [(MI300X, "torch.compile"), (NPU, "torch_npu.npu_fast_gelu(x)")])
+def test_sigmoid_with_two_products_is_no_silu(memory_store, device, word):
+    """x * sigmoid(1.702 * x), as in CLIP: SiLU in its place would be another model."""
+    rows = [op(f"aten::{name}", (64, 512), module="Net_0/QuickGELU_0") for name in ("sigmoid", "mul")]
+    parts = [kernel(row, 5, name=row["name"], calls=calls) for row, calls in zip(rows, (12, 24), strict=True)]
+    (remedy,) = only(advise(memory_store, times=BUSY, device=device, kernels=parts), "K6").remedies
+    assert remedy.startswith(word)
+    assert "silu" not in remedy
+
+
+def test_loss_of_a_framework_without_a_rule_keeps_all_of_its_logits():
+    """Training needs the logits of each position: only where there is no backward pass the last one is enough."""
+    (loss,) = [rule for rule in RULES if rule.id == "K7"]
+    (trained,) = loss.remedies_on(Platform("ascend", "mindspore", traits=("backward",)), "")
+    (run,) = loss.remedies_on(Platform("ascend", "mindspore"), "")
+    assert trained.startswith("the cross entropy of the framework")
+    assert run.startswith("logits of the last position alone")

@@ -186,7 +186,7 @@ def test_what_one_run_of_three_has_is_no_news(store):
 def test_what_to_do_is_one_sentence(store, regression):
     (item,) = on_findings(store, [finding("run", "step")], *([run] for run in regression))
     assert item.sentence == (
-        "Activation written out with tanh (at most 20.00 ms a step): torch.nn.functional.gelu(x, approximate='tanh'), "
-        "silu. (K6)"
+        "Activation written out with tanh (at most 20.00 ms a step): "
+        "torch.nn.functional.gelu(x, approximate='tanh'). (K6)"
     )
     assert replace(item, gain_ns=None).sentence.startswith("Activation written out with tanh: ")

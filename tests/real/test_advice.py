@@ -64,6 +64,9 @@ def test_four_npus_with_a_pipeline():
     assert {"V4", "V5", "V6", "K16"}.isdisjoint(rules)
     (loss,) = [item for item in found.items if item.rule == "K7"]
     assert (loss.stage, loss.rank) == (1, 2)
+    # cos, mul, cast, sin, mul, cast of one size, 56 times: 3.22 ms less the longest of each; two of mul, fill, mul
+    assert rules["K10"] == 2.3
+    assert loss.numbers[-1].words == "code: not known, no call stacks were recorded"
     # nobody states the microbatches: (540.40 - 378.79) / 2, and what stage 1 waits for the other
     unknown = found_of("ascend/transformer_4ranks_pp2_dp2")
     assert (gains(unknown)["P2"], gains(unknown)["P3"]) == (80.81, 72.15)
@@ -75,10 +78,24 @@ def test_four_npus_with_a_pipeline():
     ("nsys/a100_transformer/result_2_7B_nvtx.6a707bc0.sqlite", "K2", 670.33),
     ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "N1", 4.41),
     ("cann/PROF_000001_20230818142704322_COJGGGCANRMICFBC", "K13", 0.76),
-    ("ascend/run_2024-10/text/level1", "N3", 12.91), ("ascend/run_2025-01/text/level1", "H6", 4.69),
+    ("ascend/run_2024-10/text/level1", "N3", 12.91), ("ascend/run_2024-10/text/level1", "K9", 2.32),
+    ("ascend/run_2025-01/text/level1", "H6", 4.69),
 ])  # fmt: skip
 def test_what_a_capture_must_say(name, rule, gain):
     assert gains(found_of(name))[rule] == gain
+
+
+@pytest.mark.parametrize(("name", "rule", "line"), [
+    ("pytorch/h100_vs_mi300/h100/Qwen_Qwen1.5-0.5B-Chat.pt.trace.json.gz", "K5",
+     "transformers/models/qwen2/modeling_qwen2.py(218): forward"),
+    # rotate_half, which it calls, is no place of its own
+    ("pytorch/h100_vs_mi300/h100/Qwen_Qwen1.5-0.5B-Chat.pt.trace.json.gz", "K8",
+     "transformers/models/qwen2/modeling_qwen2.py(68): apply_rotary_pos_emb"),
+    ("ascend/run_2024-10/text/level1", "K9", "main.py(377): train"),
+])  # fmt: skip
+def test_written_out_work_has_one_place_in_the_code(name, rule, line):
+    (item,) = [item for item in found_of(name).items if item.rule == rule]
+    assert item.code == (line,)
 
 
 @pytest.mark.parametrize(("name", "rule"), [

@@ -17,7 +17,15 @@ from tracker.store.queries import ops_and_kernels
 OP = ("name", "input_shapes", "input_types", "module", "phase")
 KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes", "category", "op", "op_input_shapes")
 SUMS = ("calls", "total_ns", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "kernel_count")
-SUMS += ("sum_squares_ns2", "wait_ns", "bytes", "self_by_quartile_ns", "self_by_median_ns", "beside_ns")
+SUMS += (
+    "sum_squares_ns2",
+    "wait_ns",
+    "bytes",
+    "self_by_quartile_ns",
+    "self_by_median_ns",
+    "beside_ns",
+    "sequence_saved_ns",
+)
 KEYS = """
 (SELECT k.id, n.text AS name, i.text AS input_shapes, y.text AS input_types, m.text AS module, h.text AS phase
 FROM op_key AS k INNER JOIN detail_text AS n ON k.name_id = n.id INNER JOIN detail_text AS i ON k.input_shapes_id = i.id

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
+from tracker.advice.code_places import CodePlaces
 from tracker.advice.collectives import RankWaits, StepCollectives, longest_waited_for
 from tracker.advice.devices import Peaks, device_of
 from tracker.advice.idle import StepIdle
@@ -254,9 +255,17 @@ class Evidence:
         return found
 
     @cached_property
+    def knows_sequences(self) -> bool:
+        """Whether the order of kernels is known: in which sequences of elementwise kernels each stands."""
+        return self.is_device and bool(self.studied) and "sequence_saved_ns" in self._step_kernels.known
+
+    @cached_property
+    def _step_kernels(self) -> StepRows:
+        return queries.step_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+
+    @cached_property
     def _kernels(self) -> list[Row]:
-        found = queries.step_kernels(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
-        rows = self._usual_rows(found, ("calls", "total_ns", "bytes"))
+        rows = self._usual_rows(self._step_kernels, ("calls", "total_ns", "bytes", "sequence_saved_ns"))
         return [row for row in rows if row["category"] not in _NO_WORK]
 
     @cached_property
@@ -270,6 +279,12 @@ class Evidence:
         usual = reduce_rows(found, studied, names)
         rows = found.texts.taken(usual.key).having(rank=usual.rank, **usual.numbers)
         return rows.records()
+
+    @cached_property
+    def code(self) -> CodePlaces:
+        """From where the operators of the studied ranks are called, where call stacks were recorded."""
+        found = queries.op_stacks(self._store, [self.run_id], ranks=self.studied, steps=self.asked_steps)
+        return CodePlaces(found)
 
     def op_calls(self, rank: int, names: Sequence[str]) -> dict[str, float]:
         """How often operators of these names run in a step of a studied rank, the most often first."""

@@ -87,7 +87,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None, step_kind
         step_ns=evidence.step_ns,
         together_ns=together_ns,
         items=tuple(items),
-        missing=missing,
+        missing=(*missing, *_missing_code(evidence, items)),
         use=evidence.roofline.use if is_whole else {},
         vendor=evidence.vendor,
         framework=evidence.framework,
@@ -167,6 +167,8 @@ def _advice(
         Number("calls", sum(piece.calls for piece in pieces), "count"),
         Number("their time", sum(piece.ns for piece in pieces)),
     ) if pieces else ()  # fmt: skip
+    code = evidence.code.find_lines(pieces, in_common=rule.is_computation) if pieces else ()
+    without_code = _say_without_code(evidence) if rule.is_computation and not code else ()
     return Advice(
         rule=rule.id, family=family, title=claim.title or rule.title, place=claim.place,
         severity=severity(share) if has_time else "low", confidence=confidence, bound=rule.bound,
@@ -176,9 +178,24 @@ def _advice(
         op=longest.op if longest and longest.is_named else None, module=longest.module or None if longest else None,
         kernel=longest.name if longest else None, role=claim.role or None, variable=claim.variable or None,
         local_ns=local if has_time else None, gain_ns=gain if has_time else None,
-        gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers, *_shared(others)),
-        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims), marks=claim.marks,
+        gain_share=share if has_time else None, numbers=(*numbers, *claim.numbers, *_shared(others), *without_code),
+        claims=tuple(Claimed(op, shapes, ns) for (op, shapes), ns in claims), code=code, marks=claim.marks,
     )  # fmt: skip
+
+
+def _say_without_code(evidence: Evidence) -> tuple[Number, ...]:
+    """Return why the place of a computation in the code is not known."""
+    why = "no call stack leads to it" if evidence.code.has_stacks else "no call stacks were recorded"
+    return (Number("code", f"not known, {why}", "text"),)
+
+
+def _missing_code(evidence: Evidence, items: Sequence[Advice]) -> Iterator[str]:
+    """Yield how to record call stacks, where advice that is shown is about a computation whose place is not known."""
+    how = remedies.STACKS.get(remedies.family_of(evidence.source))
+    computations = {rule.id for rule in RULES if rule.is_computation}
+    lacking = sorted({item.rule for item in items if item.rule in computations and item.is_shown and not item.code})
+    if how and lacking and not evidence.code.has_stacks:
+        yield f"The lines of code of {', '.join(lacking)}: the run has no call stacks; {how}."
 
 
 def _notes(evidence: Evidence, items: Sequence[Advice]) -> Iterator[str]:
@@ -209,11 +226,17 @@ def is_worth(gain_ns: float, step_ns: float, least_share: float = LEAST_SHARE) -
 
 
 def with_remedies(found: RunAdvice) -> RunAdvice:
-    """The advice with its remedies, those of its vendor and framework first. Rules hold them, stored rows do not."""
+    """Return the advice with its remedies, those of its vendor and framework first, and with the sources of its rules.
+    Rules hold them, stored rows do not.
+    """
     rules = {rule.id: rule for rule in RULES}
     platform = Platform(found.vendor, found.framework, found.framework_version, found.source, found.traits)
     items = [
-        replace(item, remedies=rules[item.rule].remedies_on(platform, item.place, item.marks))
+        replace(
+            item,
+            remedies=rules[item.rule].remedies_on(platform, item.place, item.marks),
+            sources=rules[item.rule].sources,
+        )
         for item in found.items
         if item.rule in rules
     ]  # fmt: skip
@@ -221,10 +244,11 @@ def with_remedies(found: RunAdvice) -> RunAdvice:
 
 
 def row_of_advice(item: Advice) -> Mapping[str, Any]:
-    """A piece of advice as a row of a table: evidence, remedies and code as text."""
+    """Return a piece of advice as a row of a table: evidence, remedies, code and sources as text."""
     fields = {name: value for name, value in asdict(item).items() if name in ADVICE_COLUMNS["advice"]}
     evidence = "; ".join(number.words for number in item.numbers)
-    return fields | {"evidence": evidence, "remedies": "; ".join(item.remedies), "code": "; ".join(item.code)}
+    lists = {"remedies": item.remedies, "code": item.code, "sources": item.sources}
+    return fields | {"evidence": evidence, **{name: "; ".join(parts) for name, parts in lists.items()}}
 
 
 def severity(share: float) -> str:

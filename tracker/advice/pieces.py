@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from tracker.advice.shapes import Shape, first_number, largest_of, shapes_of
+from tracker.profile.elementwise import name_plainly
+from tracker.profile.shapes import Shape, first_number, largest_of, shapes_of
 
 Row = dict[str, Any]
 
@@ -18,7 +19,9 @@ class WorkPiece(Struct):
     inputs, those that the kernel itself states first; `op_text`: those of the operator; `formats`: of an NPU. From
     these: `shapes`, `op_shapes`; `largest`: its largest input; `element_bytes`: of its first tensor, 4 where that is
     not known; `is_named`: whether the operator is known; `plain_op`: that without its namespace, or the type of a
-    kernel without one: `mm`, `softmax`, `realdiv`; `stated_flops`: of a call, where the source says more than shapes.
+    kernel without one: `mm`, `softmax`, `realdiv`; `sequence_saved_ns`: what of it one kernel in place of its sequences
+    of elementwise kernels would save, `sequence`: the names of such a sequence; `stated_flops`: of a call, where the
+    source says more than shapes.
     """
 
     at: int
@@ -42,14 +45,15 @@ class WorkPiece(Struct):
     element_bytes: int = 4
     is_named: bool = True
     plain_op: str = ""
+    sequence_saved_ns: float = 0.0
+    sequence: str = ""
     stated_flops: float | None = None
 
     def __post_init__(self) -> None:
         self.shapes, self.op_shapes, self.largest = shapes_of(self.text), shapes_of(self.op_text), largest_of(self.text)
         self.element_bytes = first_number(self.text, self.types)[1]
         self.is_named = not self.op.startswith("(")
-        plain = self.op if self.is_named and self.op_shapes else self.name
-        self.plain_op = plain.rpartition("::")[2].lower().rstrip("_")
+        self.plain_op = name_plainly(self.op, self.op_text if self.op_shapes else "", self.name)
 
     @property
     def number_kind(self) -> str:
@@ -70,7 +74,7 @@ def piece_of_kernel(at: int, row: Row) -> WorkPiece:
         op=row["op"], module=row["module"], phase=row["phase"], text=row["input_shapes"] or row["op_input_shapes"],
         op_text=row["op_input_shapes"], types=tuple((row["input_types"] or row["op_input_types"]).split(",")),
         calls=row["calls"], ns=row["total_ns"], bytes=row["bytes"], core=row["core_type"],
-        formats=row["input_formats"],
+        formats=row["input_formats"], sequence_saved_ns=row["sequence_saved_ns"], sequence=row["sequence"],
     )  # fmt: skip
 
 

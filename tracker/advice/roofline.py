@@ -13,7 +13,8 @@ from math import prod
 from operator import add
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.advice.shapes import Shape, broadcast, bytes_of, elements
+from tracker.profile.elementwise import ELEMENTWISE
+from tracker.profile.shapes import Shape, broadcast, bytes_of, elements
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -44,14 +45,6 @@ _WITH_FLOPS: Final = {
 }  # fmt: skip
 _BACKWARD: Final = 2.5
 """Attention computes five matmuls backward and two forward."""
-_ELEMENTWISE: Final = frozenset((
-    "add", "sub", "rsub", "mul", "div", "realdiv", "pow", "square", "neg", "exp", "log", "tanh", "sigmoid", "erf",
-    "sqrt", "rsqrt", "reciprocal", "abs", "gelu", "silu", "relu", "where", "select", "masked_fill", "maskedfill",
-    "copy", "cast", "clone", "dropout", "native_dropout", "sin", "cos", "addcmul", "addcdiv", "lerp", "axpy", "axpyv2",
-    "muls", "adds", "tanh_backward", "pow_backward", "threshold_backward", "sigmoid_backward", "gelu_backward",
-    "silu_backward", "clamp", "maximum", "minimum", "eq", "ne", "gt", "lt", "le", "ge", "bitwise_and", "logical_not",
-    "fill", "zero", "tensormove",
-))  # fmt: skip
 _REDUCTIONS: Final = frozenset((
     "sum", "mean", "amax", "amin", "max", "min", "norm", "reducesum", "reducemean", "reducemax", "reducemaxd",
     "reducesumd", "argmax", "argmaxv2", "argmin", "argmaxd", "argmaxwithvalue", "logsumexp", "var", "std", "var_mean",
@@ -86,12 +79,12 @@ _MUCH_BYTES: Final = 1 << 20
 
 def is_elementwise(piece: WorkPiece) -> bool:
     """Whether a piece reads its inputs once and writes a result of their shape."""
-    return piece.plain_op in _ELEMENTWISE
+    return piece.plain_op in ELEMENTWISE
 
 
 def is_vector(piece: WorkPiece) -> bool:
     """Whether a piece is elementwise work or a reduction."""
-    return piece.plain_op in _ELEMENTWISE or piece.plain_op in _REDUCTIONS
+    return piece.plain_op in ELEMENTWISE or piece.plain_op in _REDUCTIONS
 
 
 def is_matmul(piece: WorkPiece) -> bool:
@@ -207,7 +200,7 @@ def bytes_moved(piece: WorkPiece) -> float | None:
         return inputs if len(tensors) > 1 else 2.0 * inputs
     if name in ("zero", "fill"):
         return inputs
-    if name in _ELEMENTWISE:
+    if name in ELEMENTWISE:
         return inputs + size * elements(broadcast(tensors))
     if name in _ROWWISE or name in _NORMS:
         return inputs + size * max(map(elements, tensors))

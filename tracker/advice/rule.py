@@ -18,7 +18,7 @@ __all__ = ["BOUNDS", "AdviceRule", "Claim", "Number", "Remedy", "find_rank_with_
 Resource = Literal[
     "work", "idle", "loading", "copies", "communication", "waiting", "pipeline", "bubble", "rank", "none"
 ]
-Bound = Literal["exposed", "roofline", "precision", "calls", "what-if", "bytes", "none"]
+Bound = Literal["exposed", "roofline", "sequence", "precision", "calls", "what-if", "bytes", "none"]
 Confidence = Literal["certain", "likely", "hint"]
 
 LEAST_SHARE: Final = 0.01
@@ -26,6 +26,7 @@ LEAST_SHARE: Final = 0.01
 BOUNDS: Final[Mapping[str, str]] = {
     "exposed": "the time in which nothing else ran",
     "roofline": "what the work takes longer than the larger of FLOPs by peak and bytes by bandwidth",
+    "sequence": "the time of the kernels, less that of the longest of each sequence",
     "precision": "the time of the work, less that time by the quotient of the two peak rates",
     "calls": "the time of the calls on the host, as far as the device idles",
     "what-if": "the step as it is, less the step in a model without the imbalance",
@@ -146,6 +147,7 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     `on_devices`: whether it says nothing of a timeline of the host. `sources`: where condition and remedies are from.
     `shown_from`: of the step, what a claim must win to be shown where not all is asked for; a claim itself grows from
     0, so that no limit hides most of a step. `is_general`: whether any rule that claims the same work says more.
+    `is_computation`: whether the pieces of a claim are one computation, whose place in the code is one, too.
 
     A claim for which no remedy fits is no advice.
     """
@@ -163,6 +165,7 @@ class AdviceRule(Struct, frozen=True, kw_only=True):
     on_devices: bool = False
     shown_from: float = LEAST_SHARE
     is_general: bool = False
+    is_computation: bool = False
 
     def remedies_on(self, platform: Platform, place: str, marks: Sequence[str] = ()) -> tuple[str, ...]:
         """The remedies that fit: those for the vendor, for the framework, for all."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,6 @@ from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedi
 from tracker.advice.versions import compared, merged
 from tracker.columns import Columns
 from tracker.compare.bottleneck import bottleneck
-from tracker.compare.explain import code_line
 from tracker.compare.loading import load_all
 from tracker.compare.overall import step_numbers
 from tracker.compare.pairs import check_one_track
@@ -23,14 +22,12 @@ from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
 from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
 from tracker.schema.series import UNPROFILED_STEP
-from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.store import Store
 
 _RUN: Final = ("workload", "version", "device", "configuration")
-_LINES: Final = 3
 
 
 def advise(
@@ -73,14 +70,14 @@ def advise(
         if before and not all(one.partial.has_whole_steps for one in (*before, side)):
             # what is not known of one side is neither new nor gone
             items = ()
-        coded = tuple(_with_code(side, _chosen(items, options)))
+        chosen = _chosen(items, options)
         return Advised(
             run=_described(side, settled[-1]) | _step_without_profiler(side),
             step_ns=found.step_ns,
             together_ns=found.together_ns,
-            items=coded,
+            items=chosen,
             tables={
-                "advice": Columns.of_rows([row_of_advice(item) for item in coded], ADVICE_COLUMNS["advice"]),
+                "advice": Columns.of_rows([row_of_advice(item) for item in chosen], ADVICE_COLUMNS["advice"]),
                 "efficiency": Columns.of_rows([*found.efficiency], ADVICE_COLUMNS["efficiency"]),
             },
             use=found.use,
@@ -128,19 +125,3 @@ def _chosen(items: Sequence[Advice], options: AdviseOptions) -> tuple[Advice, ..
         if (item.rule in rules if rules else item.is_shown or options.everything)
         and (not options.only or item.family in options.only)
     )  # fmt: skip
-
-
-def _with_code(side: LoadedSide, items: Sequence[Advice]) -> Iterator[Advice]:
-    """Yield the advice with the lines of code from which its operators were called, where stacks were recorded."""
-    wanted = {claim.op for item in items for claim in item.claims}
-    stacks: dict[tuple[str, str], str] = {}
-    if wanted and items:
-        rows = side.query(queries.ops).rows("name", "input_shapes", "call_stack")
-        for name, shapes, stack in rows:
-            if name in wanted and stack and (line := code_line(stack)):
-                stacks.setdefault((name, shapes), line)
-    for item in items:
-        lines = dict.fromkeys(
-            stacks[claim.op, claim.input_shapes] for claim in item.claims if (claim.op, claim.input_shapes) in stacks
-        )
-        yield replace(item, code=tuple(lines)[:_LINES])

@@ -4,9 +4,7 @@ question.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from math import fsum
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +43,7 @@ from tracker.compare.references import short_names
 from tracker.compare.renames import find_renames
 from tracker.compare.side import ExplainedTables
 from tracker.compare.slow_steps import explain_mean, list_slow_steps
+from tracker.profile.code_lines import code_line
 from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.results.verdicts import SeriesVerdict
 from tracker.schema.series import UNPROFILED_STEP
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
-_FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3
 """A change below this share of the sum of |delta| is a cancellation: losses and gains that nearly add up to nothing."""
 _NO_SUMS: Final = "medians do not add up"
@@ -425,25 +423,6 @@ def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[str, str],
                 if place:
                     places_of_op.setdefault((name, shapes), {})[place] = None
     return {op: ", ".join(places) for op, places in places_of_op.items()}
-
-
-def code_line(call_stack: str) -> str:
-    """Return the innermost frame of a call stack (innermost first, `;` between) that is neither built in nor of the
-    framework.
-
-    >>> code_line("<built-in function linear>;torch/nn/modules/linear.py(130): forward;train.py(89): forward")
-    'train.py(89): forward'
-    """
-    for frame in call_stack.split(";"):
-        if ".py(" in frame and _is_of_user(frame.strip()):
-            return frame.strip()
-    return ""
-
-
-@lru_cache(maxsize=10_000)
-def _is_of_user(frame: str) -> bool:
-    """Return whether a frame of Python is not of the framework. The stacks of a capture share most of their frames."""
-    return not _FRAMEWORK.search(frame)
 
 
 def _make_cause(kind: str, row: _OpChange, delta: float | None) -> Cause:

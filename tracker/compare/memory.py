@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
-from tracker.compare.explain import code_line
 from tracker.compare.filters import matching
 from tracker.compare.references import short_names
 from tracker.compare.side import GRAIN
 from tracker.profile import MAX_BLOCKS, OWNER_SETTING
+from tracker.profile.code_lines import code_line
 from tracker.results import ADDED, BOTH, ONE_BY_ONE, OP_KEY, REMOVED
 from tracker.results.diff_rows import MemoryBlockRow, MemoryPeakRow
 from tracker.store import queries

@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from tracker.advice.pieces import WorkPiece
 from tracker.advice.roofline import bytes_moved, flops
-from tracker.advice.shapes import elements, shapes_of
 from tracker.compare import match
 from tracker.compare.operators import own_time
 from tracker.detect import DEFAULTS
+from tracker.profile.shapes import elements, shapes_of
 from tracker.regressions.scaled_inputs import ScaledInputs, Work, find_scaled_inputs, has_half
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs

@@ -20,7 +20,6 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.bubbles import with_known_bubbles
 from tracker.compare.collectives import notes_of_groups
 from tracker.compare.coverage import note_on_earlier_idle_rules, note_on_older_steps
-from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.kernels import kind_of
 from tracker.compare.largest import largest_names
@@ -44,6 +43,7 @@ from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, NPU_VENDOR, STEP_SPREAD, UNLINKED_OP
+from tracker.profile.code_lines import code_line
 from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding

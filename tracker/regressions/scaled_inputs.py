@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from tracker.advice.shapes import Shape, shapes_of
 from tracker.columns import F64, I64, Flags
+from tracker.profile.shapes import Shape, shapes_of
 from tracker.regressions.replacements import MOVED
 from tracker.schema.series import SeriesKey
 from tracker.store.samples.statistics import over_runs

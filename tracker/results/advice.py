@@ -27,7 +27,7 @@ ADVICE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "advice": (
         "rule", "family", "severity", "confidence", "status", "title", "gain_ns", "gain_share", "baseline_gain_ns",
         "local_ns", "bound", "runs", "rank", "stage", "op", "module", "kernel", "role", "variable", "evidence",
-        "remedies", "code",
+        "remedies", "code", "sources",
     ),
     "efficiency": (
         "rank", "name", "input_shapes", "number_kind", "calls", "total_ns", "flops", "bytes", "tflops_per_s",
@@ -104,7 +104,8 @@ class Advice(Struct, frozen=True, kw_only=True):
 
     `gain_ns`: what the step wins at most, `local_ns`: what the rank does; `place`: what tells it from other advice of
     its `rule`; `severity`: high from 5 % of the step, medium from 1 %, else low; `status`: new, grown or gone since the
-    baseline, None without one; `runs`: in how many of the runs of the side it is; `is_shown`: without `--all`;
+    baseline, None without one; `code`: the frames of the program that call the work; `sources`: where the rule is from;
+    `runs`: in how many of the runs of the side it is; `is_shown`: without `--all`;
     `marks`: what holds of it, for the conditions of its remedies.
     """
 
@@ -131,6 +132,7 @@ class Advice(Struct, frozen=True, kw_only=True):
     claims: tuple[Claimed, ...] = ()
     remedies: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     status: str | None = None
     runs: int = 1
     marks: tuple[str, ...] = ()
@@ -180,7 +182,7 @@ class Advised(Result, frozen=True, eq=False):
     would record it. `partial`: what the checks of the captures found: on work that is not whole no rule says anything.
     `slow_steps`: steps of more than 1.2 times the median of their rank, which no advice counts, the slowest first.
 
-    - advice: a row per item, with evidence, remedies and lines of code as text
+    - advice: a row per item, with evidence, remedies, lines of code and sources as text
     - efficiency: each operator with FLOPs by shapes and kind of number: its rate, the floor of its time on the device
       and efficiency, floor by time; NA where no ceiling is known
     """

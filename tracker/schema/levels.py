@@ -110,6 +110,11 @@ LEVELS: Final[tuple[Level, ...]] = (
         number("block_num", "max", "blocks that the kernel ran on, the most of all calls (NPU)"),
         time("beside_ns", "sum", "of the total, time in which a compute kernel of another operator (of none: of "
              "another name) ran, too; NULL: no compute kernel, or an earlier program read the run", is_later=True),
+        time("sequence_saved_ns", "sum", "of the total, what its calls take in sequences of three or more elementwise "
+             "kernels of one tensor size, one directly behind another on a stream, but for the longest of each; NULL: "
+             "no compute kernel, no shapes, or an earlier program read the run", is_later=True),
+        Column("sequence", "optional_text", "names of such a sequence in order, that in which it most often stands; in "
+               "detail_text; NULL: in none", is_later=True),
     ), key=("step", "kernel_key", "op_key", "category")),
     Level("communication", "The calls of one collective: kind, group, data type and size class (-1: the source does "
           "not say).", (

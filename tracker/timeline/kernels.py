@@ -18,6 +18,7 @@ from tracker.timeline.categories import (
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name, is_npu_name
 from tracker.timeline.overlap import measure_beside
+from tracker.timeline.sequences import Sequences, find_sequences
 
 _KEY_TEXTS = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
 _UNDECIDED, _OWN_WORK = -2, -1
@@ -40,6 +41,13 @@ def kernel_tables(joined: Joined) -> KernelTables:
     groups = group_rows(joined.step, keys.number, joined.op_key, category)
     duration = device.end_ns - device.start_ns
     columns = {column: look_up_texts(getattr(device, column)[keys.first], texts) for column in _KEY_TEXTS}
+    npu = _is_npu(joined)
+    canonical = [
+        canonical_name(name, _said(kernel_type), npu=npu)
+        for name, kernel_type in zip(columns["name"], columns["type"], strict=True)
+    ]
+    table = {"name": columns["name"], "canonical_name": canonical, **columns}
+    sequences = find_sequences(joined, keys.number, table)
     rows: Table = {
         "step": joined.step[groups.first],
         "kernel_key": keys.number[groups.first],
@@ -54,14 +62,27 @@ def kernel_tables(joined: Joined) -> KernelTables:
         "bytes": groups.add_up_marked(device.bytes, MISSING, "known"),
         "block_num": _largest_block_num(joined, groups),
         "beside_ns": groups.add_up_marked(measure_beside(joined), MISSING, "sum"),
+        "sequence_saved_ns": groups.add_up_marked(sequences.saved_ns, MISSING, "sum"),
+        "sequence": _sequences_of_rows(sequences, groups, group_rows(keys.number, joined.op_key, category)),
     }
-    npu = _is_npu(joined)
-    canonical = [
-        canonical_name(name, _said(kernel_type), npu=npu)
-        for name, kernel_type in zip(columns["name"], columns["type"], strict=True)
-    ]
-    table = {"name": columns["name"], "canonical_name": canonical, **columns}
     return KernelTables(table, rows, _metric_table(joined, keys))
+
+
+def _sequences_of_rows(sequences: Sequences, groups: Groups, work: Groups) -> list[str]:
+    """Return the sequence in which the kernel of each row most often stands in any step, "" for none: the row of a
+    kernel has the same one in each step.
+
+    `groups`: the device events of each row; `work`: those of each row over all steps.
+    """
+    rows = np.flatnonzero(sequences.number >= 0)
+    counts = group_rows(work.number[rows], sequences.number[rows]) if len(rows) else None
+    names = [""] * len(work)
+    if counts is not None:
+        first = rows[counts.first]
+        for at in np.lexsort((-sequences.number[first], counts.counts)).tolist():
+            # the most frequent one comes last, of equal ones the first
+            names[int(work.number[first[at]])] = sequences.names[int(sequences.number[first[at]])]
+    return [names[number] for number in work.number[groups.first].tolist()]
 
 
 def name_canonically(joined: Joined) -> dict[tuple[int, int], str]:

@@ -98,6 +98,7 @@ SELECT
     d.kernel_key_id,
     d.op_key_id,
     d.category_id,
+    d.sequence_id,
     CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
     CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
     MIN(d.min_ns) AS min_ns,
@@ -106,7 +107,8 @@ SELECT
     CASE WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT) END AS wait_ns,
     CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
     MAX(d.block_num) AS block_num,
-    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns
+    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns,
+    CASE WHEN COUNT(d.sequence_saved_ns) = COUNT(*) THEN CAST(SUM(d.sequence_saved_ns) AS BIGINT) END AS sequence_saved_ns
 FROM kernel AS d
 WHERE
     d.run_id IN :run_ids
@@ -114,7 +116,8 @@ GROUP BY
     d.run_id,
     d.kernel_key_id,
     d.op_key_id,
-    d.category_id;
+    d.category_id,
+    d.sequence_id;
 
 -- kernel: sums by stage, rank, step
 SELECT
@@ -125,6 +128,7 @@ SELECT
     d.kernel_key_id,
     d.op_key_id,
     d.category_id,
+    d.sequence_id,
     CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
     CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
     MIN(d.min_ns) AS min_ns,
@@ -133,7 +137,8 @@ SELECT
     CASE WHEN COUNT(d.wait_ns) = COUNT(*) THEN CAST(SUM(d.wait_ns) AS BIGINT) END AS wait_ns,
     CASE WHEN COUNT(d.bytes) = COUNT(*) THEN CAST(SUM(d.bytes) AS BIGINT) END AS bytes,
     MAX(d.block_num) AS block_num,
-    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns
+    CASE WHEN COUNT(d.beside_ns) = COUNT(*) THEN CAST(SUM(d.beside_ns) AS BIGINT) END AS beside_ns,
+    CASE WHEN COUNT(d.sequence_saved_ns) = COUNT(*) THEN CAST(SUM(d.sequence_saved_ns) AS BIGINT) END AS sequence_saved_ns
 FROM kernel AS d
 INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
 WHERE
@@ -148,7 +153,8 @@ GROUP BY
     d.step,
     d.kernel_key_id,
     d.op_key_id,
-    d.category_id;
+    d.category_id,
+    d.sequence_id;
 
 -- kernel: rows
 SELECT
@@ -158,6 +164,7 @@ SELECT
     d.kernel_key_id,
     d.op_key_id,
     d.category_id,
+    d.sequence_id,
     d.calls,
     d.total_ns,
     d.min_ns,
@@ -166,7 +173,8 @@ SELECT
     d.wait_ns,
     d.bytes,
     d.block_num,
-    d.beside_ns
+    d.beside_ns,
+    d.sequence_saved_ns
 FROM kernel AS d
 WHERE
     d.run_id IN :run_ids

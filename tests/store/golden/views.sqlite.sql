@@ -536,6 +536,7 @@ SELECT
     t_module.text AS module,
     t_phase.text AS phase,
     t_category.text AS category,
+    t_sequence.text AS sequence,
     d.calls,
     d.total_ns,
     d.min_ns,
@@ -544,7 +545,8 @@ SELECT
     d.wait_ns,
     d.bytes,
     d.block_num,
-    d.beside_ns
+    d.beside_ns,
+    d.sequence_saved_ns
 FROM run AS r
 INNER JOIN workload AS w ON r.workload_id = w.id
 INNER JOIN version AS v ON r.version_id = v.id
@@ -558,6 +560,7 @@ LEFT JOIN detail_text AS t_op ON o.name_id = t_op.id
 LEFT JOIN detail_text AS t_module ON o.module_id = t_module.id
 LEFT JOIN detail_text AS t_phase ON o.phase_id = t_phase.id
 LEFT JOIN detail_text AS t_category ON d.category_id = t_category.id
+LEFT JOIN detail_text AS t_sequence ON d.sequence_id = t_sequence.id
 WHERE r.state = 'active';
 
 CREATE VIEW v_communication AS

@@ -19,5 +19,5 @@ FAMILIES: Final[Mapping[str, tuple[AdviceRule, ...]]] = {
 }
 """Word of `--only` -> its rules."""
 RULES: Final = tuple(rule for rules in FAMILIES.values() for rule in rules)
-RULE_VERSION: Final = 6
+RULE_VERSION: Final = 7
 """Raised whenever a rule gives other numbers: stored advice is made again."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.advice.roofline import flops, is_elementwise, is_matmul, is_vector
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
-from tracker.advice.shapes import Shape, elements
 from tracker.advice.traits import BACKWARD, COMPILED
+from tracker.profile.shapes import Shape, elements
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -21,6 +21,10 @@ Pieces = Sequence["WorkPiece"]
 _SCORES: Final = 64
 """Queries and keys from which on a written-out attention is worth a fused one."""
 _VOCABULARY: Final = 16_000
+_OPTIMIZER: Final = 50
+_OPTIMIZER_PASSES: Final = 3
+_FUSED_OPTIMIZERS: Final = ("multi_tensor", "fused", "foreach", "applyadam")
+_LISTED: Final = 3
 _INSTANCE: Final = re.compile(r"_\d+$")
 _ATTENTION_OPS: Final = ("attention", "flash", "sdpa")
 _SOFTMAX: Final = ("_softmax", "softmax", "softmaxv2", "_softmax_backward_data", "softmaxgrad")
@@ -32,6 +36,10 @@ _CURVES: Final = {
     "sigmoid": ("sigmoid", "sigmoid_backward", "mul"),
 }
 """Curve of an activation -> the operators that it is written out with."""
+QUICK_GELU: Final = "x * sigmoid(1.702 x)"
+"""Mark of a claim: the sigmoid is of a multiple of what it is multiplied with, as in CLIP."""
+MARKS: Final = (*_CURVES, QUICK_GELU)
+"""Marks of the claims of this family: what the activation is written out with."""
 
 
 def _claim(
@@ -122,6 +130,7 @@ def _activation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
             groups[piece.module, piece.largest].append(piece)
     own: list[WorkPiece] = []
     kinds: set[str] = set()
+    marks: set[str] = set()
     floor = 0.0
     for (module, shape), found in groups.items():
         names = {piece.plain_op for piece in found}
@@ -138,11 +147,23 @@ def _activation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim
         floor += evidence.roofline.pass_ns(size, max(piece.calls for piece in bent))
         own += parts
         kinds |= {curve, *names & {"pow"}}
+        marks.add(QUICK_GELU if _is_quick_gelu(parts) else curve)
     if own:
         # on a host autograd spends time of its own around the gradient of an operator
         around = tuple(f"{name}backward0" for name in (*kinds, "mul"))
         own += [piece for piece in pieces if piece.kind == "op" and piece.plain_op.rpartition(" ")[2] in around]
-        yield from _claim(evidence, own, floor, title=f"activation written out with {', '.join(sorted(kinds))}")
+        title = f"activation written out with {', '.join(sorted(kinds))}"
+        yield from _claim(evidence, own, floor, title=title, marks=tuple(sorted(marks)))
+
+
+def _is_quick_gelu(parts: Pieces) -> bool:
+    """Return whether the forward work of an activation has two multiplications for each sigmoid."""
+    calls = {"sigmoid": 0.0, "mul": 0.0}
+    for piece in parts:
+        if piece.plain_op in calls and piece.phase != "backward":
+            calls[piece.plain_op] += piece.calls
+    is_forward_known = all(piece.phase or not piece.plain_op.endswith("_backward") for piece in parts)
+    return is_forward_known and calls["sigmoid"] > 0 and calls["mul"] == 2 * calls["sigmoid"]
 
 
 def _vocabulary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
@@ -198,7 +219,60 @@ def _rotary(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
         yield from _claim(evidence, own, sum(passes))
 
 
-def _chains(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+def _optimizer(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+    every = [piece for piece in pieces if piece.phase == "optimizer"]
+    own = [piece for piece in every if is_elementwise(piece)]
+    is_fused = any(word in f"{piece.name} {piece.op}".lower() for piece in every for word in _FUSED_OPTIMIZERS)
+    if sum(piece.calls for piece in own) < _OPTIMIZER or is_fused:
+        return
+    of_shapes: dict[Shape, list[WorkPiece]] = defaultdict(list)
+    for piece in own:
+        of_shapes[piece.largest].append(piece)
+    floor = 0.0
+    for shape, found in of_shapes.items():
+        # any optimizer reads parameter and gradient, and writes the parameter, once
+        size = _OPTIMIZER_PASSES * elements(shape) * min(piece.element_bytes for piece in found)
+        floor += evidence.roofline.pass_ns(size, min(piece.calls for piece in found))
+    yield from _claim(evidence, own, floor)
+
+
+def _sequences(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
+    if not evidence.knows_sequences:
+        yield from _chains(pieces)
+        return
+    of_sequences: dict[str, list[WorkPiece]] = defaultdict(list)
+    for piece in pieces:
+        if piece.sequence:
+            of_sequences[piece.sequence].append(piece)
+    left = {piece.at for piece in pieces}
+    explained = {(piece.plain_op, piece.largest) for piece in evidence.work[rank] if piece.at not in left}
+    of_classes: dict[str, list[str]] = defaultdict(list)
+    for sequence, own in of_sequences.items():
+        longest = max(own, key=lambda piece: piece.ns)
+        others = set(sequence.split(", ")) - {piece.plain_op for piece in own}
+        # of a sequence that another rule explains in part, what is left need not be three kernels
+        if not any((name, longest.largest) in explained for name in others):
+            of_classes[_class_of(longest.module)].append(sequence)
+    for name, sequences in of_classes.items():
+        saved_ns = {
+            sequence: sum(min(piece.sequence_saved_ns, piece.ns) for piece in of_sequences[sequence])
+            for sequence in sequences
+        }
+        if any(saved_ns.values()):
+            most = sorted(saved_ns, key=lambda sequence: (-saved_ns[sequence], sequence))[:_LISTED]
+            of_class = [piece for sequence in sequences for piece in of_sequences[sequence]]
+            yield Claim(
+                cells={piece.at: piece.sequence_saved_ns for piece in of_class},
+                numbers=tuple(
+                    Number(f"one directly behind another: {sequence}", saved_ns[sequence]) for sequence in most
+                ),
+                place=name,
+                title=f"elementwise operators of {name} one by one" if name else "",
+            )
+
+
+def _chains(pieces: Pieces) -> Iterator[Claim]:
+    """Yield what elementwise kernels of one shape in one module could save, where their order is not known."""
     groups: dict[tuple[str, Shape, str], list[WorkPiece]] = defaultdict(list)
     for piece in pieces:
         if piece.module and is_elementwise(piece) and len(piece.largest) >= 2:
@@ -221,7 +295,7 @@ RULES: Final = (
     AdviceRule(
         id="K4", title="attention written out",
         fires="matmuls and a softmax over scores of 64 x 64 or more, and no fused attention",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.nn.functional.scaled_dot_product_attention", ("torch", "nvidia", "amd", "cpu"), since=(2, 0)),
             Remedy("torch 2.0 or newer: torch.nn.functional.scaled_dot_product_attention",
@@ -229,7 +303,7 @@ RULES: Final = (
             Remedy("the AOTriton or CK backend of scaled_dot_product_attention", ("torch", "amd"), since=(2, 5)),
             Remedy("torch_npu.npu_fusion_attention", ("torch", "ascend")),
             Remedy("paddle.nn.functional.flash_attention", ("paddle",)),
-            Remedy("ops.FlashAttentionScore", ("mindspore", "ascend")),
+            Remedy("mindspore.ops.flash_attention_score", ("mindspore", "ascend")),
             Remedy("a fused attention of the framework", is_last=True),
         ),
         sources=("TraceLens", _AFFINITY), in_rank=_attention,
@@ -237,13 +311,14 @@ RULES: Final = (
     AdviceRule(
         id="K5", title="normalisation written out",
         fires="a module called *Norm with four elementwise kernels or reductions and no fused one",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.nn.functional.rms_norm or layer_norm", ("torch", "nvidia", "amd", "cpu"), since=(2, 4)),
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("torch.nn.functional.layer_norm, or a fused norm such as Apex's",
                    ("torch", "nvidia", "amd", "cpu"), until=(2, 4)),
-            Remedy("torch_npu.npu_rms_norm", ("torch", "ascend")),
+            Remedy("torch_npu.npu_rms_norm, or torch.nn.functional.layer_norm", ("torch", "ascend")),
+            Remedy("mindspore.ops.rms_norm", ("mindspore", "ascend")),
             Remedy("paddle.nn.LayerNorm, or paddle.incubate.nn.functional.fused_rms_norm", ("paddle",)),
             Remedy("the normalisation of the framework that is one kernel", is_last=True),
         ),
@@ -253,14 +328,27 @@ RULES: Final = (
         id="K6", title="activation written out",
         fires="tanh or erf with mul over tensors of one shape, or sigmoid with mul and nothing else in one module, and "
             "no gelu or silu of that shape; tanh and sigmoid together are a gate",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
-            Remedy("torch.nn.functional.gelu(x, approximate='tanh'), silu", ("torch", "nvidia", "amd", "cpu"),
-                   since=(1, 12)),
-            Remedy("torch.nn.functional.gelu, silu", ("torch", "nvidia", "amd", "cpu"), until=(1, 12)),
-            Remedy("torch_npu.npu_gelu, npu_swiglu", ("torch", "ascend")),
-            Remedy("paddle.nn.functional.gelu(x, approximate=True)", ("paddle",)),
-            Remedy("ops.gelu, ops.silu", ("mindspore",)),
+            Remedy("torch.nn.functional.gelu(x, approximate='tanh')", ("torch", "nvidia", "amd", "cpu"),
+                   since=(1, 12), needs=("tanh",)),
+            Remedy("torch.nn.functional.gelu(x)", ("torch", "nvidia", "amd", "cpu"), until=(1, 12), needs=("tanh",)),
+            Remedy("torch.nn.functional.gelu(x)", ("torch", "nvidia", "amd", "cpu"), needs=("erf",)),
+            Remedy("torch.nn.functional.silu(x)", ("torch", "nvidia", "amd", "cpu"), needs=("sigmoid",)),
+            Remedy("torch.compile on the activation: no function of PyTorch is x * sigmoid(1.702 x)",
+                   ("torch", "nvidia", "amd", "cpu"), since=(2, 0), needs=(QUICK_GELU,), unless=(COMPILED,)),
+            Remedy("torch_npu.npu_gelu(x, approximate='tanh')", ("torch", "ascend"), needs=("tanh",)),
+            Remedy("torch_npu.npu_gelu(x)", ("torch", "ascend"), needs=("erf",)),
+            Remedy("torch_npu.npu_swiglu where a gate follows, else torch.nn.functional.silu(x)", ("torch", "ascend"),
+                   needs=("sigmoid",)),
+            Remedy("torch_npu.npu_fast_gelu(x), which is x * sigmoid(1.702 x)", ("torch", "ascend"),
+                   needs=(QUICK_GELU,)),
+            Remedy("paddle.nn.functional.gelu(x, approximate=True)", ("paddle",), needs=("tanh",)),
+            Remedy("paddle.nn.functional.gelu(x)", ("paddle",), needs=("erf",)),
+            Remedy("paddle.nn.functional.silu(x)", ("paddle",), needs=("sigmoid",)),
+            Remedy("mindspore.ops.gelu(x, approximate='tanh')", ("mindspore",), needs=("tanh",)),
+            Remedy("mindspore.ops.gelu(x, approximate='none')", ("mindspore",), needs=("erf",)),
+            Remedy("mindspore.ops.silu(x)", ("mindspore",), needs=("sigmoid",)),
             Remedy("the activation of the framework that is one kernel", is_last=True),
         ),
         sources=(_AFFINITY,), in_rank=_activation,
@@ -268,7 +356,7 @@ RULES: Final = (
     AdviceRule(
         id="K7", title="loss over the vocabulary written out",
         fires="three elementwise kernels or reductions whose last dimension is 16,000 or more and a side of a matmul",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("cross_entropy instead of log_softmax written out; logits in 16 bits", ("torch",),
                    needs=(BACKWARD,)),
@@ -277,15 +365,17 @@ RULES: Final = (
             Remedy("torch_npu.npu_cross_entropy_loss, logits in bf16", ("torch", "ascend"), needs=(BACKWARD,)),
             Remedy("paddle.nn.functional.softmax_with_cross_entropy; logits in 16 bits", ("paddle",),
                    needs=(BACKWARD,)),
+            Remedy("the cross entropy of the framework that is one kernel, or chunks of the logits; logits in 16 bits",
+                   needs=(BACKWARD,), is_last=True),
             Remedy("logits of the last position alone, in 16 bits; one kernel for all that is done to them",
-                   is_last=True),
+                   unless=(BACKWARD,), is_last=True),
         ),
         sources=("Liger kernel: fused linear cross entropy",), in_rank=_vocabulary,
     ),
     AdviceRule(
         id="K8", title="rotary embedding written out",
         fires="neg of half a tensor, cat with the other half, and mul and add of the whole",
-        bound="roofline", confidence="likely", takes=True,
+        bound="roofline", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("a fused rotary embedding, such as Liger's or that of Transformer Engine",
                    ("torch", "nvidia", "amd")),
@@ -298,18 +388,35 @@ RULES: Final = (
         sources=(_AFFINITY,), in_rank=_rotary,
     ),
     AdviceRule(
+        id="K9", title="the optimizer works parameter by parameter",
+        fires="50 elementwise kernels or more of the optimizer in a step, and no fused or foreach kernel; on devices "
+            "alone",
+        bound="roofline", confidence="certain", takes=True, on_devices=True, is_computation=True,
+        remedies=(
+            Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
+            Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
+            Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD; they refuse zero_grad(set_to_none=True)",
+                   ("torch", "ascend")),
+            Remedy("use_multi_tensor=True", ("paddle",)),
+            Remedy("one kernel for all parameters: a fused optimizer", is_last=True),
+        ),
+        sources=("PyTorch profiler, pattern OptimizerSingleTensor", _AFFINITY), in_rank=_optimizer,
+    ),
+    AdviceRule(
         id="K10", title="elementwise operators one by one",
-        fires="three elementwise kernels of one shape in one module, none of which another rule explains",
-        bound="roofline", confidence="likely", takes=True,
+        fires="three elementwise kernels or more of one shape, one directly behind another on a stream, none of which "
+            "another rule explains; where their order is not known, three of one shape in one module",
+        bound="sequence", confidence="likely", takes=True, is_computation=True,
         remedies=(
             Remedy("torch.compile on the module", ("torch", "nvidia", "amd", "cpu"), since=(2, 0), unless=(COMPILED,)),
             Remedy("a Triton kernel for what torch.compile leaves out", ("torch", "nvidia", "amd"), since=(2, 0),
                    needs=(COMPILED,)),
             Remedy("torch.jit.script on the module", ("torch", "nvidia", "amd", "cpu"), until=(2, 0)),
             Remedy("CINN: FLAGS_use_cinn=1", ("paddle",)),
-            Remedy("the fused API of the vendor, or graph mode", ("ascend",)),
+            Remedy("the fused API of torch_npu for such a sequence; graph mode with torchair", ("torch", "ascend")),
+            Remedy("graph mode, with enable_graph_kernel=True", ("mindspore", "ascend")),
             Remedy("one kernel for the chain", is_last=True),
         ),
-        sources=("torch: TorchInductor",), in_rank=_chains,
+        sources=("torch: TorchInductor",), in_rank=_sequences,
     ),
 )  # fmt: skip

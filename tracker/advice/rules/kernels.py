@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.advice.roofline import factors, flops, is_elementwise, is_matmul
+from tracker.advice.roofline import factors, flops, is_matmul
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
-from tracker.advice.shapes import Shape, kind_of, tensors_text
 from tracker.advice.traits import BACKWARD, CONVOLUTIONS, OPTIMIZER
+from tracker.profile.shapes import Shape, kind_of, tensors_text
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -33,8 +33,6 @@ _SIDE: Final = 64
 """A matmul with a shorter side is bound by memory or by its launch, whatever its sizes."""
 _LARGER: Final = 2
 """Times the FLOPs of a call up to which another one is alike: larger matmuls reach higher rates."""
-_OPTIMIZER: Final = 50
-_FUSED: Final = ("multi_tensor", "fused", "foreach", "applyadam")
 UNKNOWN_PEAKS: Final = "unknown peaks"
 """Mark of a claim: the device is not in the table of devices."""
 MARKS: Final = (UNKNOWN_PEAKS,)
@@ -121,14 +119,6 @@ def _is_odd(piece: WorkPiece, vendor: str) -> bool:
     return "align1" in piece.name or "align2" in piece.name or any(size % multiple for size in rows)
 
 
-def _optimizer(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
-    every = [piece for piece in pieces if piece.phase == "optimizer"]
-    own = [piece for piece in every if is_elementwise(piece)]
-    is_fused = any(word in f"{piece.name} {piece.op}".lower() for piece in every for word in _FUSED)
-    if sum(piece.calls for piece in own) >= _OPTIMIZER and not is_fused:
-        yield Claim(cells=evidence.roofline.above_floor(own))
-
-
 def _formats(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     groups: dict[str, list[WorkPiece]] = defaultdict(list)
     for piece in pieces:
@@ -202,7 +192,10 @@ RULES: Final = (
         id="K21", title="gradients are set to zero", fires="kernels run under Optimizer.zero_grad",
         bound="exposed", confidence="certain", takes=True, on_devices=True,
         remedies=(
-            Remedy("zero_grad(set_to_none=True)", ("torch",)), Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
+            Remedy("zero_grad(set_to_none=True)", ("torch", "nvidia", "amd", "cpu")),
+            Remedy("zero_grad(set_to_none=True), unless the optimizer is one of torch_npu.optim, which refuses it",
+                   ("torch", "ascend")),
+            Remedy("clear_grad(set_to_zero=False)", ("paddle",)),
             Remedy("give gradients back instead of setting them to zero", is_last=True),
         ),
         sources=("PyTorch profiler, pattern GradNotSetToNone",), in_rank=_zero_grad,
@@ -248,20 +241,6 @@ RULES: Final = (
         remedies=(Remedy("pad the vocabulary, the hidden size or the batch to such a multiple"),),
         sources=("PyTorch profiler, pattern MatMulDimInFP16", "NVIDIA: matrix multiplication", "msprof-analyze"),
         in_rank=_sizes,
-    ),
-    AdviceRule(
-        id="K9", title="the optimizer works parameter by parameter",
-        fires="50 elementwise kernels or more of the optimizer in a step, and no fused or foreach kernel; on devices "
-            "alone",
-        bound="roofline", confidence="certain", takes=True, on_devices=True,
-        remedies=(
-            Remedy("fused=True, else foreach=True, in the optimizer", ("torch", "nvidia", "amd"), since=(2, 0)),
-            Remedy("an optimizer of torch.optim._multi_tensor, or of Apex", ("torch", "nvidia", "amd"), until=(2, 0)),
-            Remedy("torch_npu.optim.NpuFusedAdamW, NpuFusedSGD", ("torch", "ascend")),
-            Remedy("use_multi_tensor=True", ("paddle",)),
-            Remedy("one kernel for all parameters: a fused optimizer", is_last=True),
-        ),
-        sources=("PyTorch profiler, pattern OptimizerSingleTensor",), in_rank=_optimizer,
     ),
     AdviceRule(
         id="K11", title="changes of memory format",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -57,7 +58,7 @@ def document(found: Advised, look: Look) -> Document:
         remarks.append("Bounds, no promises: changes of the same work do not add up.")
     if found.items:
         shown = found.items[: look.rows(None if look.details else _FIRST)]
-        made = advice_table(shown, run["workload"], len(run["run_ids"]))
+        made = advice_table(shown, run["workload"], len(run["run_ids"]), with_sources=look.details)
         blocks.append(replace(made, more=len(found.items) - len(made.rows), is_first=True))
     if found.slow_steps:
         blocks.append(slow_steps_table({"": found.slow_steps}, look))
@@ -77,8 +78,11 @@ def document(found: Advised, look: Look) -> Document:
     )
 
 
-def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table:
-    """Return a row per piece of advice, and under it its evidence, what to do, and the lines of code."""
+def advice_table(items: Sequence[Advice], workload: str, runs: int = 1, *, with_sources: bool = False) -> Table:
+    """Return a row per piece of advice, and under it its evidence, what to do, and the lines of code.
+
+    `with_sources`: and where the rule is from.
+    """
 
     def text(item: Advice) -> str:
         status = f"{item.status}: " if item.status else ""
@@ -100,17 +104,19 @@ def advice_table(items: Sequence[Advice], workload: str, runs: int = 1) -> Table
     ]
     of_workload = ("--workload", workload)
     return table_of(
-        "", columns, items, below=below, tone=lambda item: {GONE: "better", NEW: "worse"}.get(item.status, ""),
+        "", columns, items, below=partial(below, with_sources=with_sources),
+        tone=lambda item: {GONE: "better", NEW: "worse"}.get(item.status, ""),
         links=lambda item: None if item.op is None else Target("history", (("KEY", item.op), of_workload)),
     )  # fmt: skip
 
 
-def below(item: Advice) -> str:
-    """Return evidence, remedies and code of a piece of advice, in sentences."""
+def below(item: Advice, *, with_sources: bool = False) -> str:
+    """Return evidence, remedies and code of a piece of advice, in sentences, and the sources of its rule."""
     evidence = "; ".join(one.words for one in item.numbers)
     parts = [f"{evidence[:1].upper()}{evidence[1:]}{' (a hint)' if item.confidence == 'hint' else ''}."]
     parts += [f"Do: {'; '.join(item.remedies[:_FEW])}." if item.remedies and item.status != GONE else ""]
     parts += [f"Code: {'; '.join(item.code)}." if item.code else ""]
+    parts += [f"Source: {'; '.join(item.sources)}." if with_sources and item.sources else ""]
     return " ".join(filter(None, parts))
 
 

@@ -139,6 +139,11 @@ def rank_ops(
     return ops_and_kernels.rank_ops(store, _parameters(run_ids, ranks, steps) | chosen)
 
 
+def op_stacks(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
+    """Return from where the ops of each rank are called, inside the steps. See `ops_and_kernels.op_stacks`."""
+    return ops_and_kernels.op_stacks(store, run_ids, _parameters(run_ids, ranks, steps))
+
+
 def rank_kernels(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None) -> Columns:
     """Return the device events of each rank, inside the steps. Columns: see `ops_and_kernels.rank_kernels`."""
     return ops_and_kernels.rank_kernels(store, _parameters(run_ids, ranks, steps))

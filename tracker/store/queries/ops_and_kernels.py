@@ -42,6 +42,7 @@ _QUESTIONS: Final = {"kernel_key": "kernel_keys", "detail_text": "detail_texts"}
 Row = tuple[Any, ...]
 T = TypeVar("T", str, Row)
 
+_NO_TEXT: Final = -1
 _GRAIN: Final = ("run_id", "stage", "rank", "step")
 _OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2, "module": 3, "phase": 4}
 _LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
@@ -223,6 +224,23 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     )
 
 
+def op_stacks(store: Store, run_ids: Sequence[int], parameters: Mapping[str, Any]) -> Columns:
+    """Return from where the ops of each rank are called: rank; name, input_shapes, input_types, module, phase;
+    call_stack. Ops without a call stack are left out.
+    """
+    found = _columns(store, statement("op_stacks"), parameters)
+    ranks, keys = _integers(found, ("rank", "op_key_id"))
+    texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
+    stacks = Column.of(found["call_stack_id"], np.int64)
+    return Columns(
+        {
+            "rank": ranks,
+            **texts.taken(np.arange(len(ranks))),
+            "call_stack": stack_column(store, whole(run_ids), stacks),
+        }
+    )
+
+
 def rank_ops(store: Store, parameters: Mapping[str, Any]) -> Columns:
     """Return one row per rank and op: rank; name, input_shapes, input_types, module, phase; calls, host_total_ns,
     host_self_ns, device_total_ns, device_self_ns (0 where not known).
@@ -255,11 +273,12 @@ def rank_kernels(store: Store, parameters: Mapping[str, Any]) -> Columns:
 
 class StepRows(Struct, frozen=True, eq=False):
     """Rows of each rank and step. `rows`: rank, step, `key` and numbers, 0 where they are not known; several rows may
-    be of one rank, step and key. `texts`: of each key, by its place.
+    be of one rank, step and key. `texts`: of each key, by its place. `known`: the numbers that any row states.
     """
 
     rows: Columns
     texts: Columns
+    known: frozenset[str] = frozenset()
 
 
 def step_ops(store: Store, parameters: Mapping[str, Any]) -> StepRows:
@@ -274,17 +293,27 @@ def step_ops(store: Store, parameters: Mapping[str, Any]) -> StepRows:
 
 
 def step_kernels(store: Store, parameters: Mapping[str, Any]) -> StepRows:
-    """Return the device events of each rank and step: calls, total_ns, bytes. Their texts: those of `rank_kernels`."""
-    names = ("calls", "total_ns", "bytes")
+    """Return the device events of each rank and step: calls, total_ns, bytes, sequence_saved_ns. Their texts: those of
+    `rank_kernels`, and sequence, "" of what stands in none.
+    """
+    names = ("calls", "total_ns", "bytes", "sequence_saved_ns")
     references = ("kernel_key_id", "category_id", "op_key_id")
-    found = _columns(store, list_numbers_of_steps("kernel", references, names), parameters)
+    found = _columns(store, list_numbers_of_steps("kernel", (*references, "sequence_id"), names), parameters)
     kernel_keys, categories, op_keys = _integers(found, references)
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL_WITH_TYPES),
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
+        _texts_of_sequences(store, Column.of(found["sequence_id"], np.int64)),
     ]
     return _of_steps(found, names, texts)
+
+
+def _texts_of_sequences(store: Store, numbers: Column) -> Texts:
+    """Return the texts behind the numbers of sequences, "" for what is missing."""
+    known = keys_of(store, "detail_text", numbers.values[~numbers.missing])
+    texts = {number: known[number] for number in set(numbers.values[~numbers.missing].tolist())}
+    return Texts.single("sequence", np.where(numbers.missing, _NO_TEXT, numbers.values), {**texts, _NO_TEXT: ("",)})
 
 
 def _of_steps(found: Mapping[str, Sequence[Any]], names: Sequence[str], texts: Sequence[Texts]) -> StepRows:
@@ -292,7 +321,8 @@ def _of_steps(found: Mapping[str, Sequence[Any]], names: Sequence[str], texts: S
     groups = group_rows(*(own.places for own in texts))
     numbers = {name: _or_zero(found[name]) for name in names}
     of_keys = {name: column for own in texts for name, column in own.taken(groups.first).items()}
-    return StepRows(Columns({"rank": rank, "step": step, "key": groups.number, **numbers}), Columns(of_keys))
+    known = frozenset(name for name in names if any(value is not None for value in found[name]))
+    return StepRows(Columns({"rank": rank, "step": step, "key": groups.number, **numbers}), Columns(of_keys), known)
 
 
 def _or_zero(values: Sequence[int | None]) -> I64:
