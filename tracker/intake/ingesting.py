@@ -258,11 +258,14 @@ def _ready_to_save(store: Store, options: IngestOptions) -> SaveRuns:
 
 
 def _keep_advice(store: Store, done: Sequence[SavedRun]) -> None:
-    """Store what rules advise on runs that came or grew; a database in memory is asked once, and forgotten."""
+    """Store what rules advise on runs that came or grew, but for those that wait for ranks; a database in memory is
+    asked once, and forgotten.
+    """
     if not store.is_in_memory:
         from tracker.advice import stored
 
-        changed = {saved.run_id for saved in done if saved.created or saved.joined or saved.restored or saved.renewed}
+        whole = [saved for saved in done if not saved.waits]
+        changed = {saved.run_id for saved in whole if saved.created or saved.joined or saved.restored or saved.renewed}
         stored.keep(store, [saved.run_id for saved in done], again=changed)
 
 

@@ -49,7 +49,7 @@ from tracker.regressions.track import (
 from tracker.results.coverage import Coverage
 from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.schema.series import UNPROFILED
-from tracker.store import Store, awaited_ranks, bulk, labels, samples
+from tracker.store import Store, awaited_ranks, bulk, labels, making, samples
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
@@ -124,6 +124,7 @@ def await_ranks(store: Store, track_key: TrackKey) -> None:
         stored_findings.lock_track(connection, track_key)
         awaited = awaited_ranks.list_outdated(connection, track_key, store.settled_ns)
         awaited_ranks.write_awaited(connection, awaited)
+        making.make_overdue(connection, [run_id for run_id, ranks in awaited.items() if ranks is None])
 
     with store.connect() as connection:
         is_outdated = bool(awaited_ranks.list_outdated(connection, track_key, store.settled_ns))

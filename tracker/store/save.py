@@ -10,14 +10,12 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
-from tracker.store import awaited_ranks, documents, labels, recordings
+from tracker.store import awaited_ranks, documents, labels, making
 from tracker.store import captures as stored_captures
-from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
 from tracker.store.run_matching import Home, place_run
 from tracker.store.run_record import Incoming, RunRecord, incoming_of, without_known
-from tracker.store.samples import refresh
 from tracker.store.sql import statement
 from tracker.store.tracks import judge_again, list_tracks
 
@@ -52,6 +50,8 @@ class SavedRun(Struct, frozen=True):
     """The run that it is another source of, as a timer log is of a trace."""
     documented: bool = False
     """Whether another source of it came."""
+    waits: bool = False
+    """Whether ranks came to it, and it waits for others."""
     notes: tuple[str, ...] = ()
     """What to know of it: where its files state more or less than others, and how they found their run."""
 
@@ -137,7 +137,6 @@ def _save_all(
     regrouped = stored_captures.write_captures(connection, to_load)
     for item in (item for home in homes for item in home.replaced):
         connection.execute(_NEW_WINDOW, {"run_id": item.run_id})
-    splitting.refresh(connection, came, regrouped=regrouped)
     # what became a document of a run gives that run a series more
     run_ids = {home.run_id for home in homes}
     grown = _mark_documents(connection, homes, document_of, joins_documents=joins_documents)
@@ -146,10 +145,10 @@ def _save_all(
     for run_id in sorted(mains):
         # the same runs, recorded alike, and yet other numbers
         judge_again(connection, run_id)
-    refresh(connection, came.keys() | mains, to_load)
-    recordings.refresh_recordings(connection, came)
     _await_ranks(connection, runs, homes, settled_ns)
-    return [_saved(connection, home, main_of.get(home.run_id), documented=home.run_id in grown) for home in homes]
+    waiting = making.make_arrived(connection, came, documented=mains, regrouped=regrouped, at_hand=to_load)
+    saved = [_saved(connection, home, main_of.get(home.run_id), documented=home.run_id in grown) for home in homes]
+    return [replace(one, waits=one.run_id in waiting) for one in saved]
 
 
 def _mark_documents(
@@ -158,7 +157,8 @@ def _mark_documents(
     """Mark the runs that are other sources of a run; return the runs that got one more, held to the end."""
     main_of = {homes[document].run_id: homes[main].run_id for document, main in document_of.items()}
     if joins_documents:
-        found = documents.find_beside(connection, {home.run_id for home in homes})
+        # what lies beside a run was found with its first rank, or with itself
+        found = documents.find_beside(connection, {home.run_id for home in homes if home.how != "joined"})
         main_of = {**found, **main_of}
     for main in sorted({*main_of.values()}):
         labels.hold_run(connection, main)

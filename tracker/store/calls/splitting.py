@@ -146,7 +146,14 @@ def refresh(connection: Connection, came: Mapping[int, Set[int]], *, regrouped: 
         _refresh(connection, run_id, ranks, is_regrouped=run_id in regrouped)
 
 
-def _refresh(connection: Connection, run_id: int, came: Set[int], *, is_regrouped: bool) -> None:
+def refresh_complete_groups(connection: Connection, run_id: int, came: Set[int]) -> None:
+    """Do what `refresh` does of a run that waits for other ranks, as far as it concerns groups that the ranks which
+    `came` are in. What these say of other groups is left to the last rank, so that each rank costs the same.
+    """
+    _refresh(connection, run_id, came, is_regrouped=False, is_whole=False)
+
+
+def _refresh(connection: Connection, run_id: int, came: Set[int], *, is_regrouped: bool, is_whole: bool = True) -> None:
     groups = _groups(connection, run_id)
     captured = set(connection.execute(_RANKS, {"run_id": run_id}).scalars())
     members = _members(connection, run_id, groups, captured)
@@ -169,6 +176,8 @@ def _refresh(connection: Connection, run_id: int, came: Set[int], *, is_regroupe
         _keep(connection, run_id, loaded.rank(rank), split)
     for group in groups:
         own = members[group.number]
+        if not is_whole and not changed.intersection(own):
+            continue
         values = {
             "run_id": run_id,
             "number": group.number,

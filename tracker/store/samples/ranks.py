@@ -110,6 +110,16 @@ def measure_document(rows: RankRows) -> Measured:
     return Measured([found.keys[place] for place in own], found.numbers[own], found.intermittent[own], found.steps)
 
 
+def measure_steps_of_ranks(times: F64, weights: F64, way: str) -> list[Measured]:
+    """Return the step alone of each of several ranks, of (ranks, steps); one whose step is not known is left out.
+    `weights`: how many steps each column is the mean of. `way`: see `way_of`.
+    """
+    key = key_of_run("step", way=way)
+    found = _summarize([key] * len(times), times, {}, weights)
+    own = [(found.numbers[[at]], found.intermittent[[at]]) for at in range(len(found.keys))]
+    return [Measured([key], numbers, intermittent, int(weights.sum())) for numbers, intermittent in own]
+
+
 def _measure_family(family: Family, steps: Sequence[StepRow]) -> Iterator[Measured]:
     """Yield the series of a family, in blocks that fit into memory."""
     ordered = sorted(steps, key=lambda row: row.step)

@@ -26,7 +26,15 @@ from tracker.store.dimensions import Dimension, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
-from tracker.store.samples.ranks import STATISTICS, Samples, combine, measure, measure_document
+from tracker.store.samples.ranks import (
+    STATISTICS,
+    Measured,
+    Samples,
+    combine,
+    measure,
+    measure_document,
+    measure_steps_of_ranks,
+)
 from tracker.store.samples.step_kinds import join_samples, kinds_of_ranks, of_kind, with_step_kind
 from tracker.store.sql import statement
 
@@ -287,11 +295,45 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
     numbers = ids(connection, _SERIES, keys) if keys else {}
     for run_id, samples in found.items():
         series = np.array([numbers[(*track_of_run[run_id], *key)] for key in samples.keys], dtype=np.int64)
-        order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
-        connection.execute(_DELETE_SAMPLES, {"run_id": run_id})
-        bulk.load(connection, "sample", _sample_columns(run_id, series, samples, order))
+        _write(connection, run_id, series, samples)
         write_array(connection, run_id)
         connection.execute(_MARK_RULES, {"run_id": run_id, "rules": SAMPLE_RULES})
+
+
+def _write(connection: Connection, run_id: int, series: NDArray[np.int64], samples: Samples) -> None:
+    order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
+    connection.execute(_DELETE_SAMPLES, {"run_id": run_id})
+    bulk.load(connection, "sample", _sample_columns(run_id, series, samples, order))
+
+
+def keep_step_alone(connection: Connection, run_id: int) -> None:
+    """Keep only the step of the ranks that came of a run that waits for others: screens show it, and nothing else of
+    its samples. The run counts as one whose samples were never made.
+    """
+    connection.execute(_DELETE_SAMPLES, {"run_id": run_id})
+    connection.execute(_DELETE_ARRAY, {"run_id": run_id})
+    connection.execute(_MARK_RULES, {"run_id": run_id, "rules": None})
+    if measured := _step_so_far(connection, run_id):
+        samples = combine(measured)
+        numbers = number_series(connection, _track(connection, run_id), samples.keys)
+        _write(connection, run_id, np.array([numbers[key] for key in samples.keys], dtype=np.int64), samples)
+
+
+def _step_so_far(connection: Connection, run_id: int) -> list[tuple[int, Measured]]:
+    """Return the stage and the step of each rank that is here, where it is known."""
+    rows_of_rank: dict[tuple[str, int, int], list[tuple[float, float]]] = {}
+    for row in connection.execute(statement("step_times"), {"run_id": run_id}):
+        rank = (row.settings, -1 if row.stage is None else row.stage, row.rank)
+        rows_of_rank.setdefault(rank, []).append((np.nan if row.step_ns is None else row.step_ns, row.steps))
+    alike: dict[tuple[str, int, tuple[float, ...]], list[list[float]]] = {}
+    for (settings, stage, _), rows in rows_of_rank.items():
+        times, weights = zip(*rows, strict=True)
+        alike.setdefault((settings, stage, weights), []).append([*times])
+    measured = []
+    for (settings, stage, weights), table in alike.items():
+        way = way_of(json.loads(settings).get("profiler", ""))
+        measured += [(stage, one) for one in measure_steps_of_ranks(np.array(table), np.array(weights), way)]
+    return measured
 
 
 def _move_series(connection: Connection, run_id: int) -> None:
