@@ -18,7 +18,15 @@ from msgspec.structs import fields
 from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
-from tracker.store.samples.statistics import is_sparse, over_ranks, over_runs, over_steps, sparse_steps, sums_per_step
+from tracker.store.samples.statistics import (
+    LARGE_TABLE,
+    is_sparse,
+    over_ranks,
+    over_runs,
+    over_steps,
+    sparse_steps,
+    sums_per_step,
+)
 from tracker.table import number_distinct_rows, number_tables, rank_values
 
 if TYPE_CHECKING:
@@ -84,56 +92,70 @@ def reduce_per_run(
         members = list(_ranks_of_run(side, run_id))
         first, last = np.searchsorted(run, [run_id, run_id + 1]).tolist()
         keys, local = np.unique(number[first:last], return_inverse=True)
-        cells = []
-        for member, _, steps in members:
-            start, end = np.searchsorted(rank[first:last], [member, member + 1]).tolist()
-            of_rank = slice(first + start, first + end)
-            cells.append(_cells_of_rank(local[start:end], step[of_rank], of_rank, steps))
-        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
         shape = (len(keys), len(members))
+        cells = list(_cells_of_ranks(local, rank[first:last], step[first:last], members))
+        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
         for name in columns:
-            numbers = _over_steps(cells, values[name], shape)
+            numbers = _over_steps(cells, values[name][first:last], shape)
             # only one or two columns at a time: a run can have thousands of ranks with thousands of keys
-            whole = _over_steps(cells, values[parts[name]], shape) if parts.get(name) in values else None
+            part_of = parts.get(name)
+            whole = _over_steps(cells, values[part_of][first:last], shape) if part_of in values else None
             found[name][keys, at] = over_ranks(numbers, stages, whole)
     return found
 
 
 class _Cells(Struct, frozen=True):
-    """Where the rows of a rank stand in a table of its keys and steps. `rows`: which rows they are; `keys`: those that
-    the rank has; `cell`: of each row, key * steps + step; `weights`: of how many steps each step is the mean.
+    """Where the rows of ranks with the same steps stand in a table of what each rank has and these steps.
+
+    `rows`: which rows they are; `key`, `place`: of each line of the table its key, and the place of its rank among
+    those of the run; `cell`: of each row, line * steps + step; `weights`: of how many steps each step is the mean.
     """
 
     rows: I64
-    keys: I64
+    key: I64
+    place: I64
     cell: I64
     weights: F64
 
 
-def _cells_of_rank(number: I64, step: I64, of_rank: slice, steps: Steps) -> _Cells:
-    """Return the cells of the rows `of_rank`, with the keys `number` and the steps `step`; without rows in
-    other steps.
+def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[int, int, Steps]]) -> Iterator[_Cells]:
+    """Yield the cells of the rows of a run, with the keys `number`, by ascending `rank`; without rows in other steps.
+
+    Ranks with the same steps come together, as many as fill a table of LARGE_TABLE cells.
     """
-    numbers, weights = steps
-    rows = np.arange(of_rank.start, of_rank.stop)
-    place = np.minimum(np.searchsorted(numbers, step), len(numbers) - 1)
-    if numbers[0] >= 0:
-        inside = np.flatnonzero(numbers[place] == step)
-        number, place, rows = number[inside], place[inside], rows[inside]
-    keys, own = np.unique(number, return_inverse=True)
-    return _Cells(rows, keys, own * len(numbers) + place, weights)
+    key_count = int(number.max(initial=0)) + 1
+    places_of_steps: dict[tuple[bytes, bytes], list[int]] = {}
+    for place, (_, _, (numbers, weights)) in enumerate(members):
+        places_of_steps.setdefault((numbers.tobytes(), weights.tobytes()), []).append(place)
+    for places in places_of_steps.values():
+        _, _, (numbers, weights) = members[places[0]]
+        at_once = max(1, LARGE_TABLE // (key_count * len(numbers)))
+        for start in range(0, len(places), at_once):
+            some = np.array(places[start : start + at_once], dtype=np.int64)
+            ranks = np.array([members[place][0] for place in some.tolist()], dtype=np.int64)
+            begin, end = np.searchsorted(rank, ranks[0]), np.searchsorted(rank, ranks[-1], side="right")
+            own = np.minimum(np.searchsorted(ranks, rank[begin:end]), len(ranks) - 1)
+            at = np.minimum(np.searchsorted(numbers, step[begin:end]), len(numbers) - 1)
+            is_inside = ranks[own] == rank[begin:end]
+            # a capture without markers is one step, in which all of its rows are
+            if numbers[0] >= 0:
+                is_inside &= numbers[at] == step[begin:end]
+            rows = begin + np.flatnonzero(is_inside)
+            lines, line = np.unique(own[is_inside] * key_count + number[rows], return_inverse=True)
+            cell = line * len(numbers) + at[is_inside]
+            yield _Cells(rows, lines % key_count, some[lines // key_count], cell, weights)
 
 
 def _over_steps(cells: Sequence[_Cells], values: F64, shape: tuple[int, int]) -> F64:
     """Return the number of each key over the steps of each rank: (keys, ranks), nan where a rank does not state it."""
     table = np.full(shape, np.nan)
-    for place, rank in enumerate(cells):
-        own = (len(rank.keys), len(rank.weights))
-        if is_sparse(len(rank.rows), own):
-            numbers = sparse_steps(rank.cell, values[rank.rows], own, rank.weights).over_steps()
+    for alike in cells:
+        own = (len(alike.key), len(alike.weights))
+        if is_sparse(len(alike.rows), own):
+            numbers = sparse_steps(alike.cell, values[alike.rows], own, alike.weights).over_steps()
         else:
-            numbers = over_steps(sums_per_step(rank.cell, values[rank.rows], own) / rank.weights, rank.weights)
-        table[rank.keys, place] = numbers
+            numbers = over_steps(sums_per_step(alike.cell, values[alike.rows], own) / alike.weights, alike.weights)
+        table[alike.key, alike.place] = numbers
     return table
 
 
