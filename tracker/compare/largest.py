@@ -9,7 +9,7 @@ import numpy as np
 from tracker.columns import Columns, objects
 from tracker.compare.filters import matching
 from tracker.compare.operators import own_time
-from tracker.compare.per_step import NUMBER, of_rows
+from tracker.compare.per_step import NUMBER, of_rows, query_fine
 from tracker.profile import NO_OP, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
 from tracker.results import SHOWN_COLUMNS
 from tracker.store import queries
@@ -35,12 +35,12 @@ def largest_names(side: LoadedSide, ops: Columns, kernels: Columns, options: Sho
     names = sum_names(ops, kernels, own_ns)
     kind = names.listed("kind")[0] if len(names) else ""
     if kind == "operator":
-        fine = side.query(queries.ops)
+        fine = query_fine(side, queries.ops)
         fine = fine.having(total_ns=fine[own_ns])
         for column, pattern in (("name", options.op), ("module", options.module)):
             fine = matching(fine, column, pattern)
     else:
-        fine = matching(_named_canonically(side.query(queries.kernels)), "op", options.op)
+        fine = matching(_named_canonically(query_fine(side, queries.kernels)), "op", options.op)
     times = of_rows(side, names, fine, ("name",), "total_ns")[NUMBER]
     calls = of_rows(side, names, fine, ("name",), "calls")[NUMBER]
     found = names.having(per_step_ns=times, calls_per_step=calls).only(SHOWN_COLUMNS["largest"])

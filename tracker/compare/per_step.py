@@ -30,11 +30,26 @@ _KIND_OF_QUESTION: Final = {
 }
 
 
+_NUMBERS: Final = {
+    queries.ops: ("calls", "device_self_ns", "host_self_ns"),
+    queries.kernels: ("calls", "total_ns"),
+    queries.communication: ("total_ns",),
+    queries.api: ("self_ns", "total_ns"),
+    queries.idle: ("ns", "gaps"),
+}
+"""The numbers of each question that numbers per step are made of."""
+
+
+def query_fine(side: LoadedSide, question: queries.Question) -> Columns:
+    """Return the answer to a question by rank and step, with the numbers that numbers per step are made of."""
+    return side.query(question, numbers=_NUMBERS[question])
+
+
 def with_number(side: LoadedSide, table: Columns, question: queries.Question) -> Columns:
     """Return the rows of an answer to `question` with NUMBER: of all rows of their series, at the grain of `table`; NA
     for what lies outside all steps.
     """
-    fine = side.query(question)
+    fine = query_fine(side, question)
     if question is queries.idle:
         # each place is listed; the series are of whole causes
         return of_rows(side, table, fine, IDLE_KEY, "ns")

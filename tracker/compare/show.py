@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from statistics import fmean
@@ -36,7 +37,7 @@ from tracker.compare.overall import (
     step_numbers,
 )
 from tracker.compare.overall_rows import CORE_TIMES, core_times
-from tracker.compare.per_step import of_rows, with_number
+from tracker.compare.per_step import of_rows, query_fine, with_number
 from tracker.compare.references import find_named, needs_store
 from tracker.compare.side import GRAIN, rows_of_captures
 from tracker.compare.slow_steps import list_slow_steps
@@ -259,12 +260,11 @@ def _summaries(tables: Tables, side: LoadedSide) -> Tables:
 
 def _idle_causes(side: LoadedSide) -> Columns:
     """Return the idle time by cause, all places together, the largest first; `steps`: in how many steps it is."""
-    fine = side.query(queries.idle)
-    seen: dict[str, set[tuple[int, int, int]]] = {}
-    for run, rank, step, cause in fine.rows("run_id", *GRAIN, "cause"):
-        seen.setdefault(cause, set()).add((run, rank, step))
+    fine = query_fine(side, queries.idle)
+    _, first = number_distinct_rows([fine["cause"], *(fine.integers(name) for name in ("run_id", *GRAIN))])
+    steps_of_cause = Counter(fine["cause"][first].tolist())
     sums = sort_largest_first(add_up_rows(fine, ["cause"], {"ns": "known", "gaps": "known"}), ["ns"], ["cause"])
-    sums = sums.having(steps=np.array([len(seen[cause]) for cause in sums.listed("cause")], dtype=np.int64))
+    sums = sums.having(steps=np.array([steps_of_cause[cause] for cause in sums.listed("cause")], dtype=np.int64))
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 
@@ -358,6 +358,8 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
     """Return what passes the filters: what the steps launched, but for memory, which is that of the whole capture."""
     choice = _Choice(side, options, by)
     every_kernel = choice.list_rows(queries.kernels)
+    # of a thousand ranks the rows of each rank and step are most of the memory
+    side.forget(queries.kernels)
     is_copy = is_among(every_kernel["category"], _COPIES)
     # shares are of all rows of a table, so they come before the filters
     kernels_of_ops = choice.keep_operators(with_share(every_kernel.taken(~is_copy), "total_ns"), "op")
@@ -368,6 +370,8 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
     # of a name all shapes count, those that are below the least time, too
     largest = largest_names(side, named_ops, kernels_of_ops, options)
     ops = choice.keep_large(named_ops, "host_self_ns", "device_self_ns")
+    modules = _modules(side, ops, options)
+    side.forget(queries.ops)
     return {
         "largest": choice.keep_large(largest, "total_ns"),
         "ops": ops,
@@ -381,7 +385,7 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
         "api": choice.keep_large(choice.list_rows(queries.api), "total_ns"),
         "idle": with_share(choice.list_rows(queries.idle), "ns"),
         "queues": _queues(choice.list_rows(queries.queue)),
-        "modules": _modules(side, ops, options),
+        "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
         "communication_links": _links(choice),
         "counters": counters.of_side(side, by).without("run_id"),
@@ -418,7 +422,7 @@ def _links(choice: _Choice) -> Columns:
 def _modules(side: LoadedSide, ops: Columns, options: ShowOptions) -> Columns:
     """Return the time of each module and phase, of these operators, with the number per step."""
     times = module_times(ops, options.grains)
-    return of_rows(side, times, side.query(queries.ops), ("module", "phase"), own_time(side))
+    return of_rows(side, times, query_fine(side, queries.ops), ("module", "phase"), own_time(side))
 
 
 def _captures(side: LoadedSide) -> Columns:

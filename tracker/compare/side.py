@@ -134,24 +134,42 @@ class LoadedSide(Struct, frozen=True, eq=False):
         """What is the time of this side: `step_ns`, or `e2e_ns` where no step markers say when a step begins."""
         return "step_ns" if self.has_markers or not self.steps.known("e2e_ns").any() else "e2e_ns"
 
-    def query(self, question: queries.Question, *, by: Sequence[str] = GRAIN, in_steps: bool = True) -> Columns:
+    def query(
+        self,
+        question: queries.Question,
+        *,
+        by: Sequence[str] = GRAIN,
+        in_steps: bool = True,
+        numbers: tuple[str, ...] | None = None,
+    ) -> Columns:
         """Return the answer to a `question` of `store.queries` about the runs, ranks and steps of this side.
 
         `by`: its grain, finer by the rank where this side is a selection of ranks.
         `in_steps`: leave out what lies outside all steps, as the numbers per step must.
+        `numbers`: only these of a level, None for all that it has.
         """
         if self.is_selection and "rank" not in by:
             by = (*by, "rank")
 
         def ask() -> Columns:
-            chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.asked_steps, "in_steps": in_steps}
+            chosen: dict[str, Any] = {
+                "by": tuple(by), "ranks": self.ranks, "steps": self.asked_steps, "in_steps": in_steps,
+            }  # fmt: skip
+            if numbers is not None:
+                chosen["numbers"] = numbers
             if not self.is_selection:
                 return self.query_with(question, **chosen)
             # finer than what other sides ask
             run_ids = self._runs_with_rows(question, self.run_ids)
             return self._select_ranks(question(self.store, run_ids, **chosen))
 
-        return self.remember((question, tuple(by), in_steps), lambda: self._with_other_shapes(ask()))
+        return self.remember((question, tuple(by), in_steps, numbers), lambda: self._with_other_shapes(ask()))
+
+    def forget(self, *questions: queries.Question) -> None:
+        """Give up the answers to these questions, which nobody will ask again: those by rank and step are large."""
+        for answers in (self.cache, self.shared.answers):
+            for key in [key for key in answers if isinstance(key, tuple) and key[0] in questions]:
+                del answers[key]
 
     def query_with(self, question: queries.Question, **chosen: Any) -> Columns:
         """Return the answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters.

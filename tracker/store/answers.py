@@ -11,7 +11,7 @@ from sqlalchemy import TextClause
 
 from tracker.columns import Column, Columns, objects
 from tracker.schema.levels import columns_of_kind
-from tracker.store.bulk import LARGEST, fetch, portions
+from tracker.store.bulk import LARGEST, fetch_portions, portions
 from tracker.store.connect import Store
 from tracker.store.sql import columns_of, statement
 
@@ -54,8 +54,10 @@ def answer(store: Store, question: str | TextClause, parameters: Mapping[str, An
     with store.connect() as connection:
         result = connection.execute(sql, dict(parameters))
         names = list(result.keys())
-        rows = fetch(result)
-    return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
+        parts = [build(names, list(zip(*rows, strict=True))) for rows in fetch_portions(result)]
+    if not parts:
+        return build(names, [()] * len(names))
+    return parts[0] if len(parts) == 1 else Columns.stacked(parts)
 
 
 def rows(store: Store, question: str, **parameters: Any) -> list[Any]:

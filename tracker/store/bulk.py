@@ -23,6 +23,9 @@ Kind = Literal["int", "float", "bool", "short", "text", "binary"]
 LARGEST: Final = 2**63 - 1
 """The largest whole number that a column holds, and so the largest id that there can be."""
 
+_PORTION: Final = 20_000
+"""Rows of an answer that are held as tuples."""
+
 _ROWS_PER_STATEMENT: Final = 100
 """More rows per statement load no faster, and the statement must stay below the limit of variables."""
 
@@ -226,6 +229,23 @@ def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
     except sqlite3.Error as error:  # it makes row after row, and says only now what is wrong with a later one
         raise DBAPIError(str(result.context.statement), None, error) from error
+
+
+def fetch_portions(result: CursorResult[Any]) -> Iterator[list[tuple[Any, ...]]]:
+    """Yield the rows of an answer as `fetch` does, some thousand at once: as Python's numbers they take ten times the
+    room of columns.
+    """
+    cursor: Any = result.cursor
+    if cursor is None:
+        return
+    while True:
+        try:
+            rows = cursor.fetchmany(_PORTION)
+        except sqlite3.Error as error:
+            raise DBAPIError(str(result.context.statement), None, error) from error
+        if not rows:
+            return
+        yield rows
 
 
 def _cursor(connection: Connection) -> Any:

@@ -11,6 +11,7 @@ from textwrap import indent
 from typing import Any, Final, TypedDict
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import TextClause
 
 from tracker.schema.declarations import Column, Level
@@ -90,17 +91,27 @@ class Filters(TypedDict, total=False):
 
     `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first.
     `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers.
+    `numbers`: only these of the level, None for all; each is a number for each rank and step.
     """
 
     by: Sequence[str]
     ranks: Sequence[int] | None
     steps: Steps
     in_steps: bool
+    numbers: tuple[str, ...] | None
+
+
+@cache
+def with_numbers(level: LevelQuery, numbers: tuple[str, ...] | None) -> LevelQuery:
+    """Return the query of a level with these of its numbers alone, None for all."""
+    if numbers is None:
+        return level
+    return replace(level, numbers={number: level.numbers[number] for number in numbers})
 
 
 def build_statement(
     level: LevelQuery, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Sequence[int] | None = None,
-    steps: Steps = None, in_steps: bool = False, summed: bool = True,
+    steps: Steps = None, in_steps: bool = False, numbers: tuple[str, ...] | None = None, summed: bool = True,
 ) -> tuple[TextClause, dict[str, Any]]:  # fmt: skip
     """Return the statement for this part of a level, and its parameters.
 
@@ -109,6 +120,7 @@ def build_statement(
     unknown = set(by) - {"run", *level.grain}
     if unknown:
         raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
+    level = with_numbers(level, numbers)
     is_kind = isinstance(steps, OfKind)
     chosen = {
         "ranks": ranks is not None,

@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection, TextClause
 
-from tracker.columns import I64, Column, Columns, listed, objects
+from tracker.columns import I64, Column, Columns, listed, objects, stacked
 from tracker.store.answers import whole
-from tracker.store.bulk import as_keys, fetch
+from tracker.store.bulk import as_keys, fetch, fetch_portions
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
 from tracker.store.failures import Damaged
@@ -31,6 +31,7 @@ from tracker.store.levels import (
     list_numbers_of_steps,
     query_of,
     sum_known_of_ranks,
+    with_numbers,
 )
 from tracker.store.sql import statement
 from tracker.table import AddUp, Groups, group_rows, order_largest_first
@@ -40,6 +41,9 @@ _MOST_KEPT: Final = 100_000
 _QUESTIONS: Final = {"kernel_key": "kernel_keys", "detail_text": "detail_texts"}
 
 Row = tuple[Any, ...]
+Answer = Mapping[str, Column]
+"""The columns of an answer by name."""
+
 T = TypeVar("T", str, Row)
 
 _NO_TEXT: Final = -1
@@ -149,19 +153,19 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     profiler wrote it, one of several, NA where that is the name.
     """
     by = filters.get("by", ())
-    level = query_of("op")
+    level = with_numbers(query_of("op"), filters.get("numbers"))
     found = _level(store, level, run_ids, filters)
     grain_of = [name for name in _GRAIN if name in found]
     grain = _integers(found, grain_of)
     (op_keys,) = _integers(found, ("op_key_id",))
-    stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
+    stack, calls = found["call_stack_id"], found["calls"]
     if _is_of_rows(by) and not stack.missing.all():
         calls = group_rows(*grain, op_keys, stack.missing.astype(np.int64), stack.values).share_sums(calls)
     often = np.where(calls.missing, -1, calls.values)
     groups = group_rows(*grain, op_keys, then=[stack.missing.astype(np.int64), -often, stack.values])
     numbers, first = _add_up(found, level, groups), groups.first
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
-    raw_name = groups.add_up(Column.of(found["raw_name_id"], np.int64), "min")
+    raw_name = groups.add_up(found["raw_name_id"], "min")
     grain = [column[first] for column in grain]
     rows = order_largest_first([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return Columns(
@@ -199,7 +203,7 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
     op_input_shapes: the launching op; the numbers of the level kernel.
     """
-    level = query_of("kernel")
+    level = with_numbers(query_of("kernel"), filters.get("numbers"))
     found = _level(store, level, run_ids, filters)
     kernel_keys, op_keys, categories = _integers(found, ("kernel_key_id", "op_key_id", "category_id"))
     texts = [
@@ -231,7 +235,7 @@ def op_stacks(store: Store, run_ids: Sequence[int], parameters: Mapping[str, Any
     found = _columns(store, statement("op_stacks"), parameters)
     ranks, keys = _integers(found, ("rank", "op_key_id"))
     texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
-    stacks = Column.of(found["call_stack_id"], np.int64)
+    stacks = found["call_stack_id"]
     return Columns(
         {
             "rank": ranks,
@@ -304,7 +308,7 @@ def step_kernels(store: Store, parameters: Mapping[str, Any]) -> StepRows:
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL_WITH_TYPES),
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
-        _texts_of_sequences(store, Column.of(found["sequence_id"], np.int64)),
+        _texts_of_sequences(store, found["sequence_id"]),
     ]
     return _of_steps(found, names, texts)
 
@@ -316,17 +320,17 @@ def _texts_of_sequences(store: Store, numbers: Column) -> Texts:
     return Texts.single("sequence", np.where(numbers.missing, _NO_TEXT, numbers.values), {**texts, _NO_TEXT: ("",)})
 
 
-def _of_steps(found: Mapping[str, Sequence[Any]], names: Sequence[str], texts: Sequence[Texts]) -> StepRows:
+def _of_steps(found: Answer, names: Sequence[str], texts: Sequence[Texts]) -> StepRows:
     rank, step = _integers(found, ("rank", "step"))
     groups = group_rows(*(own.places for own in texts))
     numbers = {name: _or_zero(found[name]) for name in names}
     of_keys = {name: column for own in texts for name, column in own.taken(groups.first).items()}
-    known = frozenset(name for name in names if any(value is not None for value in found[name]))
+    known = frozenset(name for name in names if not found[name].missing.all())
     return StepRows(Columns({"rank": rank, "step": step, "key": groups.number, **numbers}), Columns(of_keys), known)
 
 
-def _or_zero(values: Sequence[int | None]) -> I64:
-    return np.array([value or 0 for value in values], dtype=np.int64)
+def _or_zero(column: Column) -> I64:
+    return np.where(column.missing, 0, column.values)
 
 
 def _is_of_rows(by: Sequence[str]) -> bool:
@@ -334,30 +338,33 @@ def _is_of_rows(by: Sequence[str]) -> bool:
     return set(by) - {"run"} == {"rank", "step"}
 
 
-def _level(store: Store, level: LevelQuery, run_ids: Sequence[int], filters: Filters) -> dict[str, Sequence[Any]]:
-    return _columns(store, *build_statement(level, run_ids, **filters, summed=not _is_of_rows(filters.get("by", ()))))
+def _level(store: Store, level: LevelQuery, run_ids: Sequence[int], filters: Filters) -> Answer:
+    question = build_statement(level, run_ids, **filters, summed=not _is_of_rows(filters.get("by", ())))
+    return _columns(store, *question, reals={name for name, how in level.numbers.items() if how == REAL_SUM})
 
 
-def _columns(store: Store, question: TextClause, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
-    """Return the answer column by column."""
+def _columns(
+    store: Store, question: TextClause, parameters: Mapping[str, Any], *, reals: Set[str] = frozenset()
+) -> Answer:
+    """Return the answer column by column: whole numbers, and real ones in `reals`."""
     with store.connect() as connection:
         result = connection.execute(question, dict(parameters))
         names = list(result.keys())
-        rows = fetch(result)
-    return dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+        kinds = [np.float64 if name in reals else np.int64 for name in names]
+        parts = [[Column.of([], kind) for kind in kinds]]
+        for rows in fetch_portions(result):
+            parts.append([Column.of(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)])
+    return {name: stacked([part[at] for part in parts]) for at, name in enumerate(names)}
 
 
-def _integers(found: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[I64]:
-    return [np.array(found[name], dtype=np.int64) for name in names]
+def _integers(found: Answer, names: Sequence[str]) -> list[I64]:
+    """Return columns of which nothing is missing."""
+    return [found[name].values for name in names]
 
 
-def _add_up(found: Mapping[str, Sequence[Any]], level: LevelQuery, groups: Groups) -> dict[str, Column]:
+def _add_up(found: Answer, level: LevelQuery, groups: Groups) -> dict[str, Column]:
     """Return the numbers of each group of rows."""
-    numbers = {}
-    for name, how in level.numbers.items():
-        kind = np.float64 if how == REAL_SUM else np.int64
-        numbers[name] = groups.add_up(Column.of(found[name], kind), _ADD_UP[how])
-    return numbers
+    return {name: groups.add_up(found[name], _ADD_UP[how]) for name, how in level.numbers.items()}
 
 
 def _grain(grain: Mapping[str, I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
