@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tracker.intake import _process
+from tracker.limits import processes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is copied, and there is no /proc")
 
@@ -27,11 +27,11 @@ def main():
 
 @pytest.fixture(params=[False, True], ids=["anew", "copied"])
 def start(request, monkeypatch):
-    monkeypatch.setattr(_process, "can_fork", lambda: True)  # other tests may have left threads of libraries
+    monkeypatch.setattr(processes, "can_fork", lambda: True)  # other tests may have left threads of libraries
 
-    def begin(word: bytes) -> _process.Process:
-        process = _process.start_process("tests.test_process", may_fork=request.param)
-        assert isinstance(process, _process._Forked) is request.param
+    def begin(word: bytes) -> processes.Process:
+        process = processes.start_process("tests.test_process", may_fork=request.param)
+        assert isinstance(process, processes._Forked) is request.param
         process.stdin.write(word)
         process.stdin.close()
         return process
@@ -76,9 +76,9 @@ def test_one_that_the_system_has_buried_already_has_ended(start):
 
 
 def test_beside_threads_nothing_is_copied(monkeypatch):
-    monkeypatch.setattr(_process, "can_fork", lambda: False)
-    process = _process.start_process("tests.test_process", may_fork=True)
-    assert not isinstance(process, _process._Forked)
+    monkeypatch.setattr(processes, "can_fork", lambda: False)
+    process = processes.start_process("tests.test_process", may_fork=True)
+    assert not isinstance(process, processes._Forked)
     process.kill()
     process.stdin.close()
     process.stdout.close()
@@ -89,8 +89,8 @@ def test_without_a_list_of_threads_nothing_is_copied(monkeypatch):
     def no_such_place(path):
         raise FileNotFoundError(path)
 
-    monkeypatch.setattr(_process.os, "listdir", no_such_place)
-    assert _process.can_fork() is False
+    monkeypatch.setattr(processes.os, "listdir", no_such_place)
+    assert processes.can_fork() is False
 
 
 @pytest.mark.parametrize(
@@ -109,11 +109,11 @@ def test_processors_that_a_container_grants_are_rounded_up(tmp_path, files, gran
     (tmp_path / "cpu").mkdir()
     for name, content in files.items():
         (tmp_path / name).write_text(f"{content}\n")
-    assert _process.granted_processors(tmp_path) == granted
+    assert processes.granted_processors(tmp_path) == granted
 
 
 def test_a_container_may_grant_less_than_the_machine_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(_process, "_CONTROL_GROUP", tmp_path)
-    free = _process.processors()
+    monkeypatch.setattr(processes, "_CONTROL_GROUP", tmp_path)
+    free = processes.processors()
     (tmp_path / "cpu.max").write_text("50000 100000")
-    assert _process.processors() == 1 <= free
+    assert processes.processors() == 1 <= free

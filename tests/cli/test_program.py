@@ -14,7 +14,7 @@ import pytest
 
 import tracker
 from tests.test_intake import write_trace
-from tracker.intake._process import processors
+from tracker.limits.processes import processors
 
 SAMPLES = Path(tracker.__file__).with_name("samples")
 SLOW = {

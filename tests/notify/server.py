@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -65,7 +65,8 @@ def serving() -> Iterator[Server]:
             for name, value in answer.headers.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer.body.encode())
+            with suppress(OSError):  # nobody reads on
+                self.wfile.write(answer.body.encode())
 
         def do_GET(self):
             self.send_response(200)

@@ -17,6 +17,7 @@ from tracker import config, notify
 from tracker.config import Channel
 from tracker.notify import Alarm
 from tracker.notify.addresses import BadAddress, address_of, parts_of, scrubbed
+from tracker.notify.sending import Sender
 from tracker.store import notifications, open_store
 
 TOKEN = "S3cretToken"
@@ -37,8 +38,9 @@ def test_no_failure_shows_the_address(services, server, tmp_path, capfd, caplog,
     database, settings = tmp_path / "t.db", alerts(channels=(name,))
     with open_store(str(database)) as store:
         notify.alarm(store, settings, Alarm("1", "watcher", "", "x"), now_ns=NOW)
+        send = Sender({name: services[name]})
         for step in range(6):
-            notify.deliver(store, settings, now_ns=NOW + step * DAY, environ={name: services[name]})
+            notify.deliver(store, settings, now_ns=NOW + step * DAY, send=send)
         assert notifications.listed(store).frame["state"].tolist() == ["dead"]
         assert server.got, "it was tried"
         kept = text_of_database(database)
@@ -54,7 +56,7 @@ def test_an_error_of_a_plugin_does_not_show_it_either(services, monkeypatch, cap
         raise RuntimeError(f"no {self.token}")
 
     monkeypatch.setattr(NotifyFeishu, "send", broken)
-    sender = notify.delivering.Sender({"A": services["feishu"]})
+    sender = Sender({"A": services["feishu"]})
     assert sender(Channel(name="x", url_env="A"), messages.message()) == "its plugin failed (RuntimeError)"
     assert TOKEN not in "".join(capfd.readouterr())
 
@@ -64,7 +66,7 @@ def test_an_error_of_a_plugin_does_not_show_it_either(services, monkeypatch, cap
 @pytest.mark.parametrize("room", range(156, 199, 6))
 def test_an_answer_that_is_too_long_is_not_cut_within_the_address(services, server, name, answer, room):
     server.answer = Answer(500 if answer == "%s" else 200, answer % ("x" * room + TOKEN + "y" * 300))
-    reason = notify.delivering.Sender({"A": services[name]})(Channel(name="x", url_env="A"), messages.message())
+    reason = Sender({"A": services[name]})(Channel(name="x", url_env="A"), messages.message())
     assert len(reason) <= 200
     assert not [start for start in range(4, len(TOKEN)) if TOKEN[:start] in reason], reason
 
@@ -76,7 +78,7 @@ def test_a_channel_that_cannot_be_opened_harms_nobody_and_shows_nothing(services
         raise ValueError(f"no {address}")
 
     monkeypatch.setattr(apprise.Apprise, "instantiate", broken)
-    sender = notify.delivering.Sender({"A": services["feishu"]})
+    sender = Sender({"A": services["feishu"]})
     assert sender(Channel(name="x", url_env="A"), messages.message()) == "it cannot be opened (ValueError)"
     assert TOKEN not in "".join(capfd.readouterr())
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from tests.notify.made import MINUTE, NOW, alerts
-from tests.notify.server import Answer, texts
+from tests.notify.server import Answer, serving, texts
 from tests.reports.builders import messages
 from tracker import notify
 from tracker.config import Channel
@@ -66,6 +66,29 @@ def test_a_service_that_does_not_answer_is_a_failure(services, server):
 
 def test_a_service_that_is_not_there_is_a_failure(services, server):
     assert send({"webhook": "json://127.0.0.1:1/x"}, "webhook") == "it cannot be reached, or the connection broke"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("options", ["", "&redirect=yes"])
+def test_redirect_is_a_failure_and_nothing_is_sent_elsewhere(services, server, status, options):
+    """A 302 would become a GET without the message, a 307 hands message and secrets to another host."""
+    with serving() as other:
+        server.answer = Answer(status, headers={"Location": f"http://{other.host}/"})
+        services["webhook"] += options
+        assert send(services, "webhook") == f"it answers {status} to another address: write that one"
+        assert (len(server.got), other.got) == (1, [])
+
+
+@pytest.mark.parametrize(("size", "why"), [(65_536, "it answered 200 with errcode 1"), (8_000_000, None)])
+def test_the_first_64_kb_of_an_answer_are_read(services, server, size, why):
+    server.answer = Answer(body='{"errcode": 1}'.rjust(size))
+    assert send(services, "feishu") == why
+
+
+@pytest.mark.parametrize("body", ["[" * 60_000, '{"code": "' + "9" * 5_000 + '"}'], ids=["brackets", "digits"])
+def test_an_answer_that_no_parser_reads_says_nothing(services, server, body):
+    server.answer = Answer(body=body)
+    assert send(services, "webhook") is None
 
 
 def test_a_webhook_gets_the_message_for_machines_with_a_schema(services, server):

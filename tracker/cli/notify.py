@@ -90,21 +90,22 @@ def _test(channels: Sequence[Channel], settings: Settings) -> None:
     import os
 
     from tracker.notify.linking import example_of
-    from tracker.notify.sending import Sender, send_within
+    from tracker.notify.sending_process import SendingProcesses
     from tracker.results import Message
 
-    sender = Sender(os.environ)
     example = example_of(settings.page, settings.repository)
     failed = 0
-    for channel in channels:
-        message = Message(
-            event="test", key=f"test:{channel.name}", workload="", severity="info", title="test message of tracker",
-            lines=(f"Channel {channel.name} works. No action is needed.", *example.lines), url=example.url,
-        )  # fmt: skip
-        reason = send_within(sender, channel, message)
-        failed += reason is not None
-        look = "; check there: the service may accept a message and not show it" if sender.to_look_at(channel) else ""
-        emit(printable(f"{channel.name}: {f'failed: {reason}' if reason else f'delivered{look}'}"))
+    with SendingProcesses(os.environ) as send:
+        for channel in channels:
+            message = Message(
+                event="test", key=f"test:{channel.name}", workload="", severity="info",
+                title="test message of tracker",
+                lines=(f"Channel {channel.name} works. No action is needed.", *example.lines), url=example.url,
+            )  # fmt: skip
+            reason = send(channel, message)
+            failed += reason is not None
+            look = "; check there: the service may accept a message and not show it" if send.to_look_at(channel) else ""
+            emit(printable(f"{channel.name}: {f'failed: {reason}' if reason else f'delivered{look}'}"))
     for sentence in example.sentences:
         emit(printable(sentence))
     if failed:

@@ -24,9 +24,9 @@ from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
-from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.limits.deadline import READ_S
+from tracker.limits.processes import Process, can_fork, pipe, processors, start_process
 from tracker.limits.supervision import keep_freed_memory
 from tracker.limits.touch import touch
 from tracker.readers import Found, NotRecognised, Search

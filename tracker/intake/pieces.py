@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from tracker import config, readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import sidecar
-from tracker.intake._process import processors
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.identity import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.limits.deadline import READ_S
+from tracker.limits.processes import processors
 from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
 from tracker.limits.touch import touch

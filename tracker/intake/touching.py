@@ -6,16 +6,11 @@ for ever, by a call of the system that only the end of its process breaks off. T
 
 from __future__ import annotations
 
-import atexit
 import mmap
 import os
 import pickle  # only ever between this process and those that it starts
-import select
-import signal
 import sys
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final, ParamSpec, TypeVar
@@ -24,9 +19,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.errors import SourceError, TrackerError, our_fault
-from tracker.intake._process import Process, pipe, start_process
 from tracker.intake.at_once import All, read_all
 from tracker.intake.pieces import IngestOptions
+from tracker.limits.processes import Helper, answer_each
 from tracker.limits.touch import PAGE_BYTES, LateError, keep_diary, read_diary
 
 P = ParamSpec("P")
@@ -49,7 +44,7 @@ class Toucher:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._process: Process | None = None
+        self._helper: Helper | None = None
         self._diary: mmap.mmap | None = None
 
     def call(
@@ -83,36 +78,22 @@ class Toucher:
         return self.call(paths[0], self.seconds, read_all, paths, alone)
 
     def _ask(self, question: Any, seconds: float) -> Any:
-        deadline = time.monotonic() + seconds
-        if self._process is None:
+        if self._helper is None:
             with TemporaryFile() as file:
                 file.truncate(PAGE_BYTES)
                 self._diary = mmap.mmap(file.fileno(), PAGE_BYTES)
-                self._process = start_process(__name__, own_session=True, pass_fds=[file.fileno()])
-                pickle.dump(file.fileno(), pipe(self._process.stdin))
-            atexit.register(self.close)  # a process that hangs would outlive this one
-        pickle.dump(question, pipe(self._process.stdin))
-        pipe(self._process.stdin).flush()
-        answers = pipe(self._process.stdout)
-        while not select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            if time.monotonic() >= deadline:
-                raise TimeoutError
-        return pickle.load(answers)
+                self._helper = Helper(__name__, pass_fds=[file.fileno()])
+                self._helper.send(file.fileno())
+        return self._helper.ask(question, seconds)
 
     def close(self) -> None:
         """Kill the process and all that it started; one that cannot be killed is waited for no longer."""
-        process, self._process = self._process, None
-        if process is None:
-            return
-        atexit.unregister(self.close)
+        helper, self._helper = self._helper, None
+        if helper is not None:
+            helper.close()
         if self._diary is not None:
             self._diary.close()
             self._diary = None
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        for end in (process.stdin, process.stdout):
-            with suppress(OSError):
-                pipe(end).close()
 
     def __enter__(self) -> Toucher:
         return self
@@ -123,21 +104,17 @@ class Toucher:
 
 def main() -> None:
     """Answer the questions of the other process, one by one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
     diary = pickle.load(sys.stdin.buffer)
     keep_diary(mmap.mmap(diary, PAGE_BYTES))
     os.close(diary)
-    while True:
-        try:
-            function, args, named = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        answer: Any
-        try:
-            answer = function(*args, **named)
-        except (TrackerError, OSError, MemoryError) as error:
-            answer = _Failed(error)
-        except Exception as error:  # noqa: BLE001 what it is cannot always be pickled
-            answer = _Failed(RuntimeError(our_fault(error)))
-        pickle.dump(answer, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
-        sys.stdout.buffer.flush()
+    answer_each(_call)
+
+
+def _call(question: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]) -> Any:
+    function, args, named = question
+    try:
+        return function(*args, **named)
+    except (TrackerError, OSError, MemoryError) as error:
+        return _Failed(error)
+    except Exception as error:  # noqa: BLE001 what it is cannot always be pickled
+        return _Failed(RuntimeError(our_fault(error)))

@@ -7,8 +7,6 @@ they hear of it, and when). Messages are stored as what happened; `reports` writ
 
 from __future__ import annotations
 
-from tracker.notify.alarms import Alarm
-from tracker.notify.delivering import Delivered, deliver, expire
-from tracker.notify.enqueueing import alarm, enqueue
+from lazy_loader import attach_stub
 
-__all__ = ["Alarm", "Delivered", "alarm", "deliver", "enqueue", "expire"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

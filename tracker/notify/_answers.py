@@ -3,6 +3,9 @@
 Its plugins say True or False by the HTTP status alone: Feishu, Lark, DingTalk and WeCom refuse a message with status
 200 and a code in the body, and the reason of a failure goes to a log, with the address in it. So the answers are read
 where every plugin's requests pass, for the thread that is sending and no other; logs of that thread go nowhere.
+
+A service that answers with another address does not get the message a second time: a redirect makes a GET without the
+message of it, or hands message and secrets to whatever host the answer names. Of an answer only the start is read.
 """
 
 from __future__ import annotations
@@ -22,8 +25,16 @@ _CODES: Final = ("errcode", "StatusCode", "code")
 _WORDS: Final = ("errmsg", "StatusMessage", "msg", "message", "error", "description")
 
 
+MOST_BYTES: Final = 64 << 10
+"""Of an answer that are read. Services answer with a sentence; an answer may be as long as a disk, or have no end."""
+
+_BLOCK_BYTES: Final = 8 << 10
+_MOST_DIGITS: Final = 18
+"""Of a code in an answer; Python refuses to read a number of 5,000."""
+
+
 class Heard(Struct):
-    """What came back while a message was sent. `refusals`: of services that answered with status 2xx all the same."""
+    """What came back while a message was sent. `refusals`: what makes it a failure, whatever its plugin says."""
 
     refusals: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -60,7 +71,7 @@ def refusal_in(status: int, body: str) -> str | None:
     """
     try:
         said = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(said, dict):
         return None
@@ -80,7 +91,8 @@ def _number(value: Any) -> int | None:
     if isinstance(value, bool):
         return None
     text = str(value).strip()
-    return int(text) if text.lstrip("-").isdecimal() and text.isascii() else None
+    digits = text.removeprefix("-")
+    return int(text) if digits.isdecimal() and digits.isascii() and len(digits) <= _MOST_DIGITS else None
 
 
 class _Quiet(logging.Filter):
@@ -100,32 +112,47 @@ def _install() -> None:
     """Put the listener where all requests pass, once; without anybody listening it changes nothing."""
     import requests
 
-    plain = requests.Session.send
+    plain = requests.adapters.HTTPAdapter.send
 
-    def send(self: Any, request: Any, **options: Any) -> Any:
+    def send(self: Any, request: Any, *arguments: Any, **options: Any) -> Any:
         heard = _listening.get()
         if heard is None:
-            return plain(self, request, **options)
+            return plain(self, request, *arguments, **options)
         try:
-            answer = plain(self, request, **options)
+            answer = plain(self, request, *arguments, **options)
+            _read_start(answer)
         except requests.RequestException as error:
             heard.problems.append(_failure(error))
             raise
         _hear(heard, answer)
         return answer
 
-    requests.Session.send = send  # type: ignore[method-assign]
+    requests.adapters.HTTPAdapter.send = send  # type: ignore[method-assign]
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_Quiet())
 
 
+def _read_start(answer: Any) -> None:
+    """Read the first MOST_BYTES of an answer; from then on they are all of it."""
+    content = b""
+    for block in answer.iter_content(_BLOCK_BYTES):
+        content += block
+        if len(content) >= MOST_BYTES:
+            break
+    answer._content = content[:MOST_BYTES]
+    answer._content_consumed = True
+    answer.close()
+
+
 def _hear(heard: Heard, answer: Any) -> None:
     status = int(answer.status_code)
+    if answer.is_redirect:
+        # whatever apprise is told by `redirect=yes` of an address: without it nothing can be followed
+        del answer.headers["Location"]
+        heard.refusals.append(f"it answers {status} to another address: write that one")
+        return
     if 200 <= status < 300:
         refusal = refusal_in(status, answer.text)
-        # a message that is redirected arrives without its text; services that redirect answer with data, logins do not
-        if answer.history and "html" in answer.headers.get("Content-Type", ""):
-            refusal = "it redirected to a page, as to a login"
         if refusal is not None:
             heard.refusals.append(refusal)
         return
@@ -144,7 +171,6 @@ def _failure(error: Exception) -> str:
         (requests.exceptions.ProxyError, "the proxy does not let it through"),
         (requests.exceptions.ChunkedEncodingError, "the connection broke"),
         (requests.exceptions.ConnectionError, "it cannot be reached, or the connection broke"),
-        (requests.exceptions.TooManyRedirects, "it redirects in a circle"),
     ):
         if isinstance(error, kind):
             return words

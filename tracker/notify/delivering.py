@@ -25,7 +25,8 @@ from typing import Final
 from tracker.config import Alerts, Channel, PageRoles
 from tracker.hooks import spool
 from tracker.notify.linking import Linker
-from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
+from tracker.notify.sending import Send
+from tracker.notify.sending_process import SendingProcesses
 from tracker.reports.message import of_json
 from tracker.results import Message
 from tracker.store import Store, notifications
@@ -68,20 +69,13 @@ def deliver(
     """Try every message that is due once. `page`: where its links lead; `send`: how, instead of with apprise.
 
     Messages of one channel go one after the other, on one incident in their order; channels go side by side. What a
-    channel cannot take within a minute stays due.
+    channel cannot take within a minute stays due. A message takes as long as `send` does: with apprise, at most
+    `sending_process.MESSAGE_S`.
     """
     channels = {one.name: one for one in alerts.channels}
     linker = Linker(page, store.repository)
-    return _Round(store, channels, send or Sender(environ), linker, now_ns).run()
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A message that a thread is sending. `deadline`: by the monotonic clock."""
-
-    message: Undelivered
-    deadline: float
-    claimed_until_ns: int
+    with SendingProcesses(environ) as processes:
+        return _Round(store, channels, send or processes, linker, now_ns).run()
 
 
 class _Round:
@@ -92,7 +86,7 @@ class _Round:
         self.began_ns = now_ns
         self.who = new_claimant()
         self.done: queue.SimpleQueue[tuple[Undelivered, str | None]] = queue.SimpleQueue()
-        self.sending: dict[str, _Begun] = {}
+        self.sending: set[str] = set()
         self.started = time.monotonic()
         self.stuck: dict[str, set[str]] = {}
         self.sent = self.failed = self.dead = 0
@@ -111,25 +105,14 @@ class _Round:
         for channel in list(waiting):
             self._start_next(channel, waiting[channel])
         while self.sending:
-            first = min(begun.deadline for begun in self.sending.values())
-            try:
-                message, reason = self.done.get(timeout=max(0.0, first - time.monotonic()))
-            except queue.Empty:
-                # a thread that hangs may still deliver: nobody tries the message, and this round the channel, before it
-                # must have ended
-                hanging = [begun for begun in self.sending.values() if begun.deadline <= time.monotonic()]
-                for begun in hanging:
-                    del self.sending[begun.message.channel]
-                    self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
-                continue
-            in_time = self.sending.pop(message.channel, None) is not None
-            if reason is None:  # what took too long may have arrived all the same
+            message, reason = self.done.get()
+            self.sending.remove(message.channel)
+            if reason is None:
                 self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
-                self.sent += in_time
-            elif in_time:
+                self.sent += 1
+            else:
                 self._failed(message, reason)
-            if in_time:
-                self._start_next(message.channel, waiting[message.channel])
+            self._start_next(message.channel, waiting[message.channel])
         return Delivered(self.sent, self.failed, self.dead, self.problems)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
@@ -146,8 +129,8 @@ class _Round:
             if settings is None:
                 self._failed(message, f"there is no channel {channel} in the settings")
             elif (text := self._readable(message)) is not None:
-                self.sending[channel] = _Begun(message, time.monotonic() + HANGS_S, until_ns)
-                # a daemon: a service that never ends its answer must not keep the program
+                self.sending.add(channel)
+                # a daemon: Ctrl-C ends the program at once
                 threading.Thread(
                     target=self._send, args=(settings, message, text), name=f"to {channel}", daemon=True
                 ).start()
@@ -170,12 +153,10 @@ class _Round:
             reason = f"sending failed ({type(error).__name__})"
         self.done.put((message, reason))
 
-    def _failed(
-        self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
-    ) -> None:
+    def _failed(self, message: Undelivered, reason: str, *, for_good: bool = False) -> None:
         attempts = message.attempts + 1
         last = for_good or attempts >= MOST_ATTEMPTS
-        next_ns = None if last else max(self.now_ns + backoff_ns(message.id, attempts), not_before_ns or 0)
+        next_ns = None if last else self.now_ns + backoff_ns(message.id, attempts)
         ours = self.store.transact(
             partial(
                 notifications.mark_failed, number=message.id, who=self.who, error=reason, now_ns=self.now_ns,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import threading
 from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 import msgspec
@@ -35,11 +33,6 @@ _PLAIN_TITLES: Final = frozenset({"NotifySlack", "NotifyMatrix", "NotifyPushover
 _TELLS_NOTHING: Final = frozenset({"NotifyFeishu", "NotifyLark", "NotifyDingTalk", "NotifyWeComBot", "NotifyEmail"})
 """Services that may take a message and drop it: keyword rules, spam filters."""
 
-HANGS_S: Final = 90.0
-"""A message that takes longer, since it was begun, failed; a round leaves it alone until its claim ends."""
-
-TOO_LONG: Final = "it took too long"
-
 _LONGEST_REASON: Final = 200
 """Characters of why a message failed."""
 
@@ -57,9 +50,9 @@ class _Open(Struct, frozen=True):
 
 
 class Sender:
-    """Channels of one round of delivery: each is opened once, so that apprise keeps to the service's rate.
+    """Sends in this process, however long it takes; `sending_process` has processes that end in time.
 
-    One thread at a time may send to one channel.
+    Each channel is opened once, so that apprise keeps to the service's rate; one thread at a time may send to it.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -92,22 +85,12 @@ class Sender:
         return channel.name in self._open and self._open[channel.name].name in _TELLS_NOTHING
 
 
-def send_within(sender: Sender, channel: Channel, message: Message, seconds: float = HANGS_S) -> str | None:
-    """What `sender` says of the message, or that it took too long: a service may never end its answer."""
-    said: SimpleQueue[str | None] = SimpleQueue()
-    threading.Thread(target=lambda: said.put(sender(channel, message)), daemon=True).start()
-    try:
-        return said.get(timeout=seconds)
-    except Empty:
-        return TOO_LONG
-
-
 def _opened(channel: Channel, environ: Mapping[str, str]) -> _Open:
     import apprise
 
     address = address_of(channel, environ)
     with listening():
-        asset = apprise.AppriseAsset(app_id="tracker", app_desc="tracker", async_mode=False)
+        asset = apprise.AppriseAsset(app_id="tracker", app_desc="tracker", async_mode=False, http_redirects=False)
         plugin = apprise.Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
     if plugin is None:
         raise BadAddress("the address is none that apprise knows; see its wiki for how addresses are written")
@@ -119,9 +102,8 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
 
     plugin = found.plugin
     form = channel.form or default_form(found.name, plugin.body_maxlen)
-    # what it can send; before apprise 2 each had one format
-    formats = plugin._formats() if hasattr(plugin, "_formats") else (plugin.notify_format,)
-    markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES | _AS_HTML
+    takes_markdown = apprise.NotifyFormat.MARKDOWN in plugin._formats() and found.name not in _BYTES | _AS_HTML
+    markdown = form != "json" and takes_markdown
     escaped = form != "json" and found.name in _AS_HTML
     written = _written(found, message, form, is_marked_up=markdown or escaped, markdown=markdown)
     if form == "json" and found.name == "NotifyJSON":

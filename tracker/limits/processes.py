@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import pickle  # only ever between this process and those that it starts
+import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Final, NoReturn, Protocol
+from typing import IO, Any, Final, NoReturn, Protocol
 
 from tracker.limits import touch
 
@@ -145,6 +149,57 @@ def granted_processors(folder: Path) -> int:
         if quota_us > 0 and period_us > 0:
             return -(-quota_us // period_us)
     return 0
+
+
+class Helper:
+    """A process that runs `main()` of a module, which calls `answer_each`; it can be killed amid a question.
+
+    An OSError where it cannot be started. pass_fds: handles that it shall have.
+    """
+
+    def __init__(self, module: str, *, pass_fds: Sequence[int] = ()) -> None:
+        self._process = start_process(module, own_session=True, pass_fds=pass_fds)
+        atexit.register(self.close)  # a process that hangs would outlive this one
+
+    def send(self, question: Any) -> None:
+        """Hand over what can be pickled; an OSError where the process has ended."""
+        pickle.dump(question, pipe(self._process.stdin))
+        pipe(self._process.stdin).flush()
+
+    def ask(self, question: Any, seconds: float) -> Any:
+        """Return the answer to `question`.
+
+        TimeoutError where it takes longer than `seconds`; EOFError, OSError or UnpicklingError where the process ends
+        instead. After any error the helper is to be closed: a late answer would be taken for that to the next question.
+        """
+        deadline = time.monotonic() + seconds
+        self.send(question)
+        answers = pipe(self._process.stdout)
+        while not select.select([answers], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if time.monotonic() >= deadline:
+                raise TimeoutError
+        return pickle.load(answers)
+
+    def close(self) -> None:
+        """Kill the process and all that it started; one that cannot be killed is waited for no longer."""
+        atexit.unregister(self.close)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        for end in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                pipe(end).close()
+
+
+def answer_each(answer: Callable[[Any], Any]) -> None:
+    """In the process of a Helper, give the answers to its questions, one by one, until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
+    while True:
+        try:
+            question = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        pickle.dump(answer(question), sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+        sys.stdout.buffer.flush()
 
 
 def pipe(end: IO[bytes] | None) -> IO[bytes]:
