@@ -12,7 +12,8 @@ import pytest
 from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.errors import SourceError
-from tracker.intake import IngestOptions, _process, at_once, ingest, pieces
+from tracker.intake import IngestOptions, at_once, ingest, pieces
+from tracker.limits import processes as own_processes
 from tracker.store import open_store
 
 ALONE = IngestOptions(one_process=True)
@@ -207,12 +208,12 @@ def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, s
 def forked(monkeypatch):
     """Other tests may have left threads of libraries; these copies need none."""
     monkeypatch.setattr(at_once, "can_fork", lambda: True)
-    monkeypatch.setattr(_process, "can_fork", lambda: True)
+    monkeypatch.setattr(own_processes, "can_fork", lambda: True)
 
 
 def test_a_single_profile_is_begun_in_a_copy(tmp_path, ranks, started, forked):
     with at_once.ahead(ranks[:1], IngestOptions()):
-        assert [type(process) for process in started] == [_process._Forked]
+        assert [type(process) for process in started] == [own_processes._Forked]
         ahead = stored(tmp_path, "ahead.db", ranks[:1], IngestOptions())
         assert len(started) == 1
     assert ahead == stored(tmp_path, "one.db", ranks[:1], ALONE)

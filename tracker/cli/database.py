@@ -58,28 +58,31 @@ def only_workload(database: str) -> str | None:
     is refused later.
     """
     from tracker.store import queries
-    from tracker.store.failures import CHECK_COMMAND
+    from tracker.store.failures import names_damage
 
     try:
         with opened(database, read_only=True) as store:
             known = set(map(main_of, queries.versions(store).listed("workload")))
     except StoreError as error:
-        if CHECK_COMMAND in error.remedy:  # it is damaged: to ask for a workload would send its user astray
+        if names_damage(error):  # it is damaged: to ask for a workload would send its user astray
             raise
         return None
     return str(known.pop()) if len(known) == 1 else None
 
 
 def damage_behind(error: Exception) -> StoreError | None:
-    """What to say of an error that nobody foresaw where a database of this call is damaged; None where none is."""
-    from tracker.store.failures import explain_damage
+    """What to say of an error that nobody foresaw where a database of this call is damaged; None where none is.
+
+    One that cannot be opened for another reason, as one that is not made yet, says nothing of the error.
+    """
+    from tracker.store.failures import explain_damage, names_damage
 
     for name in LastOpened.names:
         try:
             with opened(name, read_only=True) as store:
                 damage = explain_damage(store.connect, store.url, error)
         except StoreError as refused:
-            return refused
+            damage = refused if names_damage(refused) else None
         if damage is not None:
             return damage
     return None

@@ -57,8 +57,8 @@ def notes(groups: Sequence[Sequence[Piece]], found: Sequence[Path], broken: Sequ
 
 def _sidecar(piece: Piece) -> str:
     """The sidecar of a profile, or what stands for it in a pack."""
-    beside = sidecar_of(piece.place)
-    return beside if Path(beside).exists() else f"the sidecar in {piece.place}"
+    path = sidecar.sidecar_of(Path(piece.place))
+    return f"the sidecar in {piece.place}" if path is None else str(path)
 
 
 def _words(said: sidecar.Sidecar) -> str:

@@ -31,7 +31,7 @@ from tracker.config.refusals import explained as told_of_refusal
 from tracker.errors import SourceError
 from tracker.hooks import environment, machine
 from tracker.hooks import sidecar as hooked
-from tracker.limits.files import open_regular
+from tracker.limits.files import beside, open_regular
 from tracker.readers import short_word
 from tracker.units import is_plain
 
@@ -84,8 +84,9 @@ class _Schema(Struct, frozen=True):
 
 def sidecar_of(profile: Path) -> Path | None:
     """The sidecar of a profile; None where there is none."""
-    path = Path(hooked.sidecar_of(str(profile)))
-    return path if path.is_file() else None
+    # a folder has it inside: there the suffix begins with a slash
+    suffix = hooked.sidecar_of(str(profile)).removeprefix(str(profile))
+    return beside(profile, suffix)
 
 
 def read(path: Path) -> tuple[Sidecar, tuple[str, ...]]:

@@ -64,6 +64,18 @@ def is_real_folder(state: os.stat_result) -> bool:
     return stat.S_ISDIR(state.st_mode) and not is_made_up(state.st_dev)
 
 
+def beside(path: Path, suffix: str) -> Path | None:
+    """Return the file whose name is that of `path` with `suffix` behind it; None where none can be looked at.
+
+    A name that a file system takes may be too long for it with the suffix.
+    """
+    neighbour = Path(f"{path}{suffix}")
+    try:
+        return neighbour if neighbour.is_file() else None
+    except OSError:
+        return None
+
+
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the file at `path`, a link followed, opened for reading only.
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.errors import SourceError
+from tracker.limits.files import beside
 from tracker.profile import F64, I32, I64, MISSING, Strings
 from tracker.readers._source import open_source
 
@@ -252,9 +253,10 @@ def _text(value: Any) -> str:
 
 def journal_beside(path: Path) -> str:
     """What to say of changes of another program that lie beside the database and are not read; '' without any."""
-    journal = path.with_name(f"{path.name}-wal")
-    has_changes = journal.is_file() and journal.stat().st_size > 0
-    return f"{journal.name} holds changes of another program, which were not read" if has_changes else ""
+    journal = beside(path, "-wal")
+    if journal is None or not journal.stat().st_size:
+        return ""
+    return f"{journal.name} holds changes of another program, which were not read"
 
 
 @contextmanager

@@ -220,11 +220,16 @@ def explain_damage(
                 if time.monotonic() - begun < _LOOK_S:
                     problems += look_for_damage(find, connection)
     except StoreError as refused:
-        return refused
+        return refused if names_damage(refused) else None
     if not problems:
         return None
     more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
     return StoreError(f"{name} is damaged: {problems[0]}{more}", remedy=REMEDY)
+
+
+def names_damage(refused: StoreError) -> bool:
+    """Return whether a database is refused because it is damaged, and not because it is gone, locked or too old."""
+    return CHECK_COMMAND in refused.remedy
 
 
 def look_for_damage(find: Callable[[Connection], Iterator[str]], connection: Connection) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from tracker.limits.files import beside
 from tracker.readers._ascend.chips import info_files
 from tracker.readers._source import suffix_of
 
@@ -153,7 +154,7 @@ def _is_counted(file: Path) -> bool:
     CSV, too.
     """
     if SUMMARY_AS_JSON.fullmatch(file.name):
-        return not file.with_suffix(".csv").is_file()
+        return beside(file.with_suffix(""), ".csv") is None
     return COUNTED.fullmatch(file.name) is not None
 
 

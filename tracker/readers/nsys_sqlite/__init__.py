@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
+from tracker.limits.files import beside
 from tracker.readers._pause import collector_paused
 from tracker.readers._source import ReadOptions
 
@@ -27,6 +28,7 @@ TITLE: Final = "Nsight Systems export, .sqlite (of a .nsys-rep: nsys export --ty
 NAME: Final = "nsys_sqlite"
 RANGES: Final = "NVTX range"
 _MAGIC: Final = b"SQLite format 3\0"
+_EXPORT: Final = ".sqlite"
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _STRINGS: Final = "StringIds"
 _TABLES: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA", "NVTX_EVENTS", "TARGET_INFO_SYSTEM_ENV", "OSRT_API")
@@ -40,7 +42,7 @@ def sniff(path: Path, head: bytes) -> bool:
     if path.is_dir():
         return False
     if path.suffix.lower() in _REPORTS:
-        return not _export_of(path).is_file()
+        return _export_beside(path) is None
     if not head.startswith(_MAGIC):
         return False
     try:
@@ -54,7 +56,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def instead(path: Path) -> Path | None:
     """The export beside a report; None for any other file."""
-    return _export_of(path) if path.suffix.lower() in _REPORTS and _export_of(path).is_file() else None
+    return _export_beside(path) if path.suffix.lower() in _REPORTS else None
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:
@@ -65,12 +67,12 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     if path.suffix.lower() in _REPORTS:
         if (export := instead(path)) is not None:
             raise SourceError(path, "", "only nsys itself can read its reports", remedy=f"give {export}, its export")
-        command = f"nsys export --type sqlite --output {_export_of(path).name} {path.name}"
+        command = f"nsys export --type sqlite --output {path.stem}{_EXPORT} {path.name}"
         raise SourceError(path, "", "only nsys itself can read its reports", remedy=f"export it: {command}")
     with collector_paused():
         captures, warnings = captures_of(path, options or ReadOptions())
     return Profile(NAME, str(path), captures, warnings)
 
 
-def _export_of(report: Path) -> Path:
-    return report.with_suffix(".sqlite")
+def _export_beside(report: Path) -> Path | None:
+    return beside(report.with_suffix(""), _EXPORT)

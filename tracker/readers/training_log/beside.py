@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tracker.limits.files import beside
 from tracker.readers._source import read_head
 from tracker.readers._text import SNIFF_BYTES
 from tracker.readers.training_log.choosing import choose
@@ -37,7 +38,9 @@ def _others_of(path: Path) -> Iterator[Path]:
     elif name.endswith(".log"):
         # mmcv and MMEngine write the same as JSON, under the name of the log
         stem = name.removesuffix(".log")
-        yield from filter(Path.is_file, (folder / f"{name}.json", folder / "vis_data" / f"{stem}.json"))
+        for log in (path, folder / "vis_data" / stem):
+            if (as_json := beside(log, ".json")) is not None:
+                yield as_json
     elif name == "scalars.json":
         yield from (one for one in sorted(folder.glob("[0-9]*_[0-9]*.json")) if _is_log_of(one, "mmengine"))
     elif name == "metrics.json" and _is_same_run(folder / "log.txt", path):
