@@ -125,12 +125,12 @@ def copy(
     for name, given in (("FROM", source), ("TO", target)):
         if not given:
             raise UsageError(f"{name} is empty", remedy="name a SQLite file, or postgresql://USER@HOST/NAME")
-    addresses = [urls.parse_url(config.load(named).database) for named in (source, target)]
+    reads, writes = (config.load(named).database for named in (source, target))
+    addresses = [urls.parse_url(named) for named in (reads, writes)]
     if addresses[0] == addresses[1]:
         raise UsageError("FROM and TO are the same database", remedy="copy into a new, empty one")
     if urls.in_memory(addresses[1]):
         raise UsageError("TO is a database in memory, which ends with this command", remedy="name a SQLite file")
-    reads, writes = (address.render_as_string(hide_password=False) for address in addresses)
     try:
         with (
             progress(of_bytes=False) as report,

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from typing import Mapping
 
 from . import databases, spool
+
+_SECRET = re.compile(r"password\s*=|(?::|%3A)[^@]*@", re.IGNORECASE)
 
 
 def root(environ: Mapping[str, str]) -> str:
@@ -41,9 +44,14 @@ def names(environ: Mapping[str, str]) -> list[str]:
 
 
 def database(environ: Mapping[str, str]) -> dict[str, str]:
-    """What an entry says of the database that it is for, without its user; nothing where no variable names it."""
+    """What an entry says of the database that it is for, without its user; nothing where no variable names it.
+
+    Nothing either of a path that is an address with a password, which tracker refuses.
+    """
     named = environ.get("TRACKER_DB", "")
-    return {"database": databases.identity(named).partition("?")[0]} if named else {}
+    if not named or ("://" not in named and _SECRET.search(named)):
+        return {}
+    return {"database": databases.identity(named).partition("?")[0]}
 
 
 def folder(environ: Mapping[str, str]) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tracker.config import Alerts, Budget, Watch
@@ -357,8 +357,9 @@ def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = Fal
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
         options = " ".join(words(url.query.get("options", "")))
         arguments |= {"options": options} if options else {}
-        # SQLAlchemy would ask each server for a type that none of our tables has
-        engine = create_engine(url, connect_args=arguments, use_native_hstore=False)
+        with _explaining_address():
+            # SQLAlchemy would ask each server for a type that none of our tables has
+            engine = create_engine(url, connect_args=arguments, use_native_hstore=False)
         _set_up_postgres(engine, own_timeout="lock_timeout" in options, migrates=migrates)
         return engine
     if in_memory(url):
@@ -367,6 +368,23 @@ def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = Fal
         engine = create_engine(_read_only_url(url) if read_only else url)
     _set_up_sqlite(engine, foreign_keys=not migrates)
     return engine
+
+
+@contextmanager
+def _explaining_address() -> Iterator[None]:
+    """Within the block, what a driver cannot make out of an address is one line; what a server says stays as it is."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.OperationalError:
+        raise
+    except (psycopg.Error, ArgumentError, ValueError, TypeError, OverflowError) as error:
+        # their text may quote any part of the address
+        problem = f"the database URL has a part that cannot be used ({type(error).__name__})"
+        raise StoreError(
+            problem, remedy="correct its host, port and options, which are the parameters of libpq"
+        ) from None
 
 
 @contextmanager
@@ -415,7 +433,8 @@ def _set_up_postgres(engine: Engine, *, own_timeout: bool, migrates: bool) -> No
         attempt = 0
         while True:
             try:
-                return dialect.connect(*positional, **named)
+                with _explaining_address():
+                    return dialect.connect(*positional, **named)
             except dialect.loaded_dbapi.OperationalError as error:
                 if not is_crowded(error) or time.monotonic() > deadline:
                     raise
@@ -453,9 +472,7 @@ def _migrate(store: Store, url: URL) -> None:
 
 def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
     """Refuse what SQLite would answer with a riddle, or would overwrite."""
-    if url.database is None or url.database.startswith("file:"):
-        return
-    path = Path(url.database)
+    path = Path(str(url.database))
     other = "name another database with --db"
     if path.is_dir():
         raise StoreError(f"{path} is a folder, not a database", remedy=other)
@@ -477,9 +494,7 @@ def _writable(path: Path) -> bool:
 
 
 def _read_only_url(url: URL) -> URL:
-    if url.database is None or url.database.startswith("file:"):
-        return url
-    path = Path(url.database)
+    path = Path(str(url.database))
     query = {"mode": "ro", "uri": "true"}
     # Without a log to share, SQLite would have to create one; in a folder that nobody can write to, nobody writes.
     if not _writable(path.parent) and not Path(f"{path}-wal").exists():

@@ -184,9 +184,6 @@ def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
     code = "53300" if is_crowded(cause) else cause.sqlstate
     first = text.splitlines()[0] if text else "no reason given"
     if code is None:
-        if "invalid connection option" in text:  # its name is not shown: it may be a part of a password
-            problem = "the query of the URL has an option that is none"
-            return StoreError(f"{name}: {problem}", remedy="see the parameters of libpq")
         if type(cause).__name__ not in {"OperationalError", "ConnectionTimeout"}:
             return None
         remedy = "check that it is up, and the host, port, user and database of the URL"

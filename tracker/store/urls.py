@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from tracker.config.places import (
+    HOW_TO_NAME_A_DATABASE,
+    LIBPQ_KEYS,
+    check_database_path,
+    refuse_control_characters,
+    user_path,
+)
 from tracker.errors import StoreError
+
+_POSTGRES: Final = "postgresql+psycopg"
+_DRIVERS: Final = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgres": _POSTGRES,
+    "postgresql": _POSTGRES,
+    "postgresql+psycopg": _POSTGRES,
+    "postgresql+psycopg2": _POSTGRES,
+}
+"""What stands before :// -> the driver that is used. Those who write psycopg2 mean Postgres, not a package."""
 
 _SERVER: Final = ("host", "port")
 """Parts of a Postgres URL's query that say where the server is, the folder of its socket for example."""
 
-_MEANT_AS_URL: Final = re.compile(r"[^/:@]:[^/@]*@|(?:^|/)postgres(?:ql)?(?:\+\w+)?:")
-"""What stands in a URL and hardly in a path: a password, or the name of a server's protocol."""
-
-_SECRETS: Final = ("password", "sslpassword")
+_SECRETS: Final = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 """Parts of a Postgres URL's query that nobody may see."""
+
+_PASSWORD: Final = re.compile(r":[^@]*@")
+_KIND: Final = re.compile(r"[a-z]+(?:\+[a-z0-9]+)?")
+_KEY: Final = re.compile(r"[A-Za-z_]{1,40}")
 
 
 def parse_url(text: str) -> URL:
@@ -32,24 +50,55 @@ def parse_url(text: str) -> URL:
     >>> parse_url("/data/tracker.db").render_as_string()
     'sqlite:////data/tracker.db'
     """
-    remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
     if "://" not in text:
-        path = Path(os.path.expanduser(text)).absolute()
-        if _MEANT_AS_URL.search(text) and not path.exists():
-            raise StoreError("the database URL has no '://'", remedy=remedy)
+        path = user_path(text).absolute()
+        check_database_path(text, path)
         return URL.create("sqlite", database=str(path))
+    refuse_control_characters(unquote(text))
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError) as error:
-        raise StoreError("the database URL cannot be read", remedy=remedy) from error
+    except (ArgumentError, ValueError):
+        raise StoreError("the database URL cannot be read", remedy=HOW_TO_NAME_A_DATABASE) from None
     if "@" in (url.host or ""):
         raise StoreError("the database URL has more than one '@'", remedy="write that of a password as %40")
-    kind = url.drivername.partition("+")[0]
-    if kind in {"postgresql", "postgres"}:
-        return url.set(drivername="postgresql+psycopg")
-    if kind == "sqlite":
-        return url.set(drivername="sqlite")
-    raise StoreError(f"a {kind} database is neither SQLite nor Postgres", remedy=remedy)
+    driver = _DRIVERS.get(url.drivername)
+    if driver is None:
+        kind = url.drivername if _KIND.fullmatch(url.drivername) else "foreign"
+        problem = f"a {kind} database is not taken: it is neither SQLite nor Postgres, or its driver is not used here"
+        raise StoreError(problem, remedy=HOW_TO_NAME_A_DATABASE)
+    if driver == _POSTGRES:
+        _check_server(url)
+    else:
+        _check_file_url(url)
+    return url.set(drivername=driver)
+
+
+def _check_file_url(url: URL) -> None:
+    """Raise StoreError where the URL of a SQLite file says more than where that is."""
+    if url.host or url.port or url.username or url.password is not None:
+        raise StoreError("the URL of a SQLite file names no host and no user", remedy="write sqlite:///PATH")
+    _check_keys(url, frozenset())
+    if (url.database or "").startswith("file:"):
+        raise StoreError("the database URL is of the form file:, which is not taken", remedy="write sqlite:///PATH")
+
+
+def _check_server(url: URL) -> None:
+    """Raise StoreError where a part of a Postgres URL is none, or holds what is a password in another one."""
+    _check_keys(url, LIBPQ_KEYS)
+    shown = [url.host or "", url.database or ""]
+    shown += [value for key in _SERVER for value in words(url.query.get(key, ()))]
+    if ":" in (url.username or "") or any(_PASSWORD.search(unquote(part)) for part in shown):
+        problem = "the database URL has a password where its user, host or name should stand"
+        raise StoreError(problem, remedy="write postgresql://USER:PASSWORD@HOST/NAME")
+
+
+def _check_keys(url: URL, known: frozenset[str]) -> None:
+    """Raise StoreError for the first key of the query that is not known, without its value."""
+    for key in url.query:
+        if key not in known:
+            named = f" {key}" if _KEY.fullmatch(key) else ""
+            what = "the parameters of libpq" if known else "none: a SQLite URL has no options"
+            raise StoreError(f"the database URL has an option{named} that is none", remedy=f"options are {what}")
 
 
 def in_memory(url: URL) -> bool:
@@ -58,8 +107,8 @@ def in_memory(url: URL) -> bool:
 
 
 def file_of(url: URL) -> Path | None:
-    """Return the file of a SQLite database; None where it has none of a plain name."""
-    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
+    """Return the file of a SQLite database; None where it has none."""
+    if url.get_backend_name() != "sqlite" or in_memory(url):
         return None
     return Path(str(url.database)).resolve()
 
