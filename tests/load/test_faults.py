@@ -154,7 +154,7 @@ def test_an_interrupt_at_the_begin_of_a_transaction_leaves_no_traceback_in_the_l
 
 def test_writer_that_stands_still_is_waited_for_no_longer_than_the_limit(store, database_url, tmp_path, monkeypatch):
     """The limit is minutes; here it is short."""
-    monkeypatch.setattr("tracker.store.connect.BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr("tracker.store.waiting.Patience.seconds", 0.1)
     with open_store(database_url) as still, open_store(database_url) as other, still.begin() as connection:
         connection.execute(text("INSERT INTO workload (name) VALUES ('toy')"))
         with pytest.raises(

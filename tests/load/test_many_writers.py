@@ -54,7 +54,7 @@ class Reader(Thread):
 @pytest.fixture
 def impatient(store, monkeypatch):
     """This process, which only reads, hardly waits for locks; those that write wait as ever."""
-    monkeypatch.setattr("tracker.store.connect.BUSY_TIMEOUT_MS", PATIENCE_MS[store.dialect])
+    monkeypatch.setattr("tracker.store.waiting.Patience.seconds", PATIENCE_MS[store.dialect] / 1000)
 
 
 def ingest_at_once(world, store, url, *, processes, runs):

@@ -19,7 +19,7 @@ from sqlalchemy import text
 from tests.conftest import count_rows
 from tests.factories import save
 from tracker.errors import NewerStoreError, StoreError
-from tracker.store import connect, open_store, queries, schema, urls
+from tracker.store import connect, open_store, queries, schema, urls, waiting
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +73,7 @@ def test_sqlite_is_set_up_for_readers_beside_a_writer(tmp_path):
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
         }
-        wait = connect.BUSY_TIMEOUT_MS
+        wait = 600_000
         assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": wait}
 
 
@@ -319,7 +319,7 @@ def test_what_the_url_says_of_locks_counts(postgres_server, request):
 
 
 def test_a_locked_database_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(connect, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(waiting.Patience, "seconds", 0.02)
     path = tmp_path / "a.db"
     with open_store(str(path)) as store:
         other = sqlite3.connect(path, isolation_level=None)

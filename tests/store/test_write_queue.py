@@ -130,9 +130,10 @@ def test_without_a_file_to_lock_nobody_waits(tmp_path):
             pass
 
 
-def test_whoever_may_open_the_database_may_queue_up(database):
-    """A second user, where umask 077 hides what the first one makes."""
-    for mode, others in ((0o664, "next"), (0o600, "judges")):
+def test_whoever_may_write_the_database_may_queue_up_and_no_reader(database):
+    """A second user, where umask 077 hides what the first one makes. A file of before is mended."""
+    database.with_name(f"{database.name}-writers").touch(mode=0o644)
+    for mode, of_queue, others in ((0o664, 0o660, "next"), (0o600, 0o600, "judges"), (0o644, 0o600, "writers")):
         database.chmod(mode)
         before = os.umask(0o077)
         try:
@@ -141,7 +142,7 @@ def test_whoever_may_open_the_database_may_queue_up(database):
         finally:
             os.umask(before)
         file = database.with_name(f"{database.name}-{others}").stat()
-        assert (file.st_mode & 0o777, file.st_gid) == (mode, database.stat().st_gid)
+        assert (file.st_mode & 0o777, file.st_gid) == (of_queue, database.stat().st_gid)
 
 
 def test_a_database_under_another_name_has_the_same_queue(tmp_path):
@@ -156,10 +157,10 @@ def test_a_database_under_another_name_has_the_same_queue(tmp_path):
 
 @pytest.mark.parametrize("of", ["writers", "next"])
 def test_who_keeps_a_turn_for_ever_keeps_nobody_from_writing(tmp_path, monkeypatch, of):
-    """As everybody can who may read the database; the lock of SQLite is not theirs."""
+    """As everybody can who may write the database; the lock of SQLite is not theirs."""
     database = tmp_path / "a.db"
     open_store(str(database)).close()
-    monkeypatch.setattr("tracker.store.connect.BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr("tracker.store.waiting.Patience.seconds", 0.05)
     with open_store(str(database)) as store, turn(database, of, 1):
         save(store)
         assert queries.latest(store) == 1

@@ -94,6 +94,15 @@ def remember(text: str | None) -> None:
     LastOpened.names = LastOpened.names if text else ()
 
 
+def be_patient(seconds: int | None) -> None:
+    """Have this command wait so long for others that write its database, None: as usual, and say that it does."""
+    from tracker.cli.output import note
+    from tracker.store.waiting import Patience
+
+    Patience.say = note
+    Patience.seconds = Patience.usual_s if seconds is None else seconds
+
+
 def with_database(text: str, written: Callable[[str], str] = str) -> str:
     """`text` with the --db of this call in each command of tracker that takes it, without the password of a URL.
     `written`: how the format of `text` writes what is foreign.

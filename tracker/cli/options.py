@@ -236,9 +236,11 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
         key for key, (_, how, _) in parameters.items() if takes_branch and how.option.variable == WORKLOAD.variable
     ]
 
+    waits = split("wait", Annotated[int | None, WAIT])
+
     def call(**given: Any) -> None:
         from tracker import config
-        from tracker.cli.database import remember
+        from tracker.cli.database import be_patient, remember
 
         remember(given.get("db"))
         if lists and not _is_list(given["context"]):
@@ -254,12 +256,16 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
                 value = _with_branch(value, given.get("branch"), given.get("db"))
             if value or value == "":
                 values[owner][how.field] = how.value(value, f"{path} --help")
+        waited = given.get("wait")
+        be_patient(None if waited is None else waits.value(waited, f"{path} --help"))
         function(**values[""], **{name: kind(**values[name]) for name, kind in kinds.items()})
 
     made = [_typer_parameter(key, how, default) for key, (_, how, default) in parameters.items()]
     if workloads:
         of_branch = BRANCH._replace(group=parameters[workloads[0]][1].option.group)
         made.append(_typer_parameter("branch", split("branch", Annotated[str | None, of_branch]), None))
+    if path.removeprefix("tracker ") in _WRITES:
+        made.append(_typer_parameter("wait", waits, None))
     if lists:
         made.insert(0, inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context))
     call.__doc__, call.__name__ = function.__doc__, function.__name__
@@ -268,6 +274,21 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
     call.__annotations__ = {each.name: each.annotation for each in made}
     return call
 
+
+WAIT: Final = Option(
+    "How long to wait for other programs that write the same database: for a turn, and as long again for its lock. "
+    "After 2 seconds a line says who has it. Default: 600.",
+    "SECONDS",
+    least=0,
+    most=86_400,
+)
+_WRITES: Final = (
+    "ab", "ack", "calibrate", "db check", "db copy", "db upgrade", "expect", "experiments delete", "ingest", "invalid",
+    "mute", "note", "notify", "page", "prune", "run", "runs delete", "runs edit", "runs exclude", "runs restore",
+    "runs tag", "runs untag", "thresholds set", "thresholds unset", "undo", "unmute", "versions forget-branch",
+    "versions judge", "versions order", "versions pin", "versions unpin", "watch",
+)  # fmt: skip
+"""Commands that write into a database, and so wait for others that do."""
 
 _OF_MAIN_LINES: Final = (
     "tracker thresholds", "tracker prune", "tracker versions pin", "tracker versions unpin", "tracker versions order",

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar
@@ -26,16 +26,12 @@ from tracker.store import schema
 from tracker.store.failures import Damaged, Raced, explain_damage, explain_failure, is_collision, is_crowded
 from tracker.store.sql import QUESTION
 from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
+from tracker.store.waiting import Patience, find_holder, say_waiting
 from tracker.store.write_queue import turn
+from tracker.units import NS_PER_S
 
 _Result = TypeVar("_Result")
 _Parameters = ParamSpec("_Parameters")
-
-BUSY_TIMEOUT_MS: Final = 600_000
-"""How long a writer waits for the writers before it. On SQLite all queue up behind each other, in the order in which
-they came, and who waited in vain waits as long again for the lock of SQLite; on Postgres only those wait that write the
-same run or label.
-"""
 
 CROWDED_TIMEOUT_S: Final = 60
 """How long we wait for a connection to a Postgres server that has none left; nodes of a large job come all at once."""
@@ -141,7 +137,7 @@ class Store:
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
         self._be_made()
-        end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        end = time.monotonic() + Patience.seconds
         with (
             nullcontext() if urgent else self.turn("writers", end),
             self.turn("next", end),
@@ -158,7 +154,7 @@ class Store:
         the block. Not for ever (to the monotonic time `end`), and not everywhere, see `write_queue`: the data must come
         out right without it. On Postgres there is no such queue: its locks are fair, each for some rows only.
         """
-        seconds = BUSY_TIMEOUT_MS / 1000 if end is None else max(0.0, end - time.monotonic())
+        seconds = Patience.seconds if end is None else max(0.0, end - time.monotonic())
         with turn(self._file, of, seconds):
             yield
 
@@ -408,7 +404,7 @@ def _set_up_postgres(engine: Engine, *, own_timeout: bool, migrates: bool) -> No
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
-        settings = [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        settings = [] if own_timeout else [f"SET LOCAL lock_timeout = {_in_ms(Patience.seconds)}"]
         if not migrates and not connection.get_execution_options().get("tracker_writes", False):
             # all questions of a reader see one state, as on SQLite: ranks may come between two of them
             settings.append("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
@@ -447,7 +443,7 @@ def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own transactions start late and end at every schema change; `begin` below starts ours.
         connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute(f"PRAGMA busy_timeout = {_in_ms(Patience.seconds)}")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         connection.execute("PRAGMA synchronous = NORMAL")
 
@@ -455,9 +451,47 @@ def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
     def begin(connection: Connection) -> None:
         # A transaction that reads before it writes could not be upgraded while another one writes.
         writes = connection.get_execution_options().get("tracker_writes", False)
-        if writes:
-            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        if not writes:
+            connection.exec_driver_sql("BEGIN")
+            return
+        connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        soon_s = min(Patience.said_after_s, Patience.seconds)
+        if _begin_within(connection, soon_s):
+            return
+        rest_s = Patience.seconds - soon_s
+        if rest_s > 0:
+            _say_waiting_for_lock(engine.url, time.time_ns() - round(soon_s * NS_PER_S), rest_s)
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_in_ms(rest_s)}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {_in_ms(Patience.seconds)}")
+
+
+def _begin_within(connection: Connection, seconds: float) -> bool:
+    """Begin a transaction to write in; False where SQLite's lock does not come in time."""
+    raw: Any = connection.connection.dbapi_connection
+    raw.execute(f"PRAGMA busy_timeout = {_in_ms(seconds)}")
+    try:
+        raw.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    raw.execute(f"PRAGMA busy_timeout = {_in_ms(Patience.seconds)}")
+    return True
+
+
+def _say_waiting_for_lock(url: URL, since_ns: int, seconds: float) -> None:
+    """Say that this process waits for the lock of SQLite itself, as `waiting.say_waiting` does."""
+    file = file_of(url)
+    if file is None:
+        return
+    # who writes with a log has its lock on the file beside it that all share
+    holder = find_holder(Path(f"{file}-shm"), "POSIX") or find_holder(file, "POSIX")
+    say_waiting("the lock of SQLite", file, since_ns, seconds, holder)
+
+
+def _in_ms(seconds: float) -> int:
+    return round(seconds * 1000)
 
 
 def _migrate(store: Store, url: URL) -> None:
@@ -465,7 +499,7 @@ def _migrate(store: Store, url: URL) -> None:
     with Store(open_engine(url, migrates=True), url, migrates=True) as migrating:
         if migrating.dialect == "sqlite":
             with migrating._explained():
-                schema.use_write_ahead_log(migrating.engine, BUSY_TIMEOUT_MS)
+                schema.use_write_ahead_log(migrating.engine, Patience.seconds, partial(_say_waiting_for_lock, url))
         with migrating.begin() as connection:
             schema.make_or_upgrade(connection, store.url)
 

@@ -10,6 +10,7 @@ import os
 import re
 import sqlite3
 import time
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,12 +18,16 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, Engine, text
 
 from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreError
+from tracker.store.waiting import Patience
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
 """Of Postgres, held by who makes or changes tables."""
+
+_LOOK_MS: Final = 100
+"""How long SQLite waits by itself while a file is switched to WAL; then it is tried again."""
 
 _PAGE_BYTES: Final = 1024
 """Of a new SQLite file: most of the hundred tables and indexes are small, and each takes whole pages."""
@@ -240,20 +245,29 @@ def alembic_config(connection: Connection) -> Config:
     return config
 
 
-def use_write_ahead_log(engine: Engine, timeout_ms: int) -> None:
-    """Switch a SQLite file to WAL, for good: readers then never wait for a writer. A new one gets its page size."""
-    deadline = time.monotonic() + timeout_ms / 1000
+def use_write_ahead_log(engine: Engine, seconds: float, say: Callable[[int, float], None]) -> None:
+    """Switch a SQLite file to WAL, for good: readers then never wait for a writer. A new one gets its page size.
+
+    seconds: how long others are waited for that have the file; say: is called once where that is long, with since when
+    and how much longer.
+    """
+    since_ns, begun, is_said = time.time_ns(), time.monotonic(), False
     while True:
         connection = engine.raw_connection()
         try:
             cursor = connection.cursor()
+            cursor.execute(f"PRAGMA busy_timeout = {_LOOK_MS}")
             cursor.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a file that is there, it stays
             cursor.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
             # SQLite does not wait here for others that open the same new file.
-            if "locked" not in str(error) or time.monotonic() > deadline:
+            waited_s = time.monotonic() - begun
+            if "locked" not in str(error) or waited_s > seconds:
                 raise
+            if not is_said and waited_s > Patience.said_after_s:
+                say(since_ns, seconds - waited_s)
+                is_said = True
             time.sleep(0.02)
         finally:
             connection.close()
