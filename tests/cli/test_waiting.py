@@ -54,7 +54,7 @@ def test_a_wait_that_is_none_is_refused(tracker, db, seconds):
 def test_every_command_that_edits_may_be_told_how_long_to_wait():
     takes = {
         name: {" ".join(path[1:]) for path, command in WALKED for each in command.params if name in each.opts}
-        for name in ("--wait", "--by", "--reason", "--db")
+        for name in ("--wait", "--reason", "--db")
     }
     assert takes["--wait"] == set(options._WRITES)
-    assert (takes["--by"] | takes["--reason"]) & takes["--db"] <= takes["--wait"]
+    assert takes["--reason"] & takes["--db"] <= takes["--wait"]
