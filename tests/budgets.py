@@ -6,7 +6,7 @@ from typing import Final
 
 CPU_SECONDS: Final = {
     "advice": 12, "cli": 158, "compare": 48, "detect": 4, "experiment": 12, "hooks": 12, "limits": 6, "load": 28,
-    "notify": 18, "page": 48, "ranks": 3, "readers": 42, "real": 59, "regressions": 50, "reports": 33, "session": 45,
+    "notify": 20, "page": 48, "ranks": 3, "readers": 42, "real": 59, "regressions": 50, "reports": 33, "session": 45,
     "store": 55, "timeline": 10, "watch": 18,
     "test_api.py": 4, "test_at_once.py": 7, "test_docs.py": 7, "test_docs_commands.py": 9, "test_documents.py": 4,
     "test_edits.py": 3, "test_house_edits.py": 5, "test_job_groups.py": 8,

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from tracker.config import Alerts, Budget, Watch
@@ -378,9 +378,8 @@ def _explaining_address() -> Iterator[None]:
     except (psycopg.Error, ArgumentError, ValueError, TypeError, OverflowError) as error:
         # their text may quote any part of the address
         problem = f"the database URL has a part that cannot be used ({type(error).__name__})"
-        raise StoreError(
-            problem, remedy="correct its host, port and options, which are the parameters of libpq"
-        ) from None
+        remedy = "correct its host, port and options, which are the parameters of libpq"
+        raise StoreError(problem, remedy=remedy) from None
 
 
 @contextmanager
@@ -468,15 +467,15 @@ def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
 
 def _begin_within(connection: Connection, seconds: float) -> bool:
     """Begin a transaction to write in; False where SQLite's lock does not come in time."""
-    raw: Any = connection.connection.dbapi_connection
-    raw.execute(f"PRAGMA busy_timeout = {_in_ms(seconds)}")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {_in_ms(seconds)}")
     try:
-        raw.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    except OperationalError as error:
+        # its low byte: SQLite says further in the others why it is busy
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
             raise
         return False
-    raw.execute(f"PRAGMA busy_timeout = {_in_ms(Patience.seconds)}")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {_in_ms(Patience.seconds)}")
     return True
 
 
