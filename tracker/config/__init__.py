@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from tracker.config.budgets import Budget
 from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, PageRoles, Prune, Rule, Watch, read
-from tracker.config.places import check_database_path, user_path
+from tracker.config.places import is_database_path, user_path
 from tracker.errors import SourceError, UsageError
 from tracker.units import MAX_BYTES
 
@@ -70,8 +70,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
 
     `reads_file`: False for what works under a settings file that is missing or wrong: all else has its default.
     Raises SourceError for a settings file that cannot be read or has a wrong entry, UsageError where `--db` says
-    nothing, as of a variable of a shell that is not set, StoreError for a path that is an address of Postgres. Creates
-    nothing.
+    nothing, as of a variable of a shell that is not set. Creates nothing.
     """
     if database is not None and not database.strip():
         raise UsageError("the name of the database is empty", remedy="name one, or leave --db out for the default")
@@ -118,12 +117,9 @@ def make_default_folder() -> Path:
 
 
 def _located(text: str, folder: Path) -> str:
-    """A URL as it is; the path of a SQLite file made absolute, starting at `folder`."""
-    if "://" in text:
-        return text
+    """A URL as it is, and what is refused when it is opened; the path of a SQLite file made absolute, from `folder`."""
     path = folder / user_path(text)
-    check_database_path(text, path)
-    return str(path)
+    return str(path) if is_database_path(text, path) else text
 
 
 def _file_path(environ: Mapping[str, str]) -> tuple[Path, bool]:

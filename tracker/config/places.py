@@ -7,10 +7,6 @@ import re
 from pathlib import Path
 from typing import Final
 
-from tracker.errors import StoreError
-
-HOW_TO_NAME_A_DATABASE: Final = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
-
 LIBPQ_KEYS: Final = frozenset(
     {
         "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname",
@@ -26,19 +22,17 @@ LIBPQ_KEYS: Final = frozenset(
 )  # fmt: skip
 """What an address of Postgres may say, up to libpq 18."""
 
-_MEANT_AS_ADDRESS: Final = re.compile(
-    rf"""
-    (?:^|/) \s* (?:{"|".join(sorted(LIBPQ_KEYS))}) \s* = [^/]* $   # the last part begins as one of libpq
-    | ^ \s* (?:{"|".join(sorted(LIBPQ_KEYS))}) \s* =
-    | password \s* =
-    | (?: : | %3A ) [^@]* @                                      # a password before a host
+_FIRST_KEY: Final = re.compile(r"\s*(\w+)\s*=")
+_HIDDEN: Final = re.compile(
+    r"""
+    password \s* =
+    | (?: : | %3A ) [^@]* @               # a password before a host
     | (?:^|/) postgres(?:ql)? (?:\+\w+)? :
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 """What stands in an address of Postgres and hardly in a path."""
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _VARIABLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -51,27 +45,27 @@ def user_path(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 
-def check_database_path(text: str, path: Path) -> None:
-    """Raise StoreError where the path of a database is an address of Postgres: a file would have its password as name.
+def is_database_path(text: str, path: Path) -> bool:
+    """Return whether the text names a SQLite file: what has a URL or an address of Postgres in it, as it is given to
+    libpq, does not. A file of that name would have a password in it.
 
-    text: as it was written; path: the file that it names. One that is there is a database, whatever its name.
+    path: the file that the text would name. One that is there is a database, whatever its name.
+
+    >>> is_database_path("runs/a.db", Path("runs/a.db"))
+    True
+    >>> is_database_path("host=db.example user=me", Path("host=db.example user=me"))
+    False
     """
-    refuse_control_characters(text)
-    if not _MEANT_AS_ADDRESS.search(text):
-        return
+    if "://" in text:
+        return False
+    # a relative one may have been made absolute, as that of a job
+    first_keys = {found[1].lower() for part in (text, path.name) if (found := _FIRST_KEY.match(part))}
+    if not first_keys & LIBPQ_KEYS and not _HIDDEN.search(text):
+        return True
     try:
-        is_there = path.exists()
-    except OSError:  # such as a name that is too long
-        is_there = False
-    if not is_there:
-        raise StoreError("the database URL has no '://'", remedy=HOW_TO_NAME_A_DATABASE)
-
-
-def refuse_control_characters(text: str) -> None:
-    """Raise StoreError for the address of a database that holds some: one of libpq would end at a NUL."""
-    if _CONTROL.search(text):
-        problem = "the address of the database holds a control character, such as the end of a line or %00"
-        raise StoreError(problem, remedy=HOW_TO_NAME_A_DATABASE)
+        return path.exists()
+    except (OSError, ValueError):  # such as a name that is too long
+        return False
 
 
 def is_variable(text: str) -> bool:

@@ -10,14 +10,10 @@ from urllib.parse import unquote, urlencode
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from tracker.config.places import (
-    HOW_TO_NAME_A_DATABASE,
-    LIBPQ_KEYS,
-    check_database_path,
-    refuse_control_characters,
-    user_path,
-)
+from tracker.config.places import LIBPQ_KEYS, is_database_path, user_path
 from tracker.errors import StoreError
+
+_HOW_TO_NAME_IT: Final = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
 
 _POSTGRES: Final = "postgresql+psycopg"
 _DRIVERS: Final = {
@@ -37,6 +33,7 @@ _SECRETS: Final = ("password", "sslpassword", "scram_client_key", "scram_server_
 """Parts of a Postgres URL's query that nobody may see."""
 
 _PASSWORD: Final = re.compile(r":[^@]*@")
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _KIND: Final = re.compile(r"[a-z]+(?:\+[a-z0-9]+)?")
 _KEY: Final = re.compile(r"[A-Za-z_]{1,40}")
 
@@ -50,22 +47,26 @@ def parse_url(text: str) -> URL:
     >>> parse_url("/data/tracker.db").render_as_string()
     'sqlite:////data/tracker.db'
     """
-    if "://" not in text:
+    is_url = "://" in text
+    if _CONTROL.search(unquote(text) if is_url else text):  # libpq would read an address up to a NUL
+        problem = "the address of the database holds a control character, such as the end of a line or %00"
+        raise StoreError(problem, remedy=_HOW_TO_NAME_IT)
+    if not is_url:
         path = user_path(text).absolute()
-        check_database_path(text, path)
+        if not is_database_path(text, path):
+            raise StoreError("the database URL has no '://'", remedy=_HOW_TO_NAME_IT)
         return URL.create("sqlite", database=str(path))
-    refuse_control_characters(unquote(text))
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):
-        raise StoreError("the database URL cannot be read", remedy=HOW_TO_NAME_A_DATABASE) from None
+        raise StoreError("the database URL cannot be read", remedy=_HOW_TO_NAME_IT) from None
     if "@" in (url.host or ""):
         raise StoreError("the database URL has more than one '@'", remedy="write that of a password as %40")
     driver = _DRIVERS.get(url.drivername)
     if driver is None:
         kind = url.drivername if _KIND.fullmatch(url.drivername) else "foreign"
         problem = f"a {kind} database is not taken: it is neither SQLite nor Postgres, or its driver is not used here"
-        raise StoreError(problem, remedy=HOW_TO_NAME_A_DATABASE)
+        raise StoreError(problem, remedy=_HOW_TO_NAME_IT)
     if driver == _POSTGRES:
         _check_server(url)
     else:
