@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -66,6 +65,8 @@ def find_holder(path: Path, kind: Literal["FLOCK", "POSIX"]) -> str:
 
 
 def _user_of(process: int) -> str:
+    import pwd  # where there are locks of this kind, there is this module, too
+
     with suppress(OSError):
         number = os.stat(f"/proc/{process}").st_uid
         try:
