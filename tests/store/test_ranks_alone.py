@@ -99,8 +99,8 @@ def test_a_run_that_is_moved_while_it_waits_is_made_with_its_last_rank(store):
     ranks = ranks_of_job()
     for own in ranks[:4]:
         save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
-    edits.exclude_all(store, [1], "the host was hot")
-    edits.restore_all(store, [1])
+    edits.edit_all(store, [1], workload="misnamed")
+    edits.edit_all(store, [1], workload="gpt")
     for own in ranks[4:]:
         save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
     assert made_of(store) == at_once()
@@ -132,3 +132,31 @@ def test_each_rank_of_64_costs_what_the_second_costs():
     statements, steps = zip(*costs, strict=True)
     assert max(statements[1:63]) <= statements[1] + 4
     assert [number for number, own in enumerate(steps[:63]) if own > 3000 + 250 * number] == []
+
+
+@pytest.mark.postgres
+def test_a_rank_that_comes_while_others_ask_whether_time_is_up_is_waited_with(store):
+    """Time was up for 7 of 8 ranks, and nobody had asked, when the last one came: the run is whole."""
+    from tracker.regressions import judgement
+
+    ranks = ranks_of_job()
+    for own in ranks[:7]:
+        save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
+    store.settled_ns = 0
+    save_run(store, record(ranks_handed_over=RANKS), [ranks[7]], formats=FORMATS)
+    judgement.update(store, judgement.tracks_of(store))
+    assert made_of(store) == at_once()
+
+
+@pytest.mark.postgres
+def test_details_of_a_waiting_run_go_after_its_samples_are_made(store):
+    """6 of 8 ranks came; what is left of them is as of a run of 6."""
+    from tracker.store import pruning
+
+    ranks = ranks_of_job()[:6]
+    for own in ranks:
+        save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
+    pruning.prune(store, 1, now_ns=1)
+    with open_store("sqlite://") as other:
+        save_run(other, record(), ranks, formats=FORMATS)
+        assert made_of(store)[2] == made_of(other)[2]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from tracker.columns import Columns
-from tracker.compare.summaries import grains_of
 from tracker.profile import OPERATOR_ARGUMENTS, OperatorArguments, arguments_of, dimensions_in
 from tracker.results import ADDED, BOTH, REMOVED, SHOWN_COLUMNS
 from tracker.results.diff_rows import OperatorArgumentChange
@@ -45,49 +44,42 @@ class _ShapedKernel(Struct, frozen=True):
     total_ns: int
 
 
-class _Place(Struct, frozen=True):
-    """Of which rank and step a row is, None where these are not kept apart."""
+class _ShapedOperator(Struct, frozen=True):
+    """An operator of a type with inputs of these shapes, of a rank where ranks are kept apart."""
 
-    rank: int | None = None
-    step: int | None = None
-
-
-class _Shaped(Struct, frozen=True):
-    """An operator of a type with inputs of these shapes."""
-
-    place: _Place
+    rank: int | None
     operator: str
     dimensions: tuple[str, ...]
 
 
-class _Work(Struct, frozen=True):
-    """What the kernels of an operator did."""
+class _KernelSums(Struct, frozen=True):
+    """Calls and time of kernels."""
 
     calls: int = 0
     total_ns: int = 0
 
 
 def list_arguments(side: LoadedSide, by: Sequence[str], kernels: Columns) -> Columns:
-    """Return `operator_arguments` of a run at the grain `by`, those with most time first.
+    """Return `operator_arguments` of a run, by rank where `by` has it, those with most time first. In which step an
+    operator had which arguments, nothing says.
 
     kernels: of the same run and grain, of which the times are.
     """
-    recorded = _recorded_by(side, by)
+    recorded = _recorded_by(side, [name for name in by if name != "step"])
     work = _work_by_shape(kernels) if len(recorded) else {}
     every = [arguments_of(text) for text in recorded.listed("attribute")]
     keys = [
-        _Shaped(place, operator, dimensions_in(arguments.inputs))
-        for place, operator, arguments in zip(_places(recorded), recorded.listed("name"), every, strict=True)
+        _ShapedOperator(rank, operator, dimensions_in(arguments.inputs))
+        for rank, operator, arguments in zip(_ranks_in(recorded), recorded.listed("name"), every, strict=True)
     ]
-    often = Counter(keys)
+    arguments_of_shape = Counter(keys)
     rows = []
     for key, arguments in zip(keys, every, strict=True):
         # which of several arguments of one shape a kernel had, nothing says
-        own = work.get(key) if often[key] == 1 else None
+        own = work.get(key) if arguments_of_shape[key] == 1 else None
         rows.append(
             OperatorArgumentRow(
-                rank=key.place.rank,
-                step=key.place.step,
+                rank=key.rank,
                 operator=key.operator,
                 inputs=arguments.inputs,
                 outputs=arguments.outputs,
@@ -98,7 +90,8 @@ def list_arguments(side: LoadedSide, by: Sequence[str], kernels: Columns) -> Col
         )
     rows.sort(key=lambda row: (-(row.total_ns or 0), row.operator, row.inputs, row.attributes))
     listed = Columns.of_structs(OperatorArgumentRow, rows)
-    return listed.only([*grains_of(recorded), *SHOWN_COLUMNS[_TABLE]])
+    grain = ["rank"] if "rank" in recorded else []
+    return listed.only([*grain, *SHOWN_COLUMNS[_TABLE]])
 
 
 def compare_arguments(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
@@ -115,7 +108,7 @@ def note_on_arguments(changes: Columns) -> str:
     """Return which operators were called with other arguments; "" where none is known to be."""
     changed: dict[str, dict[str, None]] = {}
     for row in changes.structs(OperatorArgumentChange):
-        words = row.changed.split(", ") if row.changed else ["which there are"]
+        words = row.changed.split(", ") if row.changed else ["added or removed"]
         changed.setdefault(row.operator, {}).update(dict.fromkeys(words))
     if not changed:
         return ""
@@ -141,20 +134,17 @@ def _by_operator(side: LoadedSide) -> Mapping[str, Sequence[OperatorArguments]]:
     return {operator: [arguments_of(text) for text in sorted(own)] for operator, own in texts.items()}
 
 
-def _places(table: Columns) -> list[_Place]:
-    """Return the place of each row."""
-    grains = grains_of(table)
-    if not grains:
-        return [_Place()] * len(table)
-    return [_Place(**dict(zip(grains, values, strict=True))) for values in table.rows(*grains)]
+def _ranks_in(table: Columns) -> list[int | None]:
+    """Return the rank of each row, None where ranks are not kept apart."""
+    return table.listed("rank") if "rank" in table else [None] * len(table)
 
 
-def _work_by_shape(kernels: Columns) -> Mapping[_Shaped, _Work]:
-    work: dict[_Shaped, _Work] = {}
-    for place, kernel in zip(_places(kernels), kernels.structs(_ShapedKernel), strict=True):
-        key = _Shaped(place, kernel.type, dimensions_in(kernel.input_shapes))
-        sums = work.get(key, _Work())
-        work[key] = _Work(sums.calls + kernel.calls, sums.total_ns + kernel.total_ns)
+def _work_by_shape(kernels: Columns) -> Mapping[_ShapedOperator, _KernelSums]:
+    work: dict[_ShapedOperator, _KernelSums] = {}
+    for rank, kernel in zip(_ranks_in(kernels), kernels.structs(_ShapedKernel), strict=True):
+        key = _ShapedOperator(rank, kernel.type, dimensions_in(kernel.input_shapes))
+        sums = work.get(key, _KernelSums())
+        work[key] = _KernelSums(sums.calls + kernel.calls, sums.total_ns + kernel.total_ns)
     return work
 
 
@@ -164,8 +154,9 @@ def _changes_of(
     """Yield what differs of an operator. Arguments of equal inputs stand for each other where there is one such on each
     side, and so do those that are left alone on both.
     """
-    lost = [arguments for arguments in before if arguments not in set(after)]
-    new = [arguments for arguments in after if arguments not in set(before)]
+    old_arguments, new_arguments = list(before), list(after)
+    shared = {*old_arguments} & {*new_arguments}
+    lost, new = ([one for one in own if one not in shared] for own in (old_arguments, new_arguments))
     for inputs in dict.fromkeys(arguments.inputs for arguments in lost):
         old_ones, new_ones = ([one for one in own if one.inputs == inputs] for own in (lost, new))
         if len(old_ones) == len(new_ones) == 1:
@@ -176,10 +167,10 @@ def _changes_of(
         yield _pair_of(operator, lost[0], new[0])
         return
     for arguments in lost:
-        words = _words_of(arguments)
+        words = arguments.words()
         yield OperatorArgumentChange(operator=operator, status=REMOVED, changed="", baseline=words, candidate=None)
     for arguments in new:
-        words = _words_of(arguments)
+        words = arguments.words()
         yield OperatorArgumentChange(operator=operator, status=ADDED, changed="", baseline=None, candidate=words)
 
 
@@ -189,10 +180,6 @@ def _pair_of(operator: str, old: OperatorArguments, new: OperatorArguments) -> O
         operator=operator,
         status=BOTH,
         changed=", ".join(changed),
-        baseline=" -> ".join(getattr(old, part) for part in changed),
-        candidate=" -> ".join(getattr(new, part) for part in changed),
+        baseline=old.words(changed),
+        candidate=new.words(changed),
     )
-
-
-def _words_of(arguments: OperatorArguments) -> str:
-    return ", ".join(filter(None, (f"{arguments.inputs} -> {arguments.outputs}", arguments.attributes)))

@@ -193,13 +193,16 @@ class Helper:
 def answer_each(answer: Callable[[Any], Any]) -> None:
     """In the process of a Helper, give the answers to its questions, one by one, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks decides
-    while True:
-        try:
-            question = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        pickle.dump(answer(question), sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
-        sys.stdout.buffer.flush()
+    # what a library prints is no answer
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        while True:
+            try:
+                question = pickle.load(sys.stdin.buffer)
+            except EOFError:
+                return
+            pickle.dump(answer(question), answers, protocol=pickle.HIGHEST_PROTOCOL)
+            answers.flush()
 
 
 def pipe(end: IO[bytes] | None) -> IO[bytes]:

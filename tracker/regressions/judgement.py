@@ -49,10 +49,11 @@ from tracker.regressions.track import (
 from tracker.results.coverage import Coverage
 from tracker.results.verdicts import NOT_CONFIRMED
 from tracker.schema.series import UNPROFILED
-from tracker.store import Store, awaited_ranks, bulk, labels, making, samples
+from tracker.store import Store, awaited_ranks, bulk, completing, labels
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
 from tracker.store.bulk import Column
+from tracker.store.failures import Raced
 from tracker.store.findings import FindingRow, IncidentRow, JudgedRow, Levels
 from tracker.store.samples.statistics import over_runs
 from tracker.store.sql import statement
@@ -102,7 +103,7 @@ def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
             stale = stored_tracks.list_stale_runs(connection, track_key)
             main = stored_tracks.main_track_of(connection, track_key)
         for run_id in stale:
-            store.transact(partial(_make_samples, run_id=run_id))
+            store.transact(partial(completing.hold_and_make_again, run_id=run_id))
         if main is not None:
             from tracker.regressions.branches import update_branch
 
@@ -122,9 +123,14 @@ def await_ranks(store: Store, track_key: TrackKey) -> None:
 
     def write(connection: Connection) -> None:
         stored_findings.lock_track(connection, track_key)
+        for run_id in sorted(awaited_ranks.list_outdated(connection, track_key, store.settled_ns)):
+            labels.hold_run(connection, run_id)
+        # of a run that was held by another process a rank may have come
         awaited = awaited_ranks.list_outdated(connection, track_key, store.settled_ns)
+        for run_id in sorted(awaited):
+            labels.hold_run(connection, run_id)
         awaited_ranks.write_awaited(connection, awaited)
-        making.make_overdue(connection, [run_id for run_id, ranks in awaited.items() if ranks is None])
+        completing.complete(connection, [run_id for run_id, ranks in awaited.items() if ranks is None])
 
     with store.connect() as connection:
         is_outdated = bool(awaited_ranks.list_outdated(connection, track_key, store.settled_ns))
@@ -139,11 +145,6 @@ def tracks_that_waited(store: Store) -> list[TrackKey]:
         return [key for key in waiting if awaited_ranks.list_outdated(connection, key, store.settled_ns)]
 
 
-def _make_samples(connection: Connection, run_id: int) -> None:
-    labels.hold_run(connection, run_id)
-    samples.refresh(connection, [run_id])
-
-
 def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
     """Judge the first version that is out of date; None where there is none, else how many were judged.
 
@@ -156,6 +157,9 @@ def _judge_next_version(store: Store, reader: TrackReader) -> int | None:
         if made is None:
             stored_findings.lock_track(connection, reader.key)
             made = reader.make(connection)
+            if made is not None and not reader.holds(connection):
+                # a rank came between two questions
+                raise Raced
         elif not reader.holds(connection):
             return None
         for own in made[1] if made else ():

@@ -141,7 +141,7 @@ class InputQueueRow(Struct, frozen=True, kw_only=True):
 class OperatorArgumentRow(Struct, frozen=True, kw_only=True):
     """Arguments with which an operator of a type was called, over whole captures, as record_op_args wrote them.
 
-    - rank, step: of which the row is, where these are kept apart
+    - rank: of which the row is, where ranks are kept apart
     - operator: its type; inputs, outputs: name, data type, format and shape of each tensor, and its values where the
       operator depends on them; attributes: each with its value
     - calls, total_ns: of the kernels of this type and these input shapes; None where none is known, or where others of
@@ -149,7 +149,6 @@ class OperatorArgumentRow(Struct, frozen=True, kw_only=True):
     """
 
     rank: int | None
-    step: int | None
     operator: str
     inputs: str
     outputs: str

@@ -12,7 +12,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.profile.branches import main_of
-from tracker.store import labels, samples
+from tracker.store import completing, labels, samples
 from tracker.store.answers import rows as rows_of
 from tracker.store.captures import DETAIL_TABLES
 from tracker.store.connect import Store
@@ -115,6 +115,7 @@ def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: i
     labels.hold_run(connection, run_id)
     if policy is not None and not _prunable(connection, policy, run_id):
         return None
+    completing.complete(connection, [run_id])
     if connection.execute(_RULES, {"id": run_id}).scalar() != samples.SAMPLE_RULES:
         samples.refresh(connection, [run_id])
     gone = 0

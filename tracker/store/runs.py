@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
 from tracker.profile.experiments import name_experiment
-from tracker.store import documents, labels, samples
+from tracker.store import completing, documents, labels
 from tracker.store.bulk import clean
 from tracker.store.captures import DETAIL_TABLES
 from tracker.store.connect import Store
@@ -245,7 +245,7 @@ def _release(connection: Connection, run: Any) -> None:
         return
     documents.release(connection, run.run_id)
     if not documents.has_lost_details(connection, main_id):
-        samples.refresh(connection, [main_id])
+        completing.hold_and_make_again(connection, main_id)
     judge_again(connection, main_id)
 
 
@@ -274,7 +274,7 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
     for document in documents.of_runs(connection, [run.run_id]).get(run.run_id, []):
         _relabel(connection, find_run(connection, document, or_deleted=True), new)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
-        samples.refresh(connection, [run.run_id])
+        completing.make_again(connection, run.run_id)
 
 
 def _place_version(connection: Connection, run: Any, workload: int, label: str | None) -> int:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
-from tracker.store import awaited_ranks, documents, labels, making
+from tracker.store import awaited_ranks, completing, documents, labels
 from tracker.store import captures as stored_captures
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -143,10 +143,11 @@ def _save_all(
     main_of = documents.mains_of(connection, run_ids)
     mains = grown | {main_of[run_id] for run_id in run_ids & main_of.keys() if run_id in came or is_again}
     for run_id in sorted(mains):
+        labels.hold_run(connection, run_id)
         # the same runs, recorded alike, and yet other numbers
         judge_again(connection, run_id)
-    _await_ranks(connection, runs, homes, settled_ns)
-    waiting = making.make_arrived(connection, came, documented=mains, regrouped=regrouped, at_hand=to_load)
+    _note_ranks_that_came(connection, runs, homes, settled_ns)
+    waiting = completing.take_in(connection, came, documented=mains, regrouped=regrouped, at_hand=to_load)
     saved = [_saved(connection, home, main_of.get(home.run_id), documented=home.run_id in grown) for home in homes]
     return [replace(one, waits=one.run_id in waiting) for one in saved]
 
@@ -165,7 +166,9 @@ def _mark_documents(
     return documents.mark(connection, main_of)
 
 
-def _await_ranks(connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int) -> None:
+def _note_ranks_that_came(
+    connection: Connection, runs: Sequence[Incoming], homes: Sequence[Home], settled_ns: int
+) -> None:
     """Note which of the runs that ranks came to wait for others now."""
     handed_over: dict[int, int | None] = {}
     for incoming, home in zip(runs, homes, strict=True):

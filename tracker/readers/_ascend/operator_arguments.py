@@ -31,10 +31,12 @@ _ABOVE: Final = 2
 """The folder of a capture is what is read, or so many folders above it."""
 _MOST_VALUES: Final = 32
 _NO_TENSOR: Final = "none"
+_NO_VALUES: Final = "NULL"
+"""What stands for the values of a tensor that was empty."""
 
 
 class _Tensor(Struct, frozen=True):
-    """A tensor of an operator. const_data: its values, where the operator depends on them, or "NULL"."""
+    """A tensor of an operator. const_data: its values, where the operator depends on them and they are known."""
 
     name: str | None = ""
     dtype: str = ""
@@ -55,14 +57,14 @@ Tensors = list[_Tensor | list[_Tensor | None] | None]
 
 
 class _Operator(Struct, frozen=True):
-    """What a file says of an operator."""
+    """An operator and its arguments, as a file has them."""
 
     op_type: str
     inputs: Tensors = []
     outputs: Tensors = []
     attrs: list[_Attribute] = []
-    impl_mode: str = ""
-    deterministic: str = ""
+    impl_mode: str | int = ""
+    deterministic: str | bool | int = ""
 
 
 class RecordedArguments(Struct, frozen=True):
@@ -111,7 +113,7 @@ def _read(path: Path, options: ReadOptions) -> tuple[RecordedArguments, Source]:
         raise SourceError(path, "", problem, remedy=f"remove {path.parent.parent.name}, or record it again") from error
     attributes = [f"{attribute.name}={_value_text(attribute.value)}" for attribute in operator.attrs]
     modes = {"impl_mode": operator.impl_mode, "deterministic": operator.deterministic}
-    attributes += [f"{name}={value}" for name, value in modes.items() if value]
+    attributes += [f"{name}={_value_text(value)}" for name, value in modes.items() if value != ""]
     arguments = OperatorArguments(
         inputs=_tensors_text(operator.inputs),
         outputs=_tensors_text(operator.outputs),
@@ -136,7 +138,8 @@ def _tensor_text(tensor: _Tensor | None, place: str = "") -> str:
     shape = ",".join(map(str, tensor.shape))
     words = [f"{tensor.name}{place}" if tensor.name else "", data_type(tensor.dtype)[0], tensor.format, f"[{shape}]"]
     text = " ".join(filter(None, words))
-    return text if tensor.const_data is None else f"{text} = {_value_text(tensor.const_data)}"
+    has_values = tensor.const_data not in (None, _NO_VALUES)
+    return f"{text} = {_value_text(tensor.const_data)}" if has_values else text
 
 
 def _value_text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from tracker.profile import OperatorArguments
 from tracker.reports.cells import ColumnsOf, col, number, of
 from tracker.reports.document import NAME, Column, Table
 from tracker.reports.rows import Row, records, table_of
@@ -44,8 +45,7 @@ def _time(value: int | None) -> str:
 
 
 def _arguments(row: Row) -> str:
-    attributes = f", {row['attributes']}" if row["attributes"] else ""
-    return f"{row['inputs']} -> {row['outputs']}{attributes}"
+    return OperatorArguments(row["inputs"], row["outputs"], row["attributes"]).words()
 
 
 def _what_differs(row: OperatorArgumentChange) -> str:
@@ -54,4 +54,4 @@ def _what_differs(row: OperatorArgumentChange) -> str:
 
 def _both_sides(row: OperatorArgumentChange) -> str:
     texts = zip(SIDES, (row.baseline, row.candidate), strict=True)
-    return "; ".join(f"{side} {text}" for side, text in texts if text is not None)
+    return " | ".join(f"{side} {text}" for side, text in texts if text is not None)
