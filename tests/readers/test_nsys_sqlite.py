@@ -281,3 +281,29 @@ def test_nothing_is_written_beside_an_export_that_another_program_has_open(tmp_p
         folder.chmod(0o700)
         assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()} == before
     assert found.warnings[0] == "a.sqlite-wal holds changes of another program, which were not read"
+
+
+def test_half_of_a_change_is_refused(tmp_path):
+    # a program is ended when half of its change is written: what the pages held before lies in the journal
+    path = write(tmp_path / "a.sqlite", one_step())
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA cache_size = 1")
+        writer.execute("BEGIN")
+        numbers = ((number, "x" * 500) for number in range(1_000_000, 1_000_200))
+        writer.executemany("INSERT INTO StringIds VALUES (?, ?)", numbers)
+        half = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    for name, content in half.items():
+        (tmp_path / name).write_bytes(content)
+    assert half["a.sqlite-journal"]
+    with pytest.raises(SourceError) as refused:
+        nsys_sqlite.read(path)
+    assert str(refused.value) == (
+        f"{path}: a.sqlite-journal beside it is half of a change: the file is being written, or its writer was ended; "
+        "wait until it is written; copy the file again, or export the profile again"
+    )
+    assert nsys_sqlite.unfinished(path) == "a.sqlite-journal beside it is half of a change"
+    # what SQLite leaves of a change that is done
+    (tmp_path / "a.sqlite-journal").write_bytes(bytes(512))
+    (tmp_path / "a.sqlite").write_bytes(write(tmp_path / "b.sqlite", one_step()).read_bytes())
+    assert nsys_sqlite.unfinished(path) == ""
+    assert nsys_sqlite.read(path).captures

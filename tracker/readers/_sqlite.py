@@ -20,6 +20,7 @@ from tracker.readers._source import open_source
 MAGIC: Final = b"SQLite format 3\0"
 EXPORT_AGAIN: Final = "copy the file again, or export the profile again"
 _HEADER_BYTES: Final = 100
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
 _BLOCK_ROWS: Final = 1 << 12
 
 _BYTES_PER_ROW: Final = 5
@@ -257,6 +258,34 @@ def journal_beside(path: Path) -> str:
     if journal is None or not journal.stat().st_size:
         return ""
     return f"{journal.name} holds changes of another program, which were not read"
+
+
+def half_written(path: Path) -> str:
+    """Return the name of the journal of the database where it is hot: its writer was ended in the middle of a change,
+    or is at work, and the pages of the database may be half of the change; "" else.
+    """
+    database = path.resolve()
+    try:
+        with open_source(database.with_name(f"{database.name}-journal")) as journal:
+            # a journal that is done with has no such head: it is empty, gone or overwritten with zeros
+            is_hot = journal.read(len(_JOURNAL_MAGIC)) == _JOURNAL_MAGIC
+    except (OSError, SourceError):
+        return ""
+    return f"{database.name}-journal" if is_hot else ""
+
+
+def check_journal(path: Path) -> None:
+    """Raise SourceError where the database may hold half of a change of another program."""
+    journal = half_written(path)
+    if journal:
+        problem = f"{journal} beside it is half of a change: the file is being written, or its writer was ended"
+        raise SourceError(path, "", problem, remedy=f"wait until it is written; {EXPORT_AGAIN}")
+
+
+def unfinished(path: Path) -> str:
+    """Return why the database at `path` is still being written; "" where it is not, as far as can be seen."""
+    journal = half_written(path)
+    return f"{journal} beside it is half of a change" if journal else ""
 
 
 @contextmanager

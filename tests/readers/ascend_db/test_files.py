@@ -36,6 +36,14 @@ def test_journal_of_another_program_is_said_not_read(tmp_path):
     assert "which were not read" in ascend_db.read(path).warnings[0]
 
 
+def test_half_of_a_change_is_refused(tmp_path):
+    path = write(tmp_path / "ascend_pytorch_profiler_4.db", made.tables())
+    path.with_name(f"{path.name}-journal").write_bytes(bytes.fromhex("d9d505f920a163d7") + bytes(504))
+    with pytest.raises(SourceError, match=r"profiler_4\.db-journal beside it is half of a change: the file is being"):
+        ascend_db.read(path)
+    assert ascend_db.unfinished(path) == "ascend_pytorch_profiler_4.db-journal beside it is half of a change"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

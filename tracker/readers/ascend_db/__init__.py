@@ -68,4 +68,8 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
 
 def unfinished(path: Path) -> str:
     """Why the profiler is not done with the capture at `path`; '' where it is, as far as can be seen."""
-    return still_parsed(path)
+    from tracker.readers import _sqlite
+    from tracker.readers.ascend_db.files import files_of
+
+    databases = (files.database for files in files_of(path))
+    return still_parsed(path) or next(filter(None, map(_sqlite.unfinished, databases)), "")

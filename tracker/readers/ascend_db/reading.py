@@ -31,7 +31,7 @@ from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.windows import number_steps_by_window, window_of
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
-from tracker.readers._sqlite import Database, journal_beside, opened
+from tracker.readers._sqlite import Database, check_journal, journal_beside, opened
 from tracker.readers.ascend_db import missing
 from tracker.readers.ascend_db.analysis import Analysis, analysis_of
 from tracker.readers.ascend_db.communication import Calls, calls_of
@@ -64,6 +64,8 @@ class _Open(Struct, frozen=True):
 def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """One capture per device of the database, and what the reader of the result should know about them."""
     databases = [source_of(path, options) for path in (files.database, files.analysis) if path is not None]
+    for path in filter(None, (files.database, files.analysis)):
+        check_journal(path)
     read = {path: read_object(path, options) for path in (files.info, files.metadata) if path is not None}
     recorded, of_arguments = read_arguments(files.folder, options)
     arguments = tuple(Sample(OPERATOR_ARGUMENTS, one.operator, one.arguments.text(), 1) for one in recorded)

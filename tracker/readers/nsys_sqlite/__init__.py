@@ -22,7 +22,7 @@ from tracker.readers._source import ReadOptions
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["RANGES", "TITLE", "instead", "read", "sniff"]
+__all__ = ["RANGES", "TITLE", "instead", "read", "sniff", "unfinished"]
 
 TITLE: Final = "Nsight Systems export, .sqlite (of a .nsys-rep: nsys export --type sqlite)"
 NAME: Final = "nsys_sqlite"
@@ -52,6 +52,13 @@ def sniff(path: Path, head: bytes) -> bool:
     except SourceError:
         # a damaged file of this name is claimed too, so that the error can say what is wrong
         return path.suffix.lower() == ".sqlite"
+
+
+def unfinished(path: Path) -> str:
+    """Why the exporter is not done with the file at `path`; '' where it is, as far as can be seen."""
+    from tracker.readers import _sqlite
+
+    return _sqlite.unfinished(path)
 
 
 def instead(path: Path) -> Path | None:

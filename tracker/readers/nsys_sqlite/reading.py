@@ -29,7 +29,7 @@ from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
-from tracker.readers._sqlite import Database, journal_beside, opened, picked
+from tracker.readers._sqlite import Database, check_journal, journal_beside, opened, picked
 from tracker.readers.nsys_sqlite.device import EVENTS, GRAPH, KERNEL, lost_launches, work_of
 from tracker.readers.nsys_sqlite.diagnostics import Diagnostics, diagnostics_of, exported_events
 from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
@@ -96,6 +96,7 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
     only where the file's name says it. A SourceError where no process did anything.
     """
     source = source_of(path, options)
+    check_journal(path)
     with opened(path) as db:
         db.require("StringIds")
         spans = Spans(db, skip_bad_rows=options.skip_bad_rows)
