@@ -26,6 +26,7 @@ AddUp = Literal["sum", "known", "min", "max"]
 """
 
 _FUNCTIONS: Final = {"sum": np.add, "known": np.add, "min": np.minimum, "max": np.maximum}
+_FEW_CODES: Final = 1 << 10
 _BITS: Final = 63
 """Bits of a whole number beside its sign."""
 _SURE_TO_FIT: Final = 1 << 62
@@ -353,13 +354,28 @@ def rank_values(column: Any) -> I64:
 def rank_texts(texts: Sequence[str]) -> I64:
     """Return for each text its place among the sorted distinct ones.
 
-    Of a pool of texts this is an order of their codes that does not depend on the order of the input.
-
     >>> rank_texts(["b", "a", "b"]).tolist()
     [1, 0, 1]
     """
     place = {text: index for index, text in enumerate(sorted(set(texts)))}
     return np.array([place[text] for text in texts], dtype=np.int64)
+
+
+def rank_codes(codes: NDArray[np.integer], texts: Sequence[str]) -> I64:
+    """Return for each code the place of its text among the sorted distinct ones of these codes.
+
+    This is an order of codes that does not depend on the order in which a pool of texts was filled. Texts that no code
+    stands for cost nothing: the captures of a trace share one pool.
+
+    >>> rank_codes(np.array([2, 0, 2]), ["b", "unused", "a"]).tolist()
+    [0, 1, 0]
+    """
+    occurring = list_codes(codes)
+    if not occurring:
+        return np.zeros(len(codes), dtype=np.int64)
+    places = np.empty(occurring[-1] + 1, dtype=np.int64)
+    places[occurring] = rank_texts([texts[code] for code in occurring])
+    return places[codes]
 
 
 def order_largest_first(sizes: Sequence[Any], then: Sequence[NDArray[Any]] = ()) -> I64:
@@ -445,13 +461,18 @@ def split_rows_by_value(values: I64) -> dict[int, I64]:
 
 
 def list_codes(codes: NDArray[np.integer]) -> list[int]:
-    """Return the codes that occur, in order; they are small and not negative, so that counting is faster than sorting.
+    """Return the codes that occur, in order; they are small and not negative.
 
     >>> list_codes(np.array([3, 0, 3]))
     [0, 3]
     """
-    occurring: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
-    return occurring
+    # to count many is faster than to sort them; few of a large pool are not worth a count of each of its texts
+    if len(codes) > _FEW_CODES:
+        occurring = np.flatnonzero(np.bincount(codes))
+    else:
+        occurring = np.unique(codes, return_counts=True)[0]
+    listed_codes: list[int] = occurring.tolist()
+    return listed_codes
 
 
 def look_up_texts(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:

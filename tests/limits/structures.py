@@ -56,6 +56,7 @@ STRUCTURES: Final[dict[str, tuple[Callable[[int], Events], int]]] = {
     "equal ops": (lambda n: [op()] * n, 3_000),
     "ops without time": (lambda n: [op(dur=0)] * n, 3_000),
     "nested ops": (lambda n: [op("a", i, 2 * (n - i)) for i in range(n)], 2_000),
+    "names of one process each": (lambda n: [op(f"a{i}", pid=i // 20) for i in range(n)], 2_400),
     "nested ops of many names": (lambda n: [op(f"a{i}", i, 2 * (n - i)) for i in range(n)], 2_000),
     "crossing ops": (lambda n: [op("a", i, n) for i in range(n)], 2_000),
     "nested modules": (lambda n: [frame(i, i, 2 * (n - i), f"nn.Module: M_{i}") for i in range(n)] + [op()], 2_000),

@@ -10,10 +10,11 @@ import resource
 import subprocess
 import sys
 import time
+from typing import NamedTuple
 
 import pytest
 
-from tests.limits.structures import STRUCTURES, trace_of
+from tests.limits.structures import STRUCTURES, op, trace_of
 from tracker.errors import SourceError
 from tracker.intake import IngestOptions, read_pieces
 from tracker.readers import Found
@@ -53,8 +54,8 @@ def calls_to_read(path):
     return count
 
 
-def test_there_are_forty():
-    assert len(STRUCTURES) == 40
+def test_there_are_forty_one():
+    assert len(STRUCTURES) == 41
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -111,6 +112,37 @@ def breach_of(costs, paths):
         if memory > 20 * path.stat().st_size / (1 << 20) + 100:
             return f"megabytes {megabytes}"
     return ""
+
+
+@pytest.mark.slow
+def test_names_of_one_rank_each_take_no_table_of_ranks_and_names(tmp_path, monkeypatch):
+    # 512 processes with 20 or 80 operators each that no other one has
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "tracker.sqlite"))
+    costs = {}
+    for names in (20, 80):
+        path = tmp_path / f"{names}.pt.trace.json"
+        events = [op(f"rank {rank} op {name}", 10 * name, pid=rank) for rank in range(512) for name in range(names)]
+        path.write_bytes(trace_of(events))
+        costs[names] = cost_of_showing(path)
+    assert (costs[20].megabytes < 140, costs[80].megabytes < 260) == (True, True), costs
+    assert (costs[20].seconds < 8, costs[80].seconds < 20) == (True, True), costs
+    assert costs[80].seconds < 4.6 * costs[20].seconds
+
+
+class Cost(NamedTuple):
+    seconds: float
+    megabytes: float
+
+
+def cost_of_showing(path):
+    code = (
+        "import resource, subprocess, sys; "
+        "subprocess.run([sys.executable, '-m', 'tracker', 'show', sys.argv[1]], stdout=subprocess.DEVNULL, check=True); "
+        "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
+        "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    return Cost(*map(float, done.stdout.split()))
 
 
 def test_more_processes_than_a_trace_can_have_are_refused_at_once(tmp_path):

@@ -22,7 +22,8 @@ def captures(*folders: str) -> list[Capture]:
     return [capture for one in found for capture in readers.read(one).captures if capture.events is not None]
 
 
-def test_rows_do_not_depend_on_the_number_of_threads():
+def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
+    monkeypatch.setattr(beside, "_LEAST_EVENTS", 0)
     compared = 0
     for capture in captures("torch_profiler", "ascend_text", "h200"):
         one, several = timeline.build(capture).rows, timeline.build(capture, 3).rows
@@ -35,8 +36,12 @@ def test_rows_do_not_depend_on_the_number_of_threads():
     assert compared > 5000
 
 
-@pytest.mark.parametrize(("threads", "most", "is_beside"), [(3, 1 << 20, True), (1, 1 << 20, False), (3, 1, False)])
-def test_parts_of_a_large_capture_are_done_one_after_the_other(monkeypatch, threads, most, is_beside):
+@pytest.mark.parametrize(
+    ("threads", "least", "most", "is_beside"),
+    [(3, 0, 1 << 20, True), (1, 0, 1 << 20, False), (3, 0, 1, False), (3, 1 << 20, 2 << 20, False)],
+)
+def test_only_parts_of_a_middle_capture_are_done_at_once(monkeypatch, threads, least, most, is_beside):
+    monkeypatch.setattr(beside, "_LEAST_EVENTS", least)
     monkeypatch.setattr(beside, "_MOST_EVENTS", most)
     events = captures("torch_profiler")[0].events
     assert events is not None

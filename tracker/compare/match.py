@@ -21,6 +21,8 @@ from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 from tracker.store.samples.statistics import (
     LARGE_TABLE,
     is_sparse,
+    order_cells,
+    over_rank_cells,
     over_ranks,
     over_runs,
     over_steps,
@@ -92,15 +94,18 @@ def reduce_per_run(
         members = list(_ranks_of_run(side, run_id))
         first, last = np.searchsorted(run, [run_id, run_id + 1]).tolist()
         keys, local = np.unique(number[first:last], return_inverse=True)
-        shape = (len(keys), len(members))
         cells = list(_cells_of_ranks(local, rank[first:last], step[first:last], members))
         stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
+        # of the ranks that have a key: a run can have thousands of ranks with thousands of keys of their own
+        no_row = np.zeros(0, dtype=np.int64)
+        key = np.concatenate([no_row, *(alike.key for alike in cells)])
+        place = np.concatenate([no_row, *(alike.place for alike in cells)])
+        there, order = order_cells(key, place, stages, len(keys))
         for name in columns:
-            numbers = _over_steps(cells, values[name][first:last], shape)
-            # only one or two columns at a time: a run can have thousands of ranks with thousands of keys
-            part_of = parts.get(name)
-            whole = _over_steps(cells, values[part_of][first:last], shape) if part_of in values else None
-            found[name][keys, at] = over_ranks(numbers, stages, whole)
+            numbers = _over_steps(cells, values[name][first:last])[order]
+            part_of = parts.get(name) if len(members) > 1 else None
+            whole = _over_steps(cells, values[part_of][first:last])[order] if part_of in values else None
+            found[name][keys, at] = over_rank_cells(there, numbers, whole)
     return found
 
 
@@ -146,17 +151,17 @@ def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[i
             yield _Cells(rows, lines % key_count, some[lines // key_count], cell, weights)
 
 
-def _over_steps(cells: Sequence[_Cells], values: F64, shape: tuple[int, int]) -> F64:
-    """Return the number of each key over the steps of each rank: (keys, ranks), nan where a rank does not state it."""
-    table = np.full(shape, np.nan)
+def _over_steps(cells: Sequence[_Cells], values: F64) -> F64:
+    """Return the number of each key of each rank over its steps, in the order of `cells`; nan where it is not stated."""
+    of_cells = [np.zeros(0)]
     for alike in cells:
         own = (len(alike.key), len(alike.weights))
         if is_sparse(len(alike.rows), own):
             numbers = sparse_steps(alike.cell, values[alike.rows], own, alike.weights).over_steps()
         else:
             numbers = over_steps(sums_per_step(alike.cell, values[alike.rows], own) / alike.weights, alike.weights)
-        table[alike.key, alike.place] = numbers
-    return table
+        of_cells.append(numbers)
+    return np.concatenate(of_cells)
 
 
 def reduce_steps(side: LoadedSide, columns: Sequence[str]) -> dict[str, F64]:

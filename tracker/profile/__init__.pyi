@@ -1,4 +1,4 @@
-from .arrays import are_among, each_once, known_medians, median, quantiles
+from .arrays import are_among, each_once, known_medians, median, medians_of_groups, quantiles
 from .captures import (
     CPU,
     FORMATS,
@@ -223,6 +223,7 @@ __all__ = [
     "known_medians",
     "label_idle",
     "median",
+    "medians_of_groups",
     "quantiles",
     "ranks_in",
     "ranks_text",

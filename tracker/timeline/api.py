@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import MISSING, NO_STEP, ApiTotals, LaunchLevel, Table
-from tracker.table import group_rows, look_up_texts, rank_texts
+from tracker.table import group_rows, look_up_texts, rank_codes
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 from tracker.timeline.tree import grow
@@ -38,7 +38,7 @@ def _of_calls(joined: Joined) -> Table:
     nested = grow(lane, launches.start_ns[rows], launches.end_ns[rows])
     duration = nested.end_ns - nested.start_ns
     step = steps_at(joined.events.markers, launches.start_ns[rows])
-    groups = group_rows(step, launches.level[rows], rank_texts(texts)[launches.name[rows]])
+    groups = group_rows(step, launches.level[rows], rank_codes(launches.name[rows], texts))
     first = rows[groups.first]
     return {
         "step": step[groups.first],
@@ -53,7 +53,7 @@ def _of_calls(joined: Joined) -> Table:
 
 
 def _of_totals(totals: ApiTotals, texts: list[str]) -> Table:
-    groups = group_rows(totals.level, rank_texts(texts)[totals.name])
+    groups = group_rows(totals.level, rank_codes(totals.name, texts))
     return {
         "step": np.full(len(groups.first), NO_STEP, dtype=np.int64),
         "level": [LaunchLevel(level).name.lower() for level in totals.level[groups.first].tolist()],

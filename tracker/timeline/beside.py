@@ -19,20 +19,30 @@ Parameters = ParamSpec("Parameters")
 MOST_THREADS: Final = 3
 """Threads of one capture: no more than three of its parts take long."""
 
+_LEAST_EVENTS: Final = 50_000
+"""Of smaller captures a part is done in less time than a thread takes to start, of which a trace has 512 captures."""
+
 _MOST_EVENTS: Final = 2 << 20
 """Of larger captures the parts together hold too much memory at once."""
+
+
+def is_worth_threads(events: int) -> bool:
+    """Return whether work on so many events takes longer than to start a thread."""
+    return events >= _LEAST_EVENTS
 
 
 class Beside:
     """Begins parts of the work on a capture; they end with `stack`.
 
-    `threads`: how many there may be. With one, or of a large capture, a part is done when its answer is asked for.
+    `threads`: how many there may be. With one, or of a small or large capture, a part is done when its answer is asked
+    for.
     """
 
     def __init__(self, events: Events, threads: int, stack: ExitStack) -> None:
         tables = (events.ops, events.frames, events.launches, events.device, events.allocations)
         self._pool: ThreadPoolExecutor | None = None
-        if threads > 1 and sum(map(len, tables)) <= _MOST_EVENTS:
+        count = sum(map(len, tables))
+        if threads > 1 and is_worth_threads(count) and count <= _MOST_EVENTS:
             self._pool = stack.enter_context(ThreadPoolExecutor(min(threads, MOST_THREADS), "timeline"))
 
     def begin(

@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
-from tracker.table import Groups, group_rows, look_up_texts, rank_texts
+from tracker.table import Groups, group_rows, look_up_texts, rank_codes, rank_texts
 from tracker.timeline.exposure import CallSpans
 from tracker.timeline.names import canonical_name
 from tracker.timeline.wait_tasks import Waits, told_ns
@@ -94,7 +94,7 @@ def link_table(events: Events, row_of_collective: I64) -> Table:
     links, texts = events.extras.collective_links, events.strings.texts
     kept = np.flatnonzero(row_of_collective[links.collective] >= 0)
     row = row_of_collective[links.collective[kept]]
-    transport = rank_texts(texts)[links.transport[kept]]
+    transport = rank_codes(links.transport[kept], texts)
     groups = group_rows(row, transport, links.source[kept], links.target[kept], links.packet_bytes[kept])
     first = kept[groups.first]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import I64, MODULE_CALLS, NO_STEP, Column, Strings, Table
-from tracker.table import group_rows, look_up_texts, rank_texts
+from tracker.table import group_rows, look_up_texts, rank_codes
 from tracker.timeline.joined import Joined
 from tracker.timeline.modules import module_frames
 from tracker.timeline.steps import ONLY_STEP, steps_at
@@ -35,7 +35,7 @@ def _module_calls(joined: Joined) -> Table:
     nested, path = module_frames(events, paths)
     rows = np.flatnonzero(path > 0) if events.host_is_primary else np.zeros(0, dtype=np.int64)
     step = steps_at(events.markers, nested.start_ns[rows])
-    groups = group_rows(step, rank_texts(paths.texts)[path[rows]])
+    groups = group_rows(step, rank_codes(path[rows], paths.texts))
     first = groups.first
     return {
         "step": step[first],
@@ -49,9 +49,9 @@ def _module_calls(joined: Joined) -> Table:
 def _counters(joined: Joined) -> Table:
     counters, texts = joined.events.extras.counters, joined.events.strings.texts
     rows = np.flatnonzero(np.isfinite(counters.value))
-    place = rank_texts(texts)
     step = _steps(joined, counters.step[rows])
-    groups = group_rows(step, *(place[column[rows]] for column in (counters.source, counters.name, counters.attribute)))
+    columns = (counters.source, counters.name, counters.attribute)
+    groups = group_rows(step, *(rank_codes(column[rows], texts) for column in columns))
     first = rows[groups.first]
     return {
         "step": step[groups.first],

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
-from tracker.table import Groups, group_rows, list_codes, look_up_texts, rank_texts
+from tracker.table import Groups, group_rows, list_codes, look_up_texts, rank_codes
 from tracker.timeline.categories import (
     CATEGORIES,
     category_of_kernel,
@@ -35,8 +35,7 @@ class KernelTables(Struct, frozen=True):
 def kernel_tables(joined: Joined) -> KernelTables:
     """The distinct kernels, and their sums per step, launching op and category; copies and memsets are among them."""
     device, texts = joined.events.device, joined.events.strings.texts
-    place = rank_texts(texts)
-    keys = group_rows(*(place[getattr(device, column)] for column in _KEY_TEXTS))
+    keys = group_rows(*(rank_codes(getattr(device, column), texts) for column in _KEY_TEXTS))
     category = categories_of(joined)
     groups = group_rows(joined.step, keys.number, joined.op_key, category)
     duration = device.end_ns - device.start_ns
@@ -107,7 +106,7 @@ def _metric_table(joined: Joined, keys: Groups) -> Table:
     metrics, texts = joined.events.extras.kernel_metrics, joined.events.strings.texts
     rows = np.flatnonzero(np.isfinite(metrics.value))
     kernel = keys.number[metrics.event[rows]]
-    groups = group_rows(kernel, rank_texts(texts)[metrics.metric[rows]])
+    groups = group_rows(kernel, rank_codes(metrics.metric[rows], texts))
     return {
         "kernel_key": kernel[groups.first],
         "metric": look_up_texts(metrics.metric[rows[groups.first]], texts),

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table
-from tracker.table import Groups, group_rows, look_up_texts, rank_texts, split_rows_by_value
+from tracker.table import Groups, group_rows, look_up_texts, rank_codes, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
 from tracker.timeline.owners import Owners, owners_of
@@ -56,7 +56,7 @@ def memory_tables(joined: Joined, blocks: Blocks) -> dict[str, Table]:
     are MISSING where the source names no addresses.
     """
     rows, texts = blocks.rows, joined.events.strings.texts
-    component, allocator = _by_text(joined, "component", blocks), rank_texts(texts)[blocks.owners.allocator]
+    component, allocator = _by_text(joined, "component", blocks), rank_codes(blocks.owners.allocator, texts)
     owner = (blocks.step, blocks.owners.op_key, component)
     tables: dict[str, Table] = {}
     for name, groups in (("memory", group_rows(*owner)), ("memory_allocator", group_rows(*owner, allocator))):
@@ -74,8 +74,8 @@ def memory_tables(joined: Joined, blocks: Blocks) -> dict[str, Table]:
 
 def _by_text(joined: Joined, column: str, blocks: Blocks) -> I64:
     """The place of the text of each block among all texts: an order that does not depend on that of the input."""
-    places: I64 = rank_texts(joined.events.strings.texts)[getattr(joined.events.allocations, column)[blocks.rows]]
-    return places
+    codes = getattr(joined.events.allocations, column)[blocks.rows]
+    return rank_codes(codes, joined.events.strings.texts)
 
 
 def _sums(joined: Joined, blocks: Blocks, groups: Groups) -> dict[str, I64]:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, NO_STEP, Allocations, Column, Table
-from tracker.table import group_rows, rank_texts, split_rows_by_value
+from tracker.table import group_rows, rank_codes, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.memory import Blocks
 from tracker.timeline.stacks import OpStacks, texts_of_stacks
@@ -41,9 +41,8 @@ def peak_table(joined: Joined, blocks: Blocks, stacks: OpStacks) -> Table:
     """
     texts = joined.events.strings.texts
     component = joined.events.allocations.component
-    places = rank_texts(texts)
     table: dict[str, list[Column]] = {name: [] for name in _KINDS}
-    for _, rows in sorted(split_rows_by_value(places[component]).items()):
+    for _, rows in sorted(split_rows_by_value(rank_codes(component, texts)).items()):
         code = int(component[rows[0]])
         peak = _peak(joined, code, rows)
         for name, values in _held(joined, blocks, stacks, peak, code).items():

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tracker.profile import I64, Events
 from tracker.table import group_rows
+from tracker.timeline.beside import is_worth_threads
 from tracker.timeline.keys import OpKeys
 from tracker.timeline.tree import Tree, grow
 
@@ -80,9 +81,10 @@ def begin(events: Events, stack: ExitStack) -> Begun:
     """Begin `stacks_of_ops` in a thread that ends with `stack`.
 
     Sorting and searching hold no lock of Python's, so that half of it is done beside what else an ingest does. Where
-    memory would be short it is done when the answer is asked for.
+    memory would be short, or a thread would cost more than it saves, it is done when the answer is asked for.
     """
-    if len(events.frames) > _BESIDE_ROWS:
+    is_large = len(events.frames) > _BESIDE_ROWS
+    if is_large or not is_worth_threads(len(events.frames) + len(events.ops)):
         return Begun(partial(stacks_of_ops, events))
     thread = stack.enter_context(ThreadPoolExecutor(1, "stacks"))
     return Begun(thread.submit(stacks_of_ops, events).result)

@@ -9,14 +9,16 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import MISSING, StepRow, known_medians
+from tracker.profile import MISSING, StepRow, medians_of_groups
 from tracker.schema.series import OF_WHOLE_CAPTURE, RUN, RUN_LEVEL, UNPROFILED, SeriesKey, key_of_run
 from tracker.store.samples.families import Family, RankRows, make_families
 from tracker.store.samples.statistics import (
+    RankCells,
     SparseSteps,
     is_sparse,
     mean_over_steps,
-    over_ranks,
+    order_cells,
+    over_rank_cells,
     over_steps,
     sparse_steps,
     sums_per_step,
@@ -238,30 +240,31 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
 
     Each number as `statistics.over_ranks` says; minimum, maximum and a peak are those of all ranks.
     """
-    places = {key: place for place, key in enumerate(sorted({key for _, rank in ranks for key in rank.keys}))}
-    table = np.full((len(places), len(ranks), len(STATISTICS)), np.nan)
-    intermittent = np.zeros(len(places), dtype=bool)
-    for number, (_, rank) in enumerate(ranks):
-        at = np.array([places[key] for key in rank.keys], dtype=np.int64)
-        table[at, number] = rank.numbers
-        intermittent[at] |= rank.intermittent
+    keys = sorted({key for _, rank in ranks for key in rank.keys})
+    places = {key: place for place, key in enumerate(keys)}
     stages = np.array([stage for stage, _ in ranks], dtype=np.int64)
-    keys = list(places)
-    numbers = np.full((len(places), len(STATISTICS)), np.nan)
+    rows = np.array([places[key] for _, rank in ranks for key in rank.keys], dtype=np.int64)
+    rank_of_row = np.repeat(np.arange(len(ranks)), [len(rank.keys) for _, rank in ranks])
+    cells, order = order_cells(rows, rank_of_row, stages, len(keys))
+    of_cells = np.concatenate([np.zeros((0, len(STATISTICS))), *(rank.numbers for _, rank in ranks)])[order]
+    is_intermittent = np.concatenate([np.zeros(0, dtype=bool), *(rank.intermittent for _, rank in ranks)])[order]
+    intermittent = cells.any_of_row(is_intermittent)
+    values = of_cells[:, VALUE]
+    numbers = np.full((len(keys), len(STATISTICS)), np.nan)
     for column in range(len(STATISTICS)):
-        numbers[:, column] = over_ranks(table[:, :, column], stages, table[:, :, VALUE])
+        numbers[:, column] = over_rank_cells(cells, of_cells[:, column], values)
     for column in BY_CALLS_COLUMNS:
         # a number of some ranks says nothing of a run in which others have the series, too
-        is_partial = ((table[:, :, VALUE] > 0) & np.isnan(table[:, :, column])).any(axis=1)
+        is_partial = cells.any_of_row((values > 0) & np.isnan(of_cells[:, column]))
         numbers[is_partial, column] = np.nan
-    numbers[:, MIN], numbers[:, MAX] = np.fmin.reduce(table[:, :, MIN], 1), np.fmax.reduce(table[:, :, MAX], 1)
+    starts = cells.bounds_of_rows()[:-1]
+    numbers[:, MIN] = np.fmin.reduceat(of_cells[:, MIN], starts)
+    numbers[:, MAX] = np.fmax.reduceat(of_cells[:, MAX], starts)
     peaks = np.array([key.metric == _PEAK for key in keys], dtype=bool)
     numbers[peaks, VALUE] = numbers[peaks, MAX]
-    spread = np.full(len(places), np.nan)
-    for stage in sorted(set(stages.tolist())):
-        spread = np.fmax(spread, _spread_of_ranks(table[:, stages == stage, VALUE]))
+    spread = _spread_of_ranks(cells, values)
     steps = max((rank.steps for _, rank in ranks), default=0)
-    balance = _measure_balance(keys, table[:, :, VALUE], stages)
+    balance = _measure_balance(keys, cells, values, stages)
     if balance:
         more = np.full((len(balance), len(STATISTICS)), np.nan)
         more[:, VALUE] = more[:, MEAN] = [*balance.values()]
@@ -274,7 +277,9 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     return Samples(keys, numbers, _shares_of_step(keys, numbers[:, VALUE]), spread, of_each, intermittent)
 
 
-def _measure_balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.int64]) -> dict[SeriesKey, float]:
+def _measure_balance(
+    keys: Sequence[SeriesKey], cells: RankCells, values: F64, stages: NDArray[np.int64]
+) -> dict[SeriesKey, float]:
     """Return how uneven the own times of the ranks are, a step without exposed communication: the largest by the median
     and by the smallest, in the stage where that is most; nothing of one rank, or where no communication is known.
     """
@@ -285,7 +290,11 @@ def _measure_balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.
         exposed = row_of_run.get(("exposed communication", way))
         if step is None or exposed is None:
             continue
-        own_times = values[step] - np.nan_to_num(values[exposed])
+        of_ranks = [np.full(len(stages), np.nan) for _ in (step, exposed)]
+        for row, of_rank in zip((step, exposed), of_ranks, strict=True):
+            own = slice(*np.searchsorted(cells.row, [row, row + 1]).tolist())
+            of_rank[cells.rank[own]] = values[own]
+        own_times = of_ranks[0] - np.nan_to_num(of_ranks[1])
         for stage in sorted(set(stages.tolist())):
             of_stage = own_times[(stages == stage) & ~np.isnan(own_times)]
             if len(of_stage) < 2 or of_stage.min() <= 0:
@@ -298,12 +307,16 @@ def _measure_balance(keys: Sequence[SeriesKey], values: F64, stages: NDArray[np.
     return balance
 
 
-def _spread_of_ranks(values: F64) -> F64:
-    known = ~np.isnan(values)
-    low = np.where(known, values, np.inf).min(axis=1)
-    high = np.where(known, values, -np.inf).max(axis=1)
-    several = known.sum(axis=1) > 1
-    return np.asarray(np.divide(high - low, known_medians(values), out=np.full(len(values), np.nan), where=several))
+def _spread_of_ranks(cells: RankCells, values: F64) -> F64:
+    bounds = cells.bounds_of_stages()
+    low, high = np.fmin.reduceat(values, bounds[:-1]), np.fmax.reduceat(values, bounds[:-1])
+    several = np.diff(bounds) > 1
+    of_stages = np.divide(
+        high - low, medians_of_groups(values, bounds), out=np.full(len(several), np.nan), where=several
+    )
+    spread = np.full(cells.row_count, np.nan)
+    np.fmax.at(spread, cells.row[bounds[:-1]], of_stages)
+    return spread
 
 
 def _shares_of_step(keys: Sequence[SeriesKey], values: F64) -> F64:
