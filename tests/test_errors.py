@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from tracker.errors import SourceError, TrackerError, UsageError
+from tracker.errors import SourceError, TrackerError, UsageError, without_place
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,13 @@ def test_an_error_quotes_little_of_a_file_and_its_remedy_stays():
     assert len(str(error)) < 700
     assert str(error).endswith("999' is no number of calls; export it again")
     assert len(str(SourceError("a" * 90_000, "", "no such file or folder"))) < 1000
+
+
+@pytest.mark.parametrize("kind", [SourceError, UsageError])
+def test_a_path_of_4258_characters_is_shown_by_its_ends(kind):
+    path = f"/data/{'x' * 4_248}.csv"
+    assert len(path) == 4_258
+    error = SourceError(path, "", "is empty") if kind is SourceError else UsageError(f"there is no {path}")
+    shown = next(word for word in str(error).split("; ")[0].split(": ") if "..." in word).removeprefix("there is no ")
+    assert (shown[:8], shown[-6:].rstrip(":"), len(shown)) == ("/data/xx", "xx.csv", 305)
+    assert without_place(str(error), path) == ("is empty" if kind is SourceError else str(error))

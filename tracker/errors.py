@@ -43,8 +43,9 @@ class TrackerError(Exception):
         return _made_again, (type(self), self.args, dict(self.__dict__))
 
     def __str__(self) -> str:
-        text = f"{self.problem}; {self.remedy}" if self.remedy else self.problem
-        return " ".join(text.split())
+        # an address or a name of thousands of characters has no blank; a line is read
+        parts = (" ".join(map(shorten_path, part.split())) for part in (self.problem, self.remedy))
+        return "; ".join(filter(None, parts))
 
 
 def _made_again(kind: type[TrackerError], args: tuple[Any, ...], known: dict[str, Any]) -> TrackerError:
@@ -61,7 +62,8 @@ def without_place(text: str, place: object) -> str:
     >>> without_place("a.json is already in as run 2", "a.json")
     'is already in as run 2'
     """
-    return text.removeprefix(f"{place}: ").removeprefix(f"{place} ")
+    shown = shorten_path(str(place))
+    return text.removeprefix(f"{shown}: ").removeprefix(f"{shown} ")
 
 
 def our_fault(error: Exception) -> str:
@@ -77,15 +79,23 @@ _QUOTED_CHARACTERS: Final = 600
 """Of what is wrong with a file. What tracker itself says is shorter; the file may hold a number of 5,000 digits."""
 
 
-_PATH_CHARACTERS: Final = 4096
-"""No system takes a longer path: what is longer is none."""
+_PATH_CHARACTERS: Final = 300
+"""Of a path in a message; systems take 4,096."""
 
 
-def _shorten_quote(text: str) -> str:
-    """Return a text of at most _QUOTED_CHARACTERS, without the middle of a longer one."""
-    if len(text) <= _QUOTED_CHARACTERS:
+def shorten_path(path: str) -> str:
+    """Return a path as a message shows it, without the middle of one of more than 300 characters.
+
+    >>> shorten_path("a.json"), len(shorten_path("x" * 4_258))
+    ('a.json', 305)
+    """
+    return _without_middle(path, _PATH_CHARACTERS)
+
+
+def _without_middle(text: str, characters: int) -> str:
+    if len(text) <= characters:
         return text
-    half = _QUOTED_CHARACTERS // 2
+    half = characters // 2
     return f"{text[:half]} ... {text[-half:]}"
 
 
@@ -100,10 +110,10 @@ class SourceError(TrackerError):
 
     def __init__(self, path: str | PathLike[str], place: str, problem: str, *, remedy: str = "") -> None:
         self.path = str(path)
-        self.place = _shorten_quote(place)
-        shown = self.path if len(self.path) <= _PATH_CHARACTERS else _shorten_quote(self.path)
+        self.place = _without_middle(place, _QUOTED_CHARACTERS)
+        shown = shorten_path(self.path)
         where = f"{shown}: {self.place}: " if place else f"{shown}: "
-        super().__init__(f"{where}{_shorten_quote(problem)}", remedy=remedy)
+        super().__init__(f"{where}{_without_middle(problem, _QUOTED_CHARACTERS)}", remedy=remedy)
 
 
 class StoreError(TrackerError):

@@ -89,6 +89,22 @@ def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_pat
     ]
 
 
+def test_a_link_to_itself_is_no_file(tracker, tmp_path):
+    link = tmp_path / "rank0.pt.trace.json"
+    link.symlink_to(link.name)
+    done = tracker("doctor", str(link))
+    assert (done.code, done.err) == (2, f"tracker: {link}: nothing here can be read; see the findings above\n")
+    assert f"{link}: no such file or folder; check the path" in done.out
+
+
+def test_two_names_of_one_file_are_one_profile(tracker, tmp_path):
+    path = rank(tmp_path, 0)
+    (tmp_path / "rank1.pt.trace.json").symlink_to(path)
+    (tmp_path / "rank2.pt.trace.json").hardlink_to(path)
+    done = tracker("doctor", str(tmp_path))
+    assert "1 readable capture (torch_profiler" in done.out
+
+
 def test_a_claim_by_two_readers_is_said_and_the_rest_is_read(tmp_path, monkeypatch):
     from tracker.readers import ascend_text
 

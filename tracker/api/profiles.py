@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.api.arguments import EMPTY, Place, chosen, path_texts, reading, writing
 from tracker.api.files import check_file, write_file
 from tracker.errors import SourceError, UsageError
+from tracker.limits.files import same_file
 from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def cut(
             raise UsageError(f"{run} is {len(run_ids)} runs", remedy=f"name one of them: run:{run_ids[-1]}")
         read = ReadOptions(max_bytes=max_bytes, progress=on_progress and partial(on_progress, "cut"))
         made = cut_run(opened, run_ids[0], step=step, rank=of_side if rank is None else rank, options=read)
-    if target.is_file() and target.samefile(made.path):
+    if same_file(target, made.path):
         raise SourceError(target, "", "is the trace itself", remedy="name another file")
     write_file(target, made.content(compressed=is_gzip))
     return made

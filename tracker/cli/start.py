@@ -20,6 +20,7 @@ from tracker.cli import database
 from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, next_lines, note, progress, screen
 from tracker.errors import SourceError, UsageError
+from tracker.limits.files import same_file
 from tracker.results.options import OUTPUT, Option, Reading, check_path
 from tracker.units import counted
 
@@ -200,7 +201,7 @@ def _program() -> str:
     called, found = Path(sys.argv[0]), shutil.which("tracker")
     if called.name == "__main__.py":
         return f"{shlex.quote(sys.executable)} -m tracker"
-    is_on_path = found is not None and called.exists() and Path(found).samefile(called)
+    is_on_path = found is not None and same_file(found, called)
     return "tracker" if is_on_path or not called.exists() else shlex.quote(str(called))
 
 

@@ -15,6 +15,7 @@ from tracker.doctor.findings import CaptureFound, Failure, Findings
 from tracker.doctor.view import View
 from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, leave_out_documents, read_pieces
+from tracker.limits.files import identify_file
 from tracker.profile import MISSING, NO_OP, UNLINKED_OP, Capture, Rows
 from tracker.readers import Found
 from tracker.units import format_ns
@@ -72,11 +73,12 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
     a UsageError.
     """
     options = options or IngestOptions()
-    book, seen = _Notebook(), set[Path]()
+    book, seen = _Notebook(), set[tuple[int, int] | str]()
     for path in paths:
         for look in readers.survey(path, options.format):
-            if look.path.resolve() not in seen:
-                seen.add(look.path.resolve())
+            file = identify_file(look.path)
+            if file not in seen:
+                seen.add(file)
                 _note(book, look, options)
     groups = _grouped(book)
     formed = runs.formed(groups, book.pieces, book.captures)

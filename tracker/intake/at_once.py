@@ -26,6 +26,7 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.limits.deadline import READ_S
+from tracker.limits.files import identify_file
 from tracker.limits.processes import Process, can_fork, pipe, processors, start_process
 from tracker.limits.supervision import keep_freed_memory
 from tracker.limits.touch import touch
@@ -150,7 +151,7 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
 
 
 def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
-    found: dict[Path, Found] = {}
+    found: dict[tuple[int, int] | str, Found] = {}
     warnings: dict[str, None] = {}
     passed: dict[NotRecognised, None] = {}
     problems: list[SourceError] = []
@@ -175,7 +176,7 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
         problems += below.problems
         for item in below.found:
             with touch(item.path):
-                found.setdefault(item.path.resolve(), item)
+                found.setdefault(identify_file(item.path), item)
     return Search(tuple(found.values()), tuple(warnings), tuple(passed), tuple(problems))
 
 

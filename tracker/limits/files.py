@@ -76,6 +76,22 @@ def beside(path: Path, suffix: str) -> Path | None:
         return None
 
 
+def identify_file(path: str | os.PathLike[str]) -> tuple[int, int] | str:
+    """Return what all names of one file or folder have in common: its device and inode; the absolute path where nothing
+    is there, as behind a link to itself, or a file system numbers no files.
+    """
+    try:
+        state = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.abspath(path)
+    return (state.st_dev, state.st_ino) if state.st_ino else os.path.abspath(path)
+
+
+def same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Return whether both paths lead to one file or folder, by any links."""
+    return identify_file(one) == identify_file(other)
+
+
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the file at `path`, a link followed, opened for reading only.
 
