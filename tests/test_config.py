@@ -1,3 +1,4 @@
+import os
 import re
 
 import pytest
@@ -209,6 +210,34 @@ def test_a_relative_repository_starts_at_the_settings_file(tmp_path, text, folde
 def test_settings_file_that_was_asked_for_must_exist(tmp_path):
     with pytest.raises(TrackerError, match=r"gone.toml: the settings file cannot be read \(No such file"):
         config.load("/a.db", environ={"TRACKER_CONFIG": str(tmp_path / "gone.toml")})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"workload = {'9' * 5_000}", "is not valid TOML: it has a number of too many digits; correct that line"),
+        (
+            f"[limits]\nmax_bytes = 0x{'f' * 50_000}",
+            "is not valid TOML: it has a number of too many digits; correct .*",
+        ),
+        (
+            f"[limits]\nmax_bytes = {1 << 63}",
+            "is not valid TOML: it has a number of too many digits; correct that line",
+        ),
+        ("#" * (1 << 20) + "\n", r"cannot be read \(it is larger than 1 MB\); correct TRACKER_CONFIG, or make .*"),
+    ],
+)
+def test_settings_that_nobody_writes_are_an_error_in_a_line(tmp_path, text, problem):
+    with pytest.raises(TrackerError) as refused:
+        config.load(environ=settings_file(tmp_path, text))
+    assert re.fullmatch(rf".*/tracker\.toml: the settings file {problem}", str(refused.value))
+
+
+@pytest.mark.parametrize("name", ["pipe", "/proc/kmsg", "/dev/zero"])
+def test_what_is_no_file_is_not_opened_for_settings(tmp_path, name):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TrackerError, match=r"the settings file cannot be read \(Not a file\)"):
+        config.load(environ={"TRACKER_CONFIG": str(tmp_path / name)})
 
 
 COMPLETE = """

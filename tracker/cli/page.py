@@ -25,6 +25,7 @@ from tracker.cli.output import emit, note
 from tracker.config import PageRoles
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
+from tracker.limits.files import read_small_text
 from tracker.results.options import Option
 from tracker.units import printable
 
@@ -186,10 +187,11 @@ def _token(path: str | None) -> str:
     if path is None:
         return ""
     try:
-        mode, text = os.stat(path).st_mode, Path(path).read_text(encoding="utf-8").strip()
+        written, state = read_small_text(path)
     except (OSError, UnicodeDecodeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "is not text"
         raise SourceError(path, "", f"the token cannot be read ({reason})", remedy="name a file with a token") from None
+    text, mode = written.strip(), state.st_mode
     if mode & 0o077:
         raise SourceError(path, "", "other users may read the token", remedy=f"chmod 600 {printable(path)}")
     if len(text) < _LEAST_TOKEN or not text.isascii() or not text.isprintable():

@@ -90,6 +90,8 @@ from tracker.config.budgets import Budget
 from tracker.config.places import is_address, is_variable, user_path
 from tracker.config.refusals import explained
 from tracker.errors import SourceError
+from tracker.limits.files import read_small_text
+from tracker.limits.touch import touch
 from tracker.units import MAX_BYTES, age_ns
 
 _TIMES: Final = {
@@ -328,6 +330,9 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     page: PageRoles = PageRoles()
 
 
+_LARGEST: Final = 1 << 63
+"""Whole numbers of TOML are below it."""
+
 _LISTED: Final[dict[str, type[Struct]]] = {
     "watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner,
     "budgets": Budget,
@@ -336,9 +341,14 @@ _LISTED: Final[dict[str, type[Struct]]] = {
 
 def read(path: Path) -> Entries:
     """The checked entries of the settings file at `path`. SourceError names file, key, problem and remedy."""
+    with touch(path):
+        return _read(path)
+
+
+def _read(path: Path) -> Entries:
     try:
-        text = path.read_text(encoding="utf-8")
-        private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+        text, state = read_small_text(path)
+        private = not state.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         other = "create the file with tracker init" if is_missing else "make that file readable"
@@ -353,8 +363,13 @@ def parse(text: str, path: Path, *, private: bool = True) -> Entries:
     """The checked entries in the text of a settings file. `private`: only its owner can read it."""
     try:
         tables = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        if _has_large_number(tables):
+            raise ValueError(_LARGEST)
+    except (ValueError, RecursionError) as error:
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        if not isinstance(error, tomllib.TOMLDecodeError | RecursionError):
+            # Python makes no number of more than 4,300 digits either
+            problem = "it has a number of too many digits"
         raise SourceError(
             path, "", f"the settings file is not valid TOML: {problem}", remedy="correct that line"
         ) from error
@@ -365,6 +380,15 @@ def parse(text: str, path: Path, *, private: bool = True) -> Entries:
     for key, problem in _problems(entries, tables, private=private):
         raise SourceError(path, f"key {key}", problem, remedy="correct the settings file")
     return entries
+
+
+def _has_large_number(value: object) -> bool:
+    """Return whether a whole number in a value of TOML is larger than TOML has."""
+    if isinstance(value, dict):
+        return any(map(_has_large_number, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_large_number, value))
+    return isinstance(value, int) and abs(value) >= _LARGEST
 
 
 def _refused(path: Path, message: str) -> SourceError:

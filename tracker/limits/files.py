@@ -15,6 +15,9 @@ from typing import BinaryIO, Final
 MOST_FILES: Final = 200_000
 """In one folder that is a profile, or is looked through for some: a link to / leads to all of a machine."""
 
+SMALL_BYTES: Final = 1 << 20
+"""Of a file that a person wrote."""
+
 _PSEUDO: Final = frozenset(
     {
         "autofs", "binder", "binfmt_misc", "bpf", "cgroup", "cgroup2", "configfs", "debugfs", "devpts", "devtmpfs",
@@ -74,6 +77,20 @@ def beside(path: Path, suffix: str) -> Path | None:
         return neighbour if neighbour.is_file() else None
     except OSError:
         return None
+
+
+def read_small_text(path: str | os.PathLike[str]) -> tuple[str, os.stat_result]:
+    """Return the text of a file that a person wrote, and its state: settings, an address, a token.
+
+    An OSError as of `open_regular`, with EFBIG where it is larger than SMALL_BYTES; a UnicodeDecodeError where it is no
+    UTF-8.
+    """
+    with open_regular(path) as file:
+        content = file.read(SMALL_BYTES + 1)
+        state = os.fstat(file.fileno())
+    if len(content) > SMALL_BYTES:
+        raise OSError(errno.EFBIG, f"it is larger than {SMALL_BYTES >> 20} MB", os.fspath(path))
+    return content.decode("utf-8"), state
 
 
 def identify_file(path: str | os.PathLike[str]) -> tuple[int, int] | str:

@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote
 
 from tracker.config import Channel
 from tracker.config.places import is_address, is_variable, user_path
+from tracker.limits.files import read_small_text
 
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
@@ -41,11 +42,11 @@ def address_of(channel: Channel, environ: Mapping[str, str]) -> str:
 
 def _of_file(path: Path) -> str:
     try:
-        mode = path.stat().st_mode
-        found = path.read_text(encoding="utf-8").strip()
+        text, state = read_small_text(path)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise BadAddress(f"{path} cannot be read ({why}); create it with the address, and chmod 600 it") from None
+    found, mode = text.strip(), state.st_mode
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise BadAddress(f"{path} holds a secret, and others can read it; chmod 600 {path}")
     if not found or "\n" in found:
