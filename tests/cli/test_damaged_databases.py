@@ -12,7 +12,10 @@ import pytest
 from tests.conftest import RUN, slow
 
 NO_UTF_8 = "CAST(x'ff41' AS TEXT)"
+BROKEN_NAME = "UPDATE sqlite_master SET name = CAST(x'ff41' AS TEXT) WHERE name = '{}'"
 STATEMENTS = [
+    "UPDATE alembic_version SET version_num = x'00ff'",
+    BROKEN_NAME.format("op"),
     "UPDATE capture SET settings = '{'",
     f"UPDATE detail_text SET text = {NO_UTF_8} || id",
     "UPDATE run SET started_at_ns = 'abc'",
@@ -29,7 +32,9 @@ STATEMENTS = [
             "UPDATE step SET duration_ns = 'x'", f"UPDATE series SET name = {NO_UTF_8}",
             "UPDATE sample_array SET numbers = x'00'", "UPDATE sample_array SET numbers = 'text'",
             "UPDATE sample SET value = 'abc'", "UPDATE op_tree SET contexts = x'01'", "UPDATE op_tree SET contexts = 5",
-            f"UPDATE workload SET name = {NO_UTF_8}", "UPDATE alembic_version SET version_num = 'x'", 
+            f"UPDATE workload SET name = {NO_UTF_8}", "UPDATE alembic_version SET version_num = 'x'",
+            "UPDATE alembic_version SET version_num = 42",
+            BROKEN_NAME.format("sqlite_autoindex_op_key_1"), BROKEN_NAME.format("sample"),
             "DROP TABLE sample", "DROP TABLE series", "UPDATE op SET calls = 'x'",
         ),
     ),
@@ -139,6 +144,7 @@ def test_damaged_cells_are_told(tracker, db, statement):
     with sqlite3.connect(db) as connection:
         connection.execute("PRAGMA foreign_keys = OFF")
         connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute("PRAGMA writable_schema = ON")
         connection.execute(statement)
     connection.close()
     # what nobody can tell from content that was meant so
@@ -168,6 +174,20 @@ def test_damaged_bytes_are_told(tracker, db, damage):
     damage(content, random.Random(1))
     db.write_bytes(content)
     check_commands(tracker, db)
+
+
+@pytest.mark.parametrize("number", ["'abc'", "999999"])
+def test_causes_of_idle_time_that_name_no_text_are_not_left_out(tracker, tmp_path, number):
+    db = tmp_path / "idle.db"
+    profile = Path(__file__).parents[1] / "data/h200/host_copies.pt.trace.json.gz"
+    tracker("ingest", profile, "--version", "v1", "--workload", "gpt", "--db", db)
+    assert tracker("show", "latest", "--details", "--db", db).code == 0
+    with sqlite3.connect(db) as connection:
+        connection.execute(f"UPDATE idle SET cause_id = {number}")
+    connection.close()
+    done = tracker("show", "latest", "--details", "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"tracker: {db}: texts of idle are damaged; tracker db check --db {db} tells which\n"
 
 
 def test_a_command_that_fails_on_a_sound_database_says_nothing_of_damage(tracker, db):

@@ -73,6 +73,9 @@ CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
 CHECK_COMMAND: Final = "tracker db check"
 REMEDY: Final = f"{CHECK_COMMAND} lists what is damaged; restore the database from a copy"
 
+CHECK_TELLS: Final = f"{CHECK_COMMAND} tells which"
+"""What helps where rows are damaged that a question needs."""
+
 _LOOK_S: Final = 60.0
 """How long a command that stumbled looks for damage."""
 
@@ -218,6 +221,9 @@ def explain_damage(
                     problems += look_for_damage(find, connection)
     except StoreError as refused:
         return refused if names_damage(refused) else None
+    except UnicodeDecodeError:
+        # SQLite complains of the schema, and quotes it
+        problems.append("a name in its schema is no UTF-8")
     if not problems:
         return None
     more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""

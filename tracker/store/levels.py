@@ -14,9 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import TextClause
 
+from tracker.columns import Columns
 from tracker.schema.declarations import Column, Level
 from tracker.schema.levels import LEVEL, OP_KEY, PROFILER_ALONE, RANKS_OR_PROFILER
 from tracker.store.answers import OfKind, Steps, dtype, parameter_list, whole
+from tracker.store.failures import CHECK_TELLS, Damaged
 from tracker.store.sql import question
 
 SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT) END"
@@ -163,11 +165,20 @@ def _build_sums(
     numbers = ["stage", *(name for name in level.keys if dtype(name) != "string")]
     shown = columns | {name: f"NULLIF(s.{name}, -1)" for name in numbers if name in columns}
     order = ["s.largest DESC"] * bool(level.largest) + [columns[name] for name in (*level.keys, *grain)]
-    joins = "".join(f"\nINNER JOIN detail_text AS t_{name} ON s.{name} = t_{name}.id" for name in sorted(texts))
+    # an inner join would leave out what names no text; see `check_texts`
+    joins = "".join(f"\nLEFT JOIN detail_text AS t_{name} ON s.{name} = t_{name}.id" for name in sorted(texts))
     return question(
         f"WITH summed AS (\n{indent(body, '    ')}\n)\n\n"
         f"SELECT{select_columns(shown)}\nFROM summed AS s{joins}\nORDER BY{_listed(order)}"
     )
+
+
+def check_texts(level: LevelQuery, rows: Columns) -> Columns:
+    """Return the rows of a level, as they are; Damaged where a key of one is the number of no text."""
+    for name, key in level.keys.items():
+        if key.endswith("_id") and not name.endswith("_id") and None in rows.listed(name):
+            raise Damaged(f"texts of {level.table}", CHECK_TELLS)
+    return rows
 
 
 def _listed(columns: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, Engine, text
 
 from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreError
+from tracker.store.failures import REMEDY
 from tracker.store.waiting import Patience
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def stamp(connection: Connection, name: str) -> str | None:
     found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
     if not found and not tables & _OURS:
         return None
+    if tables >= _OURS and not all(isinstance(number, str) for number in found):
+        raise StoreError(f"{name}: the number of its schema is damaged", remedy=REMEDY)
     if len(found) != 1 or not _NUMBER.fullmatch(found[0]) or not tables >= _OURS:
         raise foreign
     return str(found[0])
@@ -128,8 +131,9 @@ def refuse_newer(stamp: str, name: str) -> None:
 
 def still_known(connection: Connection, name: str) -> None:
     """NewerStoreError where a newer program has upgraded the database since it was opened."""
-    if found := connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar():
-        refuse_newer(str(found), name)
+    found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+    if isinstance(found, str):
+        refuse_newer(found, name)
 
 
 def statements(dialect: str, number: str) -> list[str]:

@@ -253,8 +253,8 @@ SELECT
     s.exposed_wait_ns,
     s.split_by
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -348,8 +348,8 @@ SELECT
     s.exposed_wait_ns,
     s.split_by
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -412,10 +412,10 @@ SELECT
     s.min_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_plane ON s.plane = t_plane.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -490,10 +490,10 @@ SELECT
     s.min_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_plane ON s.plane = t_plane.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_plane ON s.plane = t_plane.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -556,8 +556,8 @@ SELECT
     s.total_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -630,8 +630,8 @@ SELECT
     s.total_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -707,9 +707,9 @@ SELECT
     s.transit_ns,
     s.large_packet_ratio
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_transport ON s.transport = t_transport.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -797,9 +797,9 @@ SELECT
     s.transit_ns,
     s.large_packet_ratio
 FROM summed AS s
-INNER JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
-INNER JOIN detail_text AS t_kind ON s.kind = t_kind.id
-INNER JOIN detail_text AS t_transport ON s.transport = t_transport.id
+LEFT JOIN detail_text AS t_data_type ON s.data_type = t_data_type.id
+LEFT JOIN detail_text AS t_kind ON s.kind = t_kind.id
+LEFT JOIN detail_text AS t_transport ON s.transport = t_transport.id
 ORDER BY
     s.largest DESC,
     t_kind.text,
@@ -857,7 +857,7 @@ SELECT
     s.min,
     s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_metric ON s.metric = t_metric.id
+LEFT JOIN detail_text AS t_metric ON s.metric = t_metric.id
 ORDER BY
     s.name,
     s.canonical_name,
@@ -916,7 +916,7 @@ SELECT
     s.min,
     s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_metric ON s.metric = t_metric.id
+LEFT JOIN detail_text AS t_metric ON s.metric = t_metric.id
 ORDER BY
     s.name,
     s.canonical_name,
@@ -959,9 +959,9 @@ SELECT
     s.min,
     s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_source ON s.source = t_source.id
+LEFT JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_source ON s.source = t_source.id
 ORDER BY
     t_source.text,
     t_name.text,
@@ -1012,9 +1012,9 @@ SELECT
     s.min,
     s.max
 FROM summed AS s
-INNER JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
-INNER JOIN detail_text AS t_source ON s.source = t_source.id
+LEFT JOIN detail_text AS t_attribute ON s.attribute = t_attribute.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_source ON s.source = t_source.id
 ORDER BY
     t_source.text,
     t_name.text,
@@ -1060,10 +1060,10 @@ SELECT
     s.held_ns,
     s.unreleased_bytes
 FROM summed AS s
-INNER JOIN detail_text AS t_component ON s.component = t_component.id
-INNER JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
-INNER JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
-INNER JOIN detail_text AS t_op ON s.op = t_op.id
+LEFT JOIN detail_text AS t_component ON s.component = t_component.id
+LEFT JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
+LEFT JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
+LEFT JOIN detail_text AS t_op ON s.op = t_op.id
 ORDER BY
     s.largest DESC,
     t_op.text,
@@ -1121,10 +1121,10 @@ SELECT
     s.held_ns,
     s.unreleased_bytes
 FROM summed AS s
-INNER JOIN detail_text AS t_component ON s.component = t_component.id
-INNER JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
-INNER JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
-INNER JOIN detail_text AS t_op ON s.op = t_op.id
+LEFT JOIN detail_text AS t_component ON s.component = t_component.id
+LEFT JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
+LEFT JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
+LEFT JOIN detail_text AS t_op ON s.op = t_op.id
 ORDER BY
     s.largest DESC,
     t_op.text,
@@ -1175,11 +1175,11 @@ SELECT
     s.held_ns,
     s.unreleased_bytes
 FROM summed AS s
-INNER JOIN detail_text AS t_allocator ON s.allocator = t_allocator.id
-INNER JOIN detail_text AS t_component ON s.component = t_component.id
-INNER JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
-INNER JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
-INNER JOIN detail_text AS t_op ON s.op = t_op.id
+LEFT JOIN detail_text AS t_allocator ON s.allocator = t_allocator.id
+LEFT JOIN detail_text AS t_component ON s.component = t_component.id
+LEFT JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
+LEFT JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
+LEFT JOIN detail_text AS t_op ON s.op = t_op.id
 ORDER BY
     s.largest DESC,
     t_op.text,
@@ -1241,11 +1241,11 @@ SELECT
     s.held_ns,
     s.unreleased_bytes
 FROM summed AS s
-INNER JOIN detail_text AS t_allocator ON s.allocator = t_allocator.id
-INNER JOIN detail_text AS t_component ON s.component = t_component.id
-INNER JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
-INNER JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
-INNER JOIN detail_text AS t_op ON s.op = t_op.id
+LEFT JOIN detail_text AS t_allocator ON s.allocator = t_allocator.id
+LEFT JOIN detail_text AS t_component ON s.component = t_component.id
+LEFT JOIN detail_text AS t_input_shapes ON s.input_shapes = t_input_shapes.id
+LEFT JOIN detail_text AS t_input_types ON s.input_types = t_input_types.id
+LEFT JOIN detail_text AS t_op ON s.op = t_op.id
 ORDER BY
     s.largest DESC,
     t_op.text,
@@ -1285,8 +1285,8 @@ SELECT
     s.gaps,
     s.behind_wait_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_cause ON s.cause = t_cause.id
-INNER JOIN detail_text AS t_place ON s.place = t_place.id
+LEFT JOIN detail_text AS t_cause ON s.cause = t_cause.id
+LEFT JOIN detail_text AS t_place ON s.place = t_place.id
 ORDER BY
     s.largest DESC,
     t_cause.text,
@@ -1333,8 +1333,8 @@ SELECT
     s.gaps,
     s.behind_wait_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_cause ON s.cause = t_cause.id
-INNER JOIN detail_text AS t_place ON s.place = t_place.id
+LEFT JOIN detail_text AS t_cause ON s.cause = t_cause.id
+LEFT JOIN detail_text AS t_place ON s.place = t_place.id
 ORDER BY
     s.largest DESC,
     t_cause.text,
@@ -1424,8 +1424,8 @@ SELECT
     s.min_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_level ON s.level = t_level.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_level ON s.level = t_level.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
 ORDER BY
     s.largest DESC,
     t_level.text,
@@ -1476,8 +1476,8 @@ SELECT
     s.min_ns,
     s.max_ns
 FROM summed AS s
-INNER JOIN detail_text AS t_level ON s.level = t_level.id
-INNER JOIN detail_text AS t_name ON s.name = t_name.id
+LEFT JOIN detail_text AS t_level ON s.level = t_level.id
+LEFT JOIN detail_text AS t_name ON s.name = t_name.id
 ORDER BY
     s.largest DESC,
     t_level.text,

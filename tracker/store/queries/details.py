@@ -25,7 +25,7 @@ from tracker.store.answers import (
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import DETAIL_TEXT, digest_of
-from tracker.store.failures import explain_damaged
+from tracker.store.failures import Damaged, explain_damaged
 from tracker.store.levels import list_rows
 from tracker.store.packing import (
     CONTEXT_NUMBERS,
@@ -78,7 +78,12 @@ def of_level(name: str) -> LevelQuestion:
     """
 
     def ask(store: Store, run_ids: Sequence[int], **filters: Unpack[levels.Filters]) -> Columns:
-        return answer(store, *levels.build_statement(levels.query_of(name), run_ids, **filters))
+        level = levels.query_of(name)
+        found = answer(store, *levels.build_statement(level, run_ids, **filters))
+        try:
+            return levels.check_texts(level, found)
+        except Damaged as damaged:
+            raise explain_damaged(store.url, damaged) from None
 
     return ask
 

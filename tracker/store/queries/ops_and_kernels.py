@@ -19,7 +19,7 @@ from tracker.store.answers import whole
 from tracker.store.bulk import as_keys, fetch, fetch_portions
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
-from tracker.store.failures import Damaged
+from tracker.store.failures import CHECK_TELLS, Damaged
 from tracker.store.levels import (
     LEAST,
     MOST,
@@ -140,7 +140,7 @@ def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[
     """Return the rows with these numbers; Damaged where one is gone, which no command takes away."""
     found = fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
     if len(found) < len(ids):
-        raise Damaged("keys or texts of ops and kernels", "tracker db check tells which")
+        raise Damaged("keys or texts of ops and kernels", CHECK_TELLS)
     return found
 
 
