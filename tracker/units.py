@@ -242,14 +242,33 @@ def is_plain(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    r"""`text` on one line, without characters that a terminal or a file format acts on: those show as escapes.
+    r"""`text` on one line, without what a terminal, a file format or a runner of CI acts on: that shows as escapes.
 
-    >>> printable("a\nb\x1b[31mc")
-    'a\\nb\\x1b[31mc'
+    >>> printable("a\nb\x1b[31mc"), printable("aten::mm"), printable(" ::error::x"), printable("a ##[error]x")
+    ('a\\nb\\x1b[31mc', 'aten::mm', ' \\x3a:error::x', 'a \\x23#[error]x')
+    """
+    shown = on_one_line(text)
+    is_likely = shown.startswith("::") or " ::" in shown or "##[" in shown or not shown.isascii()
+    return _COMMAND.sub(_escape_command, shown) if is_likely else shown
+
+
+def on_one_line(text: str) -> str:
+    r"""`text` without characters that a terminal acts on: those show as escapes.
+
+    >>> on_one_line("::a\nb")
+    '::a\\nb'
     """
     if text.isprintable():
         return text
     return "".join(char if _harmless(char) else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+_COMMAND: Final = re.compile(r"(?<!\S)::|##\[")
+"""A command to a runner of GitHub: `::` at the start of a line, which a name may come to, or `##[` anywhere."""
+
+
+def _escape_command(found: re.Match[str]) -> str:
+    return f"\\x{ord(found[0][0]):02x}{found[0][1:]}"
 
 
 def _harmless(char: str) -> bool:

@@ -307,12 +307,14 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
     or as JSON under the key `name`. Text leaves out columns that are empty in every row, and fits a terminal.
     """
     from tracker.reports import csv as csv_text
+    from tracker.reports.json import without_commands
     from tracker.reports.rows import records
 
     if format == "csv":
         emit(csv_text.write_tables({name: rows}), as_it_is=True)
     elif format == "json":
-        emit(json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False), as_it_is=True)
+        document = json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False)
+        emit(without_commands(document), as_it_is=True)
     else:
         cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
         emit("\n".join([*_list_lines(columns, cells), last_line]))

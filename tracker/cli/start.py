@@ -21,6 +21,7 @@ from tracker.cli.options import Color, Database, JsonFormat
 from tracker.cli.output import emit, next_lines, note, progress, screen
 from tracker.errors import SourceError, UsageError
 from tracker.limits.files import same_file
+from tracker.reports.json import without_commands
 from tracker.results.options import OUTPUT, Option, Reading, check_path
 from tracker.units import counted
 
@@ -255,7 +256,8 @@ def _tell_stored(db: str | None, format: str) -> None:
     with opened(config.load(db), read_only=True) as store, store.connect() as connection:
         name, found = store.url, documents.find_apart(connection)
     if format == "json":
-        emit(json.dumps({"runs_apart": [asdict(one) for one in found]}, indent=2))
+        document = json.dumps({"runs_apart": [asdict(one) for one in found]}, indent=2)
+        emit(without_commands(document), as_it_is=True)
         return
     if not found:
         emit(f"{name}: no stored runs of one folder may be of one job and count apart")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tracker.columns import Columns
 from tracker.reports.document import Look
 from tracker.reports.rows import list_records, names, no_formula, records
-from tracker.units import printable
+from tracker.units import on_one_line, printable
 
 if TYPE_CHECKING:
     from tracker.reports.view import View
@@ -61,4 +61,5 @@ def _field(value: Any) -> Any:
 @lru_cache(1 << 12)
 def _text_field(text: str) -> str:
     # one record per line, and nothing for a terminal to act on; JSON has control characters as they are
-    return no_formula(printable(text))
+    shown = on_one_line(text)
+    return no_formula(printable(text) if "##[" in shown else shown)

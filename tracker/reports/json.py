@@ -45,4 +45,14 @@ def _dump(document: dict[str, Any]) -> str:
         else:
             text = encode([] if isinstance(value, Columns) else value)
         lines.append(f"  {encode(key)}: {text}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return without_commands("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def without_commands(document: str) -> str:
+    """Return JSON in which no runner of CI finds a command: `##[` acts anywhere in a line. The texts stay what they
+    are.
+
+    >>> json.loads(without_commands('"a ##[error]"')), without_commands('"##[x"')
+    ('a ##[error]', '"\\\\u0023#[x"')
+    """
+    return document.replace("##[", r"\u0023#[")

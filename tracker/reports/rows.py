@@ -133,13 +133,14 @@ def list_records(rows: Columns) -> Iterator[Row]:
 
 
 def no_formula(text: str) -> str:
-    """Return `text` such that no spreadsheet takes it for a formula: a leading `= + - @`, tab or line end gets a `'`
-    before it.
+    """Return `text` such that no spreadsheet takes it for a formula, and no runner of CI for a command: a leading
+    `= + - @`, tab or line end, and `::`, gets a `'` before it.
 
-    >>> no_formula("=1+1"), no_formula("aten::mm"), no_formula("")
-    ("'=1+1", 'aten::mm', '')
+    >>> no_formula("=1+1"), no_formula("aten::mm"), no_formula(" ::error::x"), no_formula("")
+    ("'=1+1", 'aten::mm', "' ::error::x", '')
     """
-    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+    is_active = text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) or text.lstrip().startswith("::")
+    return f"'{text}" if is_active else text
 
 
 def list_notes(sentences: Iterable[str]) -> list[Row]:
