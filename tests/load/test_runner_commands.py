@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import tracker  # noqa: F401 the fixture
 from tests.readers import traces
+from tracker.reports.text import wrapped
+from tracker.units import printable
 
 NAMES = ("::error::x", " ::add-mask::x", "##[error]x", "word ::error::x ##[group]y", "\u3000::stop-commands::x")
 ACTS = re.compile(r"^\s*::|##\[", re.MULTILINE)
@@ -91,3 +93,14 @@ def test_annotations_are_commands_of_tracker_alone(tracker, filled):  # noqa: F8
     assert lines
     assert all(re.match("::(error|warning|notice) title=[^:,]*::", line) for line in lines)
     assert "##[" not in done.out
+
+
+def test_a_long_name_is_not_cut_into_a_command():
+    cut = [
+        line
+        for length in range(40)
+        for name in (f"{'x' * length}::error::x", f"{'x' * length}:::::x", f"a word {'x' * length} ::y")
+        for line in wrapped(printable(name), 20)
+    ]
+    assert [line for line in cut if ACTS.search(line)] == []
+    assert max(map(len, cut)) == 20

@@ -368,6 +368,18 @@ def shortened(text: str, column: Column, width: int) -> str:
     return _shorten_place(text, width) if column.place else shorten(text, width)
 
 
+def _chop(word: str, width: int) -> list[str]:
+    """Cut a word into lines. None begins with `::`, which a runner of GitHub would take for a command."""
+    lines = []
+    while cell_len(word) > width:
+        end = max(1, len(chop_cells(word, width)[0]))
+        while end > 1 and word.startswith("::", end):
+            end -= 1
+        lines.append(word[:end])
+        word = word[end:]
+    return [*lines, word]
+
+
 def wrapped(text: str, width: int) -> list[str]:
     """Return `text` in lines of at most `width` terminal cells, broken before words.
 
@@ -384,6 +396,6 @@ def wrapped(text: str, width: int) -> list[str]:
         elif size <= width:
             lines.append(word)
         else:
-            lines += chop_cells(word, width)
+            lines += _chop(word, width)
     whole = lines if lines[0] or len(lines) == 1 else lines[1:]
     return [line if cell_len(line) <= width else set_cell_size(line, width) for line in whole]
