@@ -233,6 +233,10 @@ def test_settings_that_nobody_writes_are_an_error_in_a_line(tmp_path, text, prob
     assert re.fullmatch(rf".*/tracker\.toml: the settings file {problem}", str(refused.value))
 
 
+def test_the_null_device_is_no_settings():
+    assert config.load(environ={"TRACKER_CONFIG": "/dev/null"}).max_bytes == config.MAX_BYTES
+
+
 @pytest.mark.parametrize("name", ["pipe", "/proc/kmsg", "/dev/zero"])
 def test_what_is_no_file_is_not_opened_for_settings(tmp_path, name):
     os.mkfifo(tmp_path / "pipe")

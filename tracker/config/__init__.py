@@ -76,7 +76,9 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
         raise UsageError("the name of the database is empty", remedy="name one, or leave --db out for the default")
     path, asked_for = _file_path(environ)
     is_there = reads_file and (asked_for or path.is_file())
-    entries = read(path) if is_there else Entries()
+    # the usual way to say that there is none
+    is_none = str(path) == os.devnull
+    entries = read(path) if is_there and not is_none else Entries()
     where, origin = _database(database, environ, entries, path)
     return Settings(
         where, origin, entries.limits.max_bytes, entries.readers.loaders, entries.watch, entries.alerts, entries.prune,
