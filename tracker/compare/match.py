@@ -152,7 +152,7 @@ def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[i
 
 
 def _over_steps(cells: Sequence[_Cells], values: F64) -> F64:
-    """Return the number of each key of each rank over its steps, in the order of `cells`; nan where it is not stated."""
+    """Return the number of each key of a rank over its steps, in the order of `cells`; nan where it is not stated."""
     of_cells = [np.zeros(0)]
     for alike in cells:
         own = (len(alike.key), len(alike.weights))
