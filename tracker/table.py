@@ -375,7 +375,8 @@ def rank_codes(codes: NDArray[np.integer], texts: Sequence[str]) -> I64:
         return np.zeros(len(codes), dtype=np.int64)
     places = np.empty(occurring[-1] + 1, dtype=np.int64)
     places[occurring] = rank_texts([texts[code] for code in occurring])
-    return places[codes]
+    found: I64 = places[codes]
+    return found
 
 
 def order_largest_first(sizes: Sequence[Any], then: Sequence[NDArray[Any]] = ()) -> I64:

@@ -137,7 +137,8 @@ class Cost(NamedTuple):
 def cost_of_showing(path):
     code = (
         "import resource, subprocess, sys; "
-        "subprocess.run([sys.executable, '-m', 'tracker', 'show', sys.argv[1]], stdout=subprocess.DEVNULL, check=True); "
+        "words = [sys.executable, '-m', 'tracker', 'show', sys.argv[1]]; "
+        "subprocess.run(words, stdout=subprocess.DEVNULL, check=True); "
         "used = resource.getrusage(resource.RUSAGE_CHILDREN); "
         "print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)"
     )

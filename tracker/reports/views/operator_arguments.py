@@ -54,4 +54,4 @@ def _what_differs(row: OperatorArgumentChange) -> str:
 
 def _both_sides(row: OperatorArgumentChange) -> str:
     texts = zip(SIDES, (row.baseline, row.candidate), strict=True)
-    return " | ".join(f"{side} {text}" for side, text in texts if text is not None)
+    return " against ".join(f"{side} {text}" for side, text in texts if text is not None)

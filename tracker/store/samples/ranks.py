@@ -268,11 +268,11 @@ def combine(ranks: Sequence[tuple[int, Measured]]) -> Samples:
     if balance:
         more = np.full((len(balance), len(STATISTICS)), np.nan)
         more[:, VALUE] = more[:, MEAN] = [*balance.values()]
-        order = sorted(range(len(keys) + len(balance)), key=[*keys, *balance].__getitem__)
-        keys = [[*keys, *balance][place] for place in order]
-        numbers = np.concatenate([numbers, more])[order]
-        spread = np.concatenate([spread, np.full(len(balance), np.nan)])[order]
-        intermittent = np.concatenate([intermittent, np.zeros(len(balance), dtype=bool)])[order]
+        of_all = sorted(range(len(keys) + len(balance)), key=[*keys, *balance].__getitem__)
+        keys = [[*keys, *balance][place] for place in of_all]
+        numbers = np.concatenate([numbers, more])[of_all]
+        spread = np.concatenate([spread, np.full(len(balance), np.nan)])[of_all]
+        intermittent = np.concatenate([intermittent, np.zeros(len(balance), dtype=bool)])[of_all]
     of_each = np.full(len(keys), steps, dtype=np.int64)
     return Samples(keys, numbers, _shares_of_step(keys, numbers[:, VALUE]), spread, of_each, intermittent)
 
