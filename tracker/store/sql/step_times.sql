@@ -1,7 +1,7 @@
 -- How long did each step of the ranks of a run take? One row per rank and step.
 -- Parameters: run_id
--- Columns: rank; stage: of the pipeline, NULL: none; settings: of the profiler, JSON; step_ns: NULL: unknown; steps: how
---   many the row is the mean of
+-- Columns: rank; stage: of the pipeline, NULL: none; settings: of the profiler, JSON; step_ns: NULL: unknown;
+--   steps: how many the row is the mean of
 SELECT
     s.rank,
     c.stage,
