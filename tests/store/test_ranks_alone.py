@@ -160,3 +160,40 @@ def test_details_of_a_waiting_run_go_after_its_samples_are_made(store):
     with open_store("sqlite://") as other:
         save_run(other, record(), ranks, formats=FORMATS)
         assert made_of(store)[2] == made_of(other)[2]
+
+
+class Killed(BaseException):
+    """The process ends."""
+
+
+def save_and_die(store, own, at):
+    """Save a rank, and be killed at the statement of this number; whether that many were executed."""
+    executed = Counter()
+
+    def count(*_):
+        executed.update(statements=1)
+        if executed["statements"] == at:
+            raise Killed
+
+    event.listen(store.engine, "before_cursor_execute", count)
+    try:
+        save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
+    except Killed:
+        return True
+    finally:
+        event.remove(store.engine, "before_cursor_execute", count)
+    return False
+
+
+def test_a_process_that_is_killed_while_it_completes_a_run_changes_nothing(store):
+    """The last of 8 ranks is killed at every 12th statement until it comes through: the run waits, and is made once."""
+    ranks = ranks_of_job()
+    for own in ranks[:7]:
+        save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
+    before = made_of(store)
+    deaths = 0
+    while save_and_die(store, ranks[7], 1 + 12 * deaths):
+        deaths += 1
+        assert made_of(store) == before
+    assert deaths > 4
+    assert made_of(store) == at_once()
