@@ -9,6 +9,7 @@ from tests.factories import EPOCH_NS, capture, record
 from tests.regressions.made import OPS
 from tests.regressions.test_judgement import judge, rows
 from tracker.compare import diff, gate_of_diff, log, show
+from tracker.errors import UsageError
 from tracker.regressions import judgement
 from tracker.regressions.board import board
 from tracker.regressions.history import history
@@ -151,6 +152,9 @@ def test_stated_ranks_are_waited_for_until_time_is_up(store):
     judge(store)
     assert [row["ranks_awaited"] for row in board(store).tables["waiting"].records()] == [4]
     assert len(board(store).lines) == 0
+    assert board(store).headline == "no run has all of its ranks yet"
+    with pytest.raises(UsageError, match=f"no run has all of its ranks: run {run} has 2 of 4 ranks"):
+        history(store, options=HistoryOptions(key="step", kind="run"))
     let_time_pass(store)
     keys = judgement.tracks_that_waited(store)
     assert judgement.update(store, keys) == 1

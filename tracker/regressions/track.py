@@ -53,6 +53,7 @@ RULE_VERSION: Final = 22
 BEGINNING: Final = 0
 """The level of a series before the first version; versions are numbered from 1."""
 
+_NAMED_RUNS: Final = 3
 _LONGEST: Final = 18
 """Digits of the longest number that a database can have."""
 
@@ -340,6 +341,11 @@ def places(store: Store, options: HistoryOptions) -> list[TrackRuns]:
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
     if not workloads:
+        waiting = waiting_runs(store, options.workload, options.device)
+        if waiting:
+            ranks = ", ".join(f"run {run.run_id} has {run.ranks_words}" for run in waiting[:_NAMED_RUNS])
+            more = ", ..." if len(waiting) > _NAMED_RUNS else ""
+            raise UsageError(f"no run has all of its ranks: {ranks}{more}", remedy="tracker show RUN shows one so far")
         raise UsageError("no active runs are left to show", remedy="tracker runs --state all lists what there is")
     return read_tracks(store, found)
 

@@ -273,7 +273,9 @@ class Board(Result, frozen=True, eq=False, dict=True):
         lines = self.rows.lines
         if not lines:
             is_narrowed = self.options.device is not None or self.options.owner is not None
-            return "no workload fits these filters" if is_narrowed else "no runs yet"
+            if is_narrowed:
+                return "no workload fits these filters"
+            return "no run has all of its ranks yet" if self.rows.waiting else "no runs yet"
         return "; ".join(filter(None, (self._worst, self.counts)))
 
     @property
