@@ -98,8 +98,8 @@ def _check_keys(url: URL, known: frozenset[str]) -> None:
     for key in url.query:
         if key not in known:
             named = f" {key}" if _KEY.fullmatch(key) else ""
-            what = "the parameters of libpq" if known else "none: a SQLite URL has no options"
-            raise StoreError(f"the database URL has an option{named} that is none", remedy=f"options are {what}")
+            remedy = "name a parameter of libpq" if known else "leave it out: the URL of a SQLite file has no options"
+            raise StoreError(f"the database URL has an unknown option{named}", remedy=remedy)
 
 
 def in_memory(url: URL) -> bool:
