@@ -123,7 +123,7 @@ def test_only_a_missing_file_is_proposed_to_be_created(tracker, tmp_path, monkey
     """`tracker init` would refuse to write over a folder."""
     monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path))
     assert tracker("runs").err == (
-        f"tracker: {tmp_path}: the settings file cannot be read (Is a directory); correct TRACKER_CONFIG, or make that "
+        f"tracker: {tmp_path}: the settings file cannot be read (Not a file); correct TRACKER_CONFIG, or make that "
         "file readable\n"
     )
 
