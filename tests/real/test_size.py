@@ -20,7 +20,8 @@ TRACES = [
 ]
 SMALLER = 39
 """Was 50 before the rows of memory owners and large blocks (38 kB of 660), 44 before occupancy and blocks per SM,
-43 before the text of the public views, 41 before kinds of steps and keys of operators (one page of 4 kB), 40 before sequences of kernels (another one).
+43 before the text of the public views, 41 before kinds of steps and keys of operators (one page of 4 kB), 40 before
+sequences of kernels (another one).
 """
 
 
