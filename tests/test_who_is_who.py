@@ -14,7 +14,7 @@ from tests.test_intake import write_trace
 from tracker.errors import SourceError, UsageError
 from tracker.intake import IngestOptions, Piece, form_runs, ingest
 from tracker.intake.at_once import read_all
-from tracker.intake.identity import Fingerprint, fingerprint_of
+from tracker.intake.fingerprints import Fingerprint, fingerprint_of
 from tracker.profile import CPU, PROCESS_SETTING, Device
 from tracker.store import Store, queries, save_run, save_runs
 

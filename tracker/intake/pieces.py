@@ -13,7 +13,7 @@ from tracker import config, readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
-from tracker.intake.identity import Fingerprint, fingerprint_of
+from tracker.intake.fingerprints import Fingerprint, fingerprint_of
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.limits.deadline import READ_S
 from tracker.limits.processes import processors

@@ -23,7 +23,7 @@ from tracker.timeline.collective_parts import (
 from tracker.timeline.exposure import CallSpans, exposure_of
 from tracker.timeline.hccl_kernels import are_hccl_kernels
 from tracker.timeline.joined import Joined, Work
-from tracker.timeline.members import groups_of
+from tracker.timeline.members import Call, groups_of
 from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
 from tracker.timeline.wait_tasks import wait_table, waits_of
@@ -42,29 +42,6 @@ _TYPES = {
     **dict.fromkeys(("u64", "uint64_t"), "uint64"),
 }
 _UNKNOWN = -1
-
-
-class Call(Struct, frozen=True):
-    """What tells one kind of collective call from another; and of single calls the members of the group (see
-    `ranks_text`), the rank at the other end or -1, the source's own number or MISSING, and its name of the group.
-    """
-
-    kind: str
-    group_role: str
-    group_size: int
-    data_type: str
-    bytes: int
-    ranks: str = ""
-    peer: int = _UNKNOWN
-    source_index: int = MISSING
-    group: str = ""
-
-    @property
-    def size_class_bytes(self) -> int:
-        """Bytes per call, rounded up to a power of two; -1 where the source does not say."""
-        if self.bytes == MISSING:
-            return -1
-        return 1 << (self.bytes - 1).bit_length() if self.bytes > 0 else 0
 
 
 class Tasks(Struct, frozen=True):

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, MISSING, Events, Table
 
-if TYPE_CHECKING:
-    from tracker.timeline.communication import Call
+_Group = tuple[str, int, str]
 
-    _Group = tuple[str, int, str]
+_NO_GROUP: Final = -1
+_UNKNOWN: Final = -1
 
-_NO_GROUP = -1
+
+class Call(Struct, frozen=True):
+    """What tells one kind of collective call from another; and of single calls the members of the group (see
+    `ranks_text`), the rank at the other end or -1, the source's own number or MISSING, and its name of the group.
+    """
+
+    kind: str
+    group_role: str
+    group_size: int
+    data_type: str
+    bytes: int
+    ranks: str = ""
+    peer: int = _UNKNOWN
+    source_index: int = MISSING
+    group: str = ""
+
+    @property
+    def size_class_bytes(self) -> int:
+        """Bytes per call, rounded up to a power of two; -1 where the source does not say."""
+        if self.bytes == MISSING:
+            return -1
+        return 1 << (self.bytes - 1).bit_length() if self.bytes > 0 else 0
 
 
 def groups_of(events: Events, calls: Sequence[Call], of_call: I64, start_ns: I64) -> tuple[I64, Table]:
