@@ -89,6 +89,7 @@ def advise(
             accounts=found.accounts,
             partial=replace(side.partial, sentences=(*side.left_out, *side.partial.sentences)),
             baseline=_described(before[0], settled[0]) if before else None,
+            one_run=_name_one_run(side, settled[-1]),
             options=options,
         )
 
@@ -96,6 +97,13 @@ def advise(
 def _described(side: LoadedSide, reference: str) -> dict[str, object]:
     first = side.runs.records()[0]
     return {"reference": reference, "run_ids": list(side.run_ids), **{name: first[name] for name in _RUN}}
+
+
+def _name_one_run(side: LoadedSide, reference: str) -> str:
+    """Return how `tracker show` is asked for a run of a side, the last one; "" for several runs of files."""
+    if len(side.run_ids) == 1:
+        return reference
+    return f"run:{side.run_ids[-1]}" if needs_store(reference) else ""
 
 
 def _step_without_profiler(side: LoadedSide) -> dict[str, object]:

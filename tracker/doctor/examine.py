@@ -82,10 +82,12 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
                 _note(book, look, options)
     groups = _grouped(book)
     formed = runs.formed(groups, book.pieces, book.captures)
-    looks_like, others = unclaimed.gather(book.passed, paths, book.misnamed)
+    examined = [*book.readable, *book.broken]
+    passed = list(readers.of_no_profile(book.passed, examined))
+    looks_like, others = unclaimed.gather(passed, paths, book.misnamed)
     labelled = [*map(sidecars.labelled, book.pieces)]
     commands = command.per_folder(paths, book.readable, book.broken, groups, labelled, options)
-    left = [path for path in book.passed if path not in book.misnamed]
+    left = [path for path in passed if path not in book.misnamed]
     return Findings(
         paths=tuple(str(path) for path in paths),
         captures=tuple(book.captures),
@@ -102,7 +104,7 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
         ),
         command=command.words(paths, book.readable, book.broken, labelled, options),
         commands=commands,
-        not_recognised=tuple(readers.to_name(left, book.readable)),
+        not_recognised=tuple(readers.to_name(left, examined)),
     )
 
 

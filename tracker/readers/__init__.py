@@ -33,7 +33,7 @@ from tracker.limits.rows import TooManyRowsError
 from tracker.limits.touch import touch, touch_each
 from tracker.profile import FORMATS, NO_OP
 from tracker.readers._facts import short_word
-from tracker.readers._passed_over import NotRecognised, to_name, why
+from tracker.readers._passed_over import NotRecognised, of_no_profile, to_name, why
 from tracker.readers._refused import refused_kind
 from tracker.readers._source import (
     GZIP_MAGIC,
@@ -51,10 +51,36 @@ if TYPE_CHECKING:
     from tracker.profile import Packed, Profile, Source
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "Span", "ambiguous",
-    "check_content", "claim", "events_in", "find", "is_sidecar", "load", "misnamed", "not_recognised_line",
-    "older_digests", "outside_ranges", "read", "read_head", "refused_kind", "search", "short_word", "survey", "to_name",
-    "unfinished", "why",
+    "NAMES",
+    "PARTIAL",
+    "Found",
+    "NotRecognised",
+    "ReadOptions",
+    "Reader",
+    "Search",
+    "Seen",
+    "Span",
+    "ambiguous",
+    "check_content",
+    "claim",
+    "events_in",
+    "find",
+    "is_sidecar",
+    "load",
+    "misnamed",
+    "not_recognised_line",
+    "of_no_profile",
+    "older_digests",
+    "outside_ranges",
+    "read",
+    "read_head",
+    "refused_kind",
+    "search",
+    "short_word",
+    "survey",
+    "to_name",
+    "unfinished",
+    "why",
 ]  # fmt: skip
 
 NAMES: Final = FORMATS

@@ -148,7 +148,12 @@ def _is_utf_8(head: bytes) -> bool:
 
 
 def to_name(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[NotRecognised]:
-    """Those of the files `passed` that do not clearly belong to a profile that is `taken`.
+    """Those of the files `passed` that do not clearly belong to a profile that is `taken`."""
+    return (NotRecognised(str(path), why(path)) for path in of_no_profile(passed, taken))
+
+
+def of_no_profile(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[Path]:
+    """Yield those of the files `passed` that do not clearly belong to a profile that is `taken`.
 
     The raw data that a profiler collected lies beside what it exported, and so do the files that describe a capture,
     and the folder with the arguments of its operators.
@@ -163,4 +168,4 @@ def to_name(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[NotRecogn
                 captures.append(parent.with_name(arguments["capture"]))
         around = [home for capture in captures for home in (capture, capture / "ASCEND_PROFILER_OUTPUT")]
         if not homes.intersection(around):
-            yield NotRecognised(str(path), why(path))
+            yield path

@@ -175,7 +175,8 @@ class Advised(Result, frozen=True, eq=False):
     """What could make a run faster, for `tracker advise`: upper bounds, never promises.
 
     `run`: reference, run_ids, workload, version, device and configuration of the side; `baseline`: alike, of the side
-    that it is compared with, or None. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
+    that it is compared with, or None; `one_run`: how `tracker show` is asked for a run of the side, "" where it cannot
+    be. `step_ns`: the step of the side; `together_ns`: what all advice can win at most,
     where no nanosecond is counted twice. `items`: the largest gain first. `use`: flops per step, tflops_per_s, peak,
     hfu and mfu, None for what is not known. `loss`: the largest that is known, None where none is 5 % of the step;
     `accounts`: how the step adds up; both None where the work is not whole. `missing`: what cannot be judged, and what
@@ -204,6 +205,7 @@ class Advised(Result, frozen=True, eq=False):
     partial: Partial = Partial()
     slow_steps: tuple[SlowStep, ...] = ()
     baseline: Mapping[str, Any] | None = None
+    one_run: str = ""
     options: AdviseOptions = field(default_factory=AdviseOptions)
 
     advice = Frame()

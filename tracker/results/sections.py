@@ -124,8 +124,8 @@ SECTION: Final[Mapping[str, Section]] = {
             "argument",
             ("operator_arguments",),
             "Arguments of operators",
-            "only torch_npu's profiler records them, with record_op_args=True, in a folder *_ascend_pt_op_args beside "
-            "the capture; a diff needs them of both sides, and has those that differ",
+            "none were recorded, or none differ between the sides; torch_npu's profiler records them with "
+            "record_op_args=True in a folder *_ascend_pt_op_args beside the capture; a diff needs them of both sides",
         ),
         Section(
             "counter",

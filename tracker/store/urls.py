@@ -35,6 +35,13 @@ _SECRETS: Final = ("password", "sslpassword", "scram_client_key", "scram_server_
 _PASSWORD: Final = re.compile(r":[^@]*@")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _KIND: Final = re.compile(r"[a-z]+(?:\+[a-z0-9]+)?")
+_PLAIN: Final = re.compile(r"[\w.-]*|[\da-fA-F:.]*:[\da-fA-F:.]*")
+"""A name of a user, a host or a database, or an address of IPv6."""
+
+_PLACE: Final = re.compile(r"[\w./@-]*(?::\d*)?|\[[\da-fA-F:.]*\](?::\d*)?")
+"""A host with its port, or the folder of a socket."""
+
+_HIDDEN: Final = "..."
 _KEY: Final = re.compile(r"[A-Za-z_]{1,40}")
 
 
@@ -98,7 +105,7 @@ def _check_keys(url: URL, known: frozenset[str]) -> None:
     for key in url.query:
         if key not in known:
             named = f" {key}" if _KEY.fullmatch(key) else ""
-            remedy = "name a parameter of libpq" if known else "leave it out: the URL of a SQLite file has no options"
+            remedy = "use parameters of libpq alone" if known else "leave it out: a SQLite file has no options"
             raise StoreError(f"the database URL has an unknown option{named}", remedy=remedy)
 
 
@@ -120,11 +127,18 @@ def name_of(url: URL) -> str:
 
     >>> name_of(parse_url("postgresql://me:s3cr3t@/db?host=/run/a&password=s3cr3t"))
     'postgresql://me:***@/db?host=/run/a'
+    >>> name_of(parse_url("postgresql://me@db.example/db;s3cr3t"))
+    'postgresql://me@db.example/...'
     """
     if url.get_backend_name() == "sqlite":
         return url.database or "the database in memory"
-    name = url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
-    server = [(key, value) for key in _SERVER for value in words(url.query.get(key, ()))]
+    # what is no plain name may be a password in a wrong place
+    user, host, database = (
+        part if part is None or _PLAIN.fullmatch(part) else _HIDDEN for part in (url.username, url.host, url.database)
+    )
+    shown = url.set(drivername="postgresql", query={}, username=user, host=host, database=database)
+    name = shown.render_as_string(hide_password=True)
+    server = [(key, value) for key in _SERVER for value in words(url.query.get(key, ())) if _PLACE.fullmatch(value)]
     return f"{name}?{urlencode(server, safe='/:')}" if server else name
 
 

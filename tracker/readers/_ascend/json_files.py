@@ -12,14 +12,16 @@ from tracker.profile import Source
 from tracker.readers._source import BOM, ReadOptions, SourceText
 
 
-def read_object(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Source]:
-    """The object in the file at `path`; a SourceError where it holds none."""
+def read_object(
+    path: Path, options: ReadOptions, remedy: str = "export the profile again"
+) -> tuple[dict[str, Any], Source]:
+    """The object in the file at `path`; a SourceError with this remedy where it holds none."""
     text = SourceText(path, options)
     content = b"".join(text).removeprefix(BOM)
     try:
         value = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
+        raise SourceError(path, "", f"malformed JSON: {error}", remedy=remedy) from error
     except RecursionError as error:
-        raise SourceError(path, "", "JSON that is nested too deeply", remedy="export the profile again") from error
+        raise SourceError(path, "", "JSON that is nested too deeply", remedy=remedy) from error
     return value, text.source()

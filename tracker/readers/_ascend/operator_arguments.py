@@ -81,7 +81,7 @@ def read_arguments(root: Path, options: ReadOptions) -> tuple[list[RecordedArgum
     found: dict[tuple[str, RecordedArguments], None] = {}
     sources = []
     for folder, process in _folders_beside(root):
-        for path in sorted(folder.glob("*.json")):
+        for path in sorted(path for path in folder.glob("*.json") if path.is_file()):
             recorded, source = _read(path, options)
             found[process, recorded] = None
             sources.append(source)
@@ -105,12 +105,13 @@ def _folders_beside(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _read(path: Path, options: ReadOptions) -> tuple[RecordedArguments, Source]:
-    content, source = read_object(path, options)
+    remedy = f"remove {path.parent.parent.name}, or record it again"
+    content, source = read_object(path, options, remedy)
     try:
         operator = msgspec.convert(content, _Operator)
     except msgspec.ValidationError as error:
         problem = f"no arguments of an operator as CANN writes them: {error}"
-        raise SourceError(path, "", problem, remedy=f"remove {path.parent.parent.name}, or record it again") from error
+        raise SourceError(path, "", problem, remedy=remedy) from error
     attributes = [f"{attribute.name}={_value_text(attribute.value)}" for attribute in operator.attrs]
     modes = {"impl_mode": operator.impl_mode, "deterministic": operator.deterministic}
     attributes += [f"{name}={_value_text(value)}" for name, value in modes.items() if value != ""]

@@ -156,9 +156,8 @@ def _next(found: Advised, look: Look) -> Iterator[str]:
     if not chosen.everything and not chosen.rules:
         yield command_of(("tracker", "advise"), sides, [*options, "--all"])
     if found.baseline is None:
-        yield command_of(
-            ("tracker", "show"), [run] if len(found.run["run_ids"]) == 1 else [f"run:{found.run['run_ids'][-1]}"]
-        )
+        if found.one_run:
+            yield command_of(("tracker", "show"), [found.one_run])
     else:
         yield command_of(("tracker", "diff"), sides, words_of(("--workload", chosen.workload)))
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 _TABLE: Final = "operator_arguments"
-_CHANGES: Final = "Arguments of operators that one side alone has"
+_CHANGES: Final = "Arguments of operators that differ"
 _change: Final = ColumnsOf(OperatorArgumentChange)
 
 
