@@ -57,7 +57,8 @@ def document(found: Advised, look: Look) -> Document:
     if any(item.gain_ns and item.status != GONE for item in found.items):
         remarks.append("Bounds, no promises: changes of the same work do not add up.")
     if found.items:
-        shown = found.items[: look.rows(None if look.details else _FIRST)]
+        is_whole = look.details or found.options.everything
+        shown = found.items[: look.rows(None if is_whole else _FIRST)]
         made = advice_table(shown, run["workload"], len(run["run_ids"]), with_sources=look.details)
         blocks.append(replace(made, more=len(found.items) - len(made.rows), is_first=True))
     if found.slow_steps:

@@ -142,9 +142,17 @@ def document(shown: Shown, look: Look) -> Document:
         headline="; ".join(filter(None, (_headline(shown), shown.against))),
         remarks=tuple(remarks),
         blocks=tuple(_blocks(shown, look)),
-        notes=(*notes, *few(more_notes, look), _origin(shown)),
+        notes=(*notes, *_note_on_split_tables(shown, look), *few(more_notes, look), _origin(shown)),
         next_commands=tuple(_next(shown, look)),
     )
+
+
+def _note_on_split_tables(shown: Shown, look: Look) -> list[str]:
+    """Say where the tables are that `--by` splits, on a screen that has none of them."""
+    split = [grain for grain in shown.options.grains if grain != "step"]
+    if not split or look.only or look.details or look.has_drawings:
+        return []
+    return [f"Tables by {' and '.join(split)}: --details, or --only SECTION"]
 
 
 def _title(shown: Shown) -> str:
