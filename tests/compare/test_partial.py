@@ -113,5 +113,6 @@ def test_partial_run_beside_whole_ones_is_in_no_number(store, screen):
         "history": lambda: history(store, options=HistoryOptions(key="step")), "findings": lambda: findings(store),
     }  # fmt: skip
     text = reports.render(made[screen](), "text", width=200)
-    assert "60.00 ms" in text and "+50.0 %" in text and "REGRESSED" in text
+    verdict = "new I-1" if screen == "board" else "REGRESSED"
+    assert "60.00 ms" in text and "+50.0 %" in text and verdict in text
     assert "41.60 ms" not in text

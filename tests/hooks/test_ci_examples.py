@@ -314,7 +314,7 @@ def test_the_ab_of_a_pull_request_fails_where_it_is_slower(tmp_path, copied_trac
     builds = Builds(tmp_path, copied_tracker, step_ms)
     code, printed = builds.play(job)
     assert code == ends
-    says = "Candidate is 10.0 % slower" if ends else "No difference of 2 % or more"
+    says = "Candidate is 10.0 % slower" if ends else "No difference of 5 % or more"
     comment = (builds.folder / "comment.md").read_text()
     assert says in printed
     assert comment.startswith(f"### {says}")
