@@ -162,6 +162,27 @@ def test_details_of_a_waiting_run_go_after_its_samples_are_made(store):
         assert made_of(store)[2] == made_of(other)[2]
 
 
+@pytest.mark.postgres
+def test_samples_of_a_pruned_run_that_waits_follow_it_to_another_workload(store):
+    """What cannot be made again is neither lost nor left behind."""
+    from tracker.store import pruning
+
+    for own in ranks_of_job()[:6]:
+        save_run(store, record(ranks_handed_over=RANKS), [own], formats=FORMATS)
+    pruning.prune(store, 1, now_ns=1)
+    before = made_of(store)[2]
+    edits.edit_all(store, [1], workload="renamed")
+    assert made_of(store)[2] == before
+    with store.connect() as connection:
+        workloads = connection.execute(
+            text(
+                "SELECT DISTINCT w.name FROM sample AS n INNER JOIN series AS s ON n.series_id = s.id "
+                "INNER JOIN workload AS w ON s.workload_id = w.id WHERE n.run_id = 1"
+            )
+        )
+        assert [name for (name,) in workloads] == ["renamed"]
+
+
 class Killed(BaseException):
     """The process ends."""
 

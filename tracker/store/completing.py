@@ -87,9 +87,12 @@ def _states_of(connection: Connection, run_ids: Iterable[int]) -> Sequence[Any]:
 
 def _keep_little(connection: Connection, run_id: int) -> None:
     """Keep of a run that waits what screens show: its step so far. Samples that cannot be made again stay."""
-    if connection.execute(_PRUNED, {"run_id": run_id}).first() is None:
-        samples.keep_step_alone(connection, run_id)
-        connection.execute(_FORGET_ADVICE, {"run_id": run_id})
+    if connection.execute(_PRUNED, {"run_id": run_id}).first() is not None:
+        # where the run was filed elsewhere its samples follow
+        samples.refresh(connection, [run_id])
+        return
+    samples.keep_step_alone(connection, run_id)
+    connection.execute(_FORGET_ADVICE, {"run_id": run_id})
 
 
 def _split_all(connection: Connection, run_id: int) -> None:

@@ -145,7 +145,7 @@ def _tensor_text(tensor: _Tensor | None, place: str = "") -> str:
 
 def _value_text(value: Any) -> str:
     """Return a value as text, and of a long list its first values, `(1,1,... 4,096 values, 5f2a09c4)`: the digest at
-    its end is of all of them, so that two lists that begin alike are told apart.
+    its end is of all of them, so that two lists that begin alike differ.
     """
     if isinstance(value, bool):
         return str(value).lower()
