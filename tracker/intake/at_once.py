@@ -10,6 +10,7 @@ import os
 import pickle  # only ever between this process and those that it starts
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -30,6 +31,7 @@ from tracker.limits.files import identify_file
 from tracker.limits.processes import Process, can_fork, pipe, processors, start_process
 from tracker.limits.supervision import keep_freed_memory
 from tracker.limits.touch import touch
+from tracker.profile.packed_tables import pack_tables
 from tracker.readers import Found, NotRecognised, Search
 
 MIN_BYTES: Final = 96 << 20
@@ -58,9 +60,9 @@ class _Ear(Struct):
 
 
 class _Contents(Struct, frozen=True):
-    """What processes read of each profile, in the end; None where they could not."""
+    """What processes read of each profile, in the end; None where they could not. What was received is held no more."""
 
-    of: Sequence[tuple[Found, Future[_Content]]]
+    waiting: deque[tuple[Found, Future[_Content]]]
     ear: _Ear
     readers_at_work: _Readers
 
@@ -101,6 +103,8 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
             counted.number += 1
             if isinstance(content, TrackerError):
                 failed.append(content)
+            elif len(below.found) > 1:
+                pieces += [_pack(piece) for piece in content]
             else:
                 pieces += content
     except SourceError as error:
@@ -108,6 +112,11 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
             _offer_to_keep_going(error)
         raise
     return All(pieces, below.warnings, below.passed, tuple(failed))
+
+
+def _pack(piece: Piece) -> Piece:
+    """Return a piece whose rows wait in little room until those of the other profiles are read."""
+    return replace(piece, capture=pack_tables(piece.capture))
 
 
 class _Counted:
@@ -264,14 +273,15 @@ def _reading(
                 readers_at_work.free.put(readers_at_work.another(process) if content is None else process)
 
         try:
-            yield _Contents([(item, threads.submit(read, item)) for item in found], ear, readers_at_work)
+            yield _Contents(deque((item, threads.submit(read, item)) for item in found), ear, readers_at_work)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
     contents.ear.report = options.on_progress
-    for item, future in contents.of:
+    while contents.waiting:
+        item, future = contents.waiting.popleft()
         contents.ear.waits_for = item
         with touch(item.path, READ_S):
             content = future.result()

@@ -6,8 +6,9 @@ Postgres keeps these tables in partitions of PARTITION_RUNS runs each; SQLite ha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
+from tracker.profile import Column as RowColumn
 from tracker.schema.breakdown import BREAKDOWN
 from tracker.schema.levels import LEVELS, columns_of_kind
 from tracker.store import bulk
@@ -45,9 +47,9 @@ _SORTED_BY: Final = {level.name: level.stored_key for level in LEVELS if not lev
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
 _NUMBERED: Final = frozenset(level.name for level in LEVELS if level.is_numbered)
-_WITH_STACKS: Final = tuple(level.name for level, _ in columns_of_kind("call_stack"))
+_CALL_STACKS: Final = [(level.name, column.name) for level, column in columns_of_kind("call_stack")]
 _OF_GROUP: Final = frozenset({"group_role", "group_size"})
-_TEXTS: Final = tuple((level.name, column.name) for level, column in columns_of_kind("text", "optional_text"))
+_TEXTS: Final = [(level.name, column.name) for level, column in columns_of_kind("text", "optional_text")]
 """Columns of rows whose texts are stored as such, once each."""
 _OPTIONAL_TEXTS: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("optional_text"))
 _SIZE_CLASSES: Final = frozenset((level.name, column.name) for level, column in columns_of_kind("size_class"))
@@ -188,24 +190,20 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_I
     groups: set[Key] = set()
     stacks: set[str] = set()
     texts: set[str] = set()
-    own = {
-        (name, item.run_id, item.rank): _keys(item.rows.tables, name)
-        for item in placed
-        for name in ("op_key", "kernel_key")
-    }
+    # most ranks name the same: each key is held once
+    op_keys: dict[Key, Key] = {}
+    kernel_keys: dict[Key, Key] = {}
+    own: dict[tuple[str, int, int], list[Key]] = {}
     for item in placed:
         tables = item.rows.tables
+        for dimension, keys in (("op_key", op_keys), ("kernel_key", kernel_keys)):
+            named_here = _keys(tables, dimension)
+            own[dimension, item.run_id, item.rank] = [keys.setdefault(key, key) for key in named_here]
         groups.update(_group_keys(tables.get("communication")), _group_keys_of(item.rows.groups))
         if _has_unnamed(item.rows):
             groups.add(NOT_NAMED)
-        for table in _WITH_STACKS:
-            if table in tables:
-                stacks.update(clean(text) for text in set(tables[table]["call_stack"]) if text)
-        texts.update(*(map(clean, set(tables[table][name])) for table, name in _TEXTS if table in tables))
-    op_keys, kernel_keys = (
-        set(chain.from_iterable(keys for (of, *_), keys in own.items() if of == name))
-        for name in ("op_key", "kernel_key")
-    )
+        stacks |= _distinct_texts(tables, _CALL_STACKS) - {""}
+        texts |= _distinct_texts(tables, _TEXTS)
     found = named(connection, texts, op_keys, stacks)
     known = {"op_key": found.op_keys, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
     arrays = {at: np.array([*map(known[at[0]].__getitem__, keys)], dtype=np.int64) for at, keys in own.items()}
@@ -239,11 +237,23 @@ def _has_unnamed(rows: Rows) -> bool:
     return bool((np.asarray(rows.collective_calls.get("group", ())) < 0).any())
 
 
-def _keys(tables: Any, dimension: str) -> list[Key]:
+def _distinct_texts(tables: Mapping[str, Table], columns: Iterable[tuple[str, str]]) -> set[str]:
+    """Return the texts of these columns (table, name), as they are stored; of a table's columns one after the other."""
+    texts: set[str] = set()
+    for name, of_table in groupby(columns, key=itemgetter(0)):
+        # of many ranks the tables are packed: each is unpacked once
+        table = tables.get(name, {})
+        for _, column in of_table:
+            texts.update(map(clean, set(table.get(column, ()))))
+    return texts
+
+
+def _keys(tables: Mapping[str, Table], dimension: str) -> list[Key]:
     """Return the keys of a dimension table of `Rows`, by position."""
     if dimension not in tables:
         return []
-    return list(zip(*(cleaned(tables[dimension][name]) for name in ROW_COLUMNS[dimension]), strict=True))
+    table = tables[dimension]
+    return list(zip(*(cleaned(table[name]) for name in ROW_COLUMNS[dimension]), strict=True))
 
 
 def _group_keys(communication: Table | None) -> list[Key]:
@@ -289,7 +299,8 @@ def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
     """Return the columns of a detail table, in the order of its primary key."""
     source = item.rows.tables[table]
-    values = dict(_values(table, name, item, known) for name in ROW_COLUMNS[table] if name not in _OF_GROUP)
+    own = [name for name in ROW_COLUMNS[table] if name not in _OF_GROUP]
+    values = dict(_values(table, name, source[name], item, known) for name in own)
     if table == "communication":
         groups = [known.process_group[key] for key in _group_keys(source)]
         values["process_group_id"] = np.array(groups, dtype=np.int64)
@@ -306,9 +317,9 @@ def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
     return columns
 
 
-def _values(table: str, name: str, item: Placed, known: _Ids) -> tuple[str, NDArray[Any]]:
+def _values(table: str, name: str, source: RowColumn, item: Placed, known: _Ids) -> tuple[str, NDArray[Any]]:
     """Return a column of the rows as the database holds it: its name there, and its numbers with MISSING or NaN."""
-    source, kind = item.rows.tables[table][name], ROW_COLUMNS[table][name]
+    kind = ROW_COLUMNS[table][name]
     if name in {"op_key", "kernel_key"}:
         return f"{name}_id", known.of(name, item)[np.asarray(source, dtype=np.int64)]
     if kind == "text":
