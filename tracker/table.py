@@ -7,7 +7,7 @@ works with these. Sums of whole numbers are exact.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import count
 from typing import Any, Final, Literal, TypeVar
@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.columns import F64, I64, Column, Columns, Flags, Texts, known, listed, reals
+from tracker.columns import F64, I64, Column, Columns, Flags, Texts, known, listed, reals, stacked
 from tracker.errors import StoreError
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -279,23 +279,22 @@ def sort_distinct(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return distinct
 
 
-def number_distinct_rows(columns: Sequence[Any]) -> tuple[I64, I64]:
+def number_distinct_rows(columns: Iterable[Any]) -> tuple[I64, I64]:
     """Number the distinct rows of `columns` in the order in which they first come.
 
     Returns the number of each row, and the index of the first row of each number. What is missing is a key like any
-    other.
+    other. There is at least one column.
 
     >>> number, first = number_distinct_rows([np.array(["b", "a", "b"], dtype=object), np.array([1, 1, 1])])
     >>> number.tolist(), first.tolist()
     ([0, 1, 0], [0, 1])
     """
-    rows = len(columns[0])
-    number = np.zeros(rows, dtype=np.int64)
-    keys = 1
+    number, keys = np.zeros(0, dtype=np.int64), 1
     for column in columns:
         codes, distinct = _number_values(column)
         number = codes if keys == 1 else _number_by_appearance(number * distinct + codes)
         keys = int(number.max(initial=0)) + 1
+    rows = len(number)
     first = np.zeros(keys if rows else 0, dtype=np.int64)
     # written from the last row to the first one, so that the first one of each number stays
     first[number[::-1]] = np.arange(rows - 1, -1, -1)
@@ -503,13 +502,14 @@ def number_tables(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[N
 
     Returns the tables with their numbers, and the distinct keys by number.
     """
-    keys = Columns.stacked([table.only(key) for table in tables])
-    number, first = number_distinct_rows(list(keys.arrays.values()))
+    # one column of all tables at a time: those of a thousand ranks are large
+    columns = (stacked([table[name] for table in tables]) for name in key)
+    number, first = number_distinct_rows(columns)
     numbers_of_tables = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
     numbered = []
     for table, numbers in zip(tables, numbers_of_tables, strict=True):
         numbered.append(Numbered(table, numbers, len(first)))
-    return numbered, keys.taken(first)
+    return numbered, Columns({name: stacked([table[name] for table in tables])[first] for name in key})
 
 
 def stack_numbered(tables: Sequence[Numbered], *columns: str) -> Numbered:

@@ -19,7 +19,6 @@ from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 from tracker.store.samples.statistics import (
-    LARGE_TABLE,
     is_sparse,
     order_cells,
     over_rank_cells,
@@ -40,6 +39,8 @@ if TYPE_CHECKING:
 
 
 _NO_STEPS: Final = np.array([-1])
+CELLS_AT_ONCE: Final = 1 << 15
+"""Of a table of what ranks have and their steps: as large as takes no time to fill, and little room."""
 Steps = tuple["I64", "F64"]
 """The numbers of the steps of a rank, ascending, and of how many steps each is the mean."""
 
@@ -93,19 +94,23 @@ def reduce_per_run(
     for at, run_id in enumerate(side.run_ids):
         members = list(_ranks_of_run(side, run_id))
         first, last = np.searchsorted(run, [run_id, run_id + 1]).tolist()
-        keys, local = np.unique(number[first:last], return_inverse=True)
-        cells = list(_cells_of_ranks(local, rank[first:last], step[first:last], members))
-        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
+        has_row = np.bincount(number[first:last], minlength=rows.count) > 0
+        keys = np.flatnonzero(has_row)
+        local = (np.cumsum(has_row) - 1)[number[first:last]]
         # of the ranks that have a key: a run can have thousands of ranks with thousands of keys of their own
-        no_row = np.zeros(0, dtype=np.int64)
-        key = np.concatenate([no_row, *(alike.key for alike in cells)])
-        place = np.concatenate([no_row, *(alike.place for alike in cells)])
-        there, order = order_cells(key, place, stages, len(keys))
+        key, place = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+        of_ranks = {name: [np.zeros(0)] for name in columns}
+        for cells in _cells_of_ranks(local, rank[first:last], step[first:last], members):
+            key.append(cells.key)
+            place.append(cells.place)
+            for name in columns:
+                of_ranks[name].append(_over_steps(cells, values[name][first:last]))
+        stages = np.array([stage for _, stage, _ in members], dtype=np.int64)
+        there, order = order_cells(np.concatenate(key), np.concatenate(place), stages, len(keys))
+        numbers = {name: np.concatenate(parts_of_ranks)[order] for name, parts_of_ranks in of_ranks.items()}
         for name in columns:
-            numbers = _over_steps(cells, values[name][first:last])[order]
-            part_of = parts.get(name) if len(members) > 1 else None
-            whole = _over_steps(cells, values[part_of][first:last])[order] if part_of in values else None
-            found[name][keys, at] = over_rank_cells(there, numbers, whole)
+            whole = numbers.get(parts.get(name, "")) if len(members) > 1 else None
+            found[name][keys, at] = over_rank_cells(there, numbers[name], whole)
     return found
 
 
@@ -126,7 +131,7 @@ class _Cells(Struct, frozen=True):
 def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[int, int, Steps]]) -> Iterator[_Cells]:
     """Yield the cells of the rows of a run, with the keys `number`, by ascending `rank`; without rows in other steps.
 
-    Ranks with the same steps come together, as many as fill a table of LARGE_TABLE cells.
+    Ranks with the same steps come together, as many as fill a table of CELLS_AT_ONCE cells.
     """
     key_count = int(number.max(initial=0)) + 1
     places_of_steps: dict[tuple[bytes, bytes], list[int]] = {}
@@ -134,7 +139,7 @@ def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[i
         places_of_steps.setdefault((numbers.tobytes(), weights.tobytes()), []).append(place)
     for places in places_of_steps.values():
         _, _, (numbers, weights) = members[places[0]]
-        at_once = max(1, LARGE_TABLE // (key_count * len(numbers)))
+        at_once = max(1, CELLS_AT_ONCE // (key_count * len(numbers)))
         for start in range(0, len(places), at_once):
             some = np.array(places[start : start + at_once], dtype=np.int64)
             ranks = np.array([members[place][0] for place in some.tolist()], dtype=np.int64)
@@ -151,17 +156,12 @@ def _cells_of_ranks(number: I64, rank: I64, step: I64, members: Sequence[tuple[i
             yield _Cells(rows, lines % key_count, some[lines // key_count], cell, weights)
 
 
-def _over_steps(cells: Sequence[_Cells], values: F64) -> F64:
+def _over_steps(cells: _Cells, values: F64) -> F64:
     """Return the number of each key of a rank over its steps, in the order of `cells`; nan where it is not stated."""
-    of_cells = [np.zeros(0)]
-    for alike in cells:
-        own = (len(alike.key), len(alike.weights))
-        if is_sparse(len(alike.rows), own):
-            numbers = sparse_steps(alike.cell, values[alike.rows], own, alike.weights).over_steps()
-        else:
-            numbers = over_steps(sums_per_step(alike.cell, values[alike.rows], own) / alike.weights, alike.weights)
-        of_cells.append(numbers)
-    return np.concatenate(of_cells)
+    shape = (len(cells.key), len(cells.weights))
+    if is_sparse(len(cells.rows), shape):
+        return sparse_steps(cells.cell, values[cells.rows], shape, cells.weights).over_steps()
+    return over_steps(sums_per_step(cells.cell, values[cells.rows], shape) / cells.weights, cells.weights)
 
 
 def reduce_steps(side: LoadedSide, columns: Sequence[str]) -> dict[str, F64]:

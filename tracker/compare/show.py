@@ -260,10 +260,11 @@ def _summaries(tables: Tables, side: LoadedSide) -> Tables:
 
 def _idle_causes(side: LoadedSide) -> Columns:
     """Return the idle time by cause, all places together, the largest first; `steps`: in how many steps it is."""
-    fine = query_fine(side, queries.idle)
-    _, first = number_distinct_rows([fine["cause"], *(fine.integers(name) for name in ("run_id", *GRAIN))])
-    steps_of_cause = Counter(fine["cause"][first].tolist())
-    sums = sort_largest_first(add_up_rows(fine, ["cause"], {"ns": "known", "gaps": "known"}), ["ns"], ["cause"])
+    numbers: dict[str, AddUp] = {"ns": "known", "gaps": "known"}
+    # places are many, and causes few
+    fine = add_up_rows(query_fine(side, queries.idle), ["run_id", *GRAIN, "cause"], numbers)
+    steps_of_cause = Counter(fine.listed("cause"))
+    sums = sort_largest_first(add_up_rows(fine, ["cause"], numbers), ["ns"], ["cause"])
     sums = sums.having(steps=np.array([steps_of_cause[cause] for cause in sums.listed("cause")], dtype=np.int64))
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 

@@ -30,7 +30,7 @@ from tracker.limits.deadline import READ_S
 from tracker.limits.files import identify_file
 from tracker.limits.processes import Process, can_fork, pipe, processors, start_process
 from tracker.limits.supervision import keep_freed_memory
-from tracker.limits.touch import touch
+from tracker.limits.touch import keeps_diary, touch
 from tracker.profile.packed_tables import pack_tables
 from tracker.readers import Found, NotRecognised, Search
 
@@ -91,6 +91,8 @@ class All(Struct, frozen=True):
 
 def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
     """All that is under `paths`."""
+    if keeps_diary():
+        keep_freed_memory()
     below = _find_all(paths, options)
     read = options.read_with or _read_here
     pieces: list[Piece] = []

@@ -54,7 +54,6 @@ def continue_in_copy(say: Callable[[LateError], None]) -> None:
         return
     if copy == 0:
         _die_with(waiting)
-        keep_freed_memory()
         keep_diary(page)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         return
@@ -65,7 +64,8 @@ def keep_freed_memory() -> None:
     """Have this process use memory again that it has freed, in place of asking the system for more.
 
     Reading makes and frees blocks and columns of some MB on several threads, and each would have memory of its
-    own. For processes of our own alone: what they do not need is given back when they end.
+    own. For processes of our own alone: what they do not need is given back when they end. And for those that read
+    profiles: the columns of a database, made one after the other, would leave gaps that nothing fits into.
     """
     if sys.platform != "linux":
         return

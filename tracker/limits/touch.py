@@ -190,6 +190,11 @@ def keep_diary(page: mmap.mmap) -> None:
     _Kept.page = page
 
 
+def keeps_diary() -> bool:
+    """Return whether another process watches over this one, which so is one of ours."""
+    return _Kept.page is not None
+
+
 def read_diary(page: mmap.mmap) -> Touched | None:
     """Return what the process that keeps this diary touches right now, None where it touches nothing."""
     until, seconds, length = _HEAD.unpack(page[: _HEAD.size])
