@@ -11,10 +11,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
+from uuid import uuid4
 
 import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 
 from tests.conftest import count_rows
 from tests.factories import save
@@ -397,3 +398,55 @@ def test_an_option_that_libpq_does_not_know_is_one_line():
 def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert urls.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")
+
+
+@pytest.fixture
+def as_reader(postgres_server):
+    """The URL of the schema of a team in a database with tables, for a user who may log in and nothing else; and the
+    statements of its owner.
+    """
+    url = postgres_server.empty_database()
+    # a role is of the whole server, where other processes run tests
+    reader = f"reader_{uuid4().hex}"
+    owner = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+
+    def execute(statement):
+        with owner.connect() as connection:
+            connection.execute(text(statement.replace("READER", reader)))
+
+    execute("CREATE ROLE READER LOGIN")
+    execute("CREATE SCHEMA team_a")
+    of_team = f"{url}&options=-csearch_path%3Dteam_a"
+    open_store(of_team).close()
+    yield of_team.replace("//postgres:@", f"//{reader}:@"), execute
+    execute("DROP OWNED BY READER")
+    execute("DROP ROLE READER")
+    owner.dispose()
+    postgres_server.drop(url)
+
+
+@pytest.mark.postgres
+def test_a_reader_is_told_what_a_reader_needs(as_reader):
+    url, execute = as_reader
+    with pytest.raises(StoreError, match="may not look into the schema team_a") as refused:
+        open_store(url, create=False)
+    assert refused.value.remedy == "ask its owner for USAGE on the schema and SELECT on all tables in it"
+    execute("GRANT USAGE ON SCHEMA team_a TO READER")
+    with pytest.raises(StoreError, match="may not read that") as refused:
+        open_store(url, create=False)
+    assert refused.value.remedy == "ask its owner for USAGE on the schema and SELECT on all tables in it"
+    execute("GRANT SELECT ON ALL TABLES IN SCHEMA team_a TO READER")
+    with open_store(url, create=False) as store:
+        assert len(queries.runs(store)) == 0
+        with pytest.raises(StoreError, match="may not do that") as refused, store.begin() as connection:
+            connection.execute(text("DELETE FROM run"))
+    assert refused.value.remedy == "ask its owner for the right to create and write tables in its schema"
+
+
+@pytest.mark.postgres
+def test_messages_name_the_schema_of_a_team(as_reader):
+    url, execute = as_reader
+    execute("GRANT USAGE ON SCHEMA team_a TO READER")
+    execute("GRANT SELECT ON ALL TABLES IN SCHEMA team_a TO READER")
+    with open_store(url, create=False) as store:
+        assert store.url.endswith("&options=-csearch_path%3Dteam_a")

@@ -141,7 +141,7 @@ class Store:
         with (
             nullcontext() if urgent else self.turn("writers", end),
             self.turn("next", end),
-            self._explained(),
+            self._explained(writes=True),
             self.engine.execution_options(**_WRITES).begin() as connection,
         ):
             if not self._migrates:
@@ -243,11 +243,11 @@ class Store:
             raise damaged from error
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self, *, writes: bool = False) -> Iterator[None]:
         try:
             yield
         except (DBAPIError, Damaged, OverflowError, self._driver_error) as error:
-            known = explain_failure(error, self.url, self._secrets)
+            known = explain_failure(error, self.url, self._secrets, writes=writes)
             if known is None:
                 raise
             raise known from error

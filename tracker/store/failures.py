@@ -41,7 +41,7 @@ _POSTGRES: Final = (
     ("3F000", "there is no such schema in the database", "create it, or correct the URL"),
     ("42P01", "a table is missing: another version of tracker made it", _AGAIN),
     ("42703", "a column is missing: another version of tracker made it", _AGAIN),
-    ("42501", "this user may not do that", "ask for the right to create and write tables"),
+    ("42501", "this user may not do that", "ask its owner for the right to create and write tables in its schema"),
     ("25006", "it is read-only", "connect to the primary server, or name another database with --db"),
     ("53100", "the disk of the server is full", "free some space and run the command again; nothing is half done"),
     ("53300", "the server has no connection left", "try again later, or allow more connections"),
@@ -53,6 +53,10 @@ _POSTGRES: Final = (
     ("57", "the server is shutting down or starting", "try again when it is up"),
 )
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
+
+MAY_NOT_READ: Final = "42501"
+ASK_TO_READ: Final = "ask its owner for USAGE on the schema and SELECT on all tables in it"
+"""What a user lacks who only reads."""
 
 
 _OVERFLOW: Final = "integer overflow"
@@ -108,11 +112,13 @@ class Damaged(Exception):
         self.remedy = remedy
 
 
-def explain_failure(error: Exception, name: str, secrets: Collection[str] = ()) -> StoreError | None:
+def explain_failure(
+    error: Exception, name: str, secrets: Collection[str] = (), *, writes: bool = False
+) -> StoreError | None:
     """Return the StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
 
     `error`: also a Damaged of the bytes that it gave. `name`: the database, for the message. `secrets` are taken out of
-    whatever the driver said.
+    whatever the driver said. `writes`: whether it came from a transaction to write in.
     """
     if isinstance(error, Damaged):
         return explain_damaged(name, error)
@@ -125,7 +131,7 @@ def explain_failure(error: Exception, name: str, secrets: Collection[str] = ()) 
     if type(cause).__module__.startswith("psycopg"):
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
-        return _explain_postgres(cause, name, text)
+        return _explain_postgres(cause, name, text, writes=writes)
     lowered = text.lower()
     for part, problem, remedy in _SQLITE:
         if part in lowered:
@@ -183,7 +189,7 @@ def is_collision(error: BaseException | None) -> bool:
     return str(getattr(cause, "sqlstate", None) or "").startswith(("40", "23503", "23505"))
 
 
-def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
+def _explain_postgres(cause: Any, name: str, text: str, *, writes: bool) -> StoreError | None:
     code = "53300" if is_crowded(cause) else cause.sqlstate
     first = text.splitlines()[0] if text else "no reason given"
     if code is None:
@@ -191,6 +197,8 @@ def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
             return None
         remedy = "check that it is up, and the host, port, user and database of the URL"
         return StoreError(f"{name}: the server cannot be reached ({first})", remedy=remedy)
+    if code == MAY_NOT_READ and not writes:
+        return StoreError(f"{name}: this user may not read that ({first})", remedy=ASK_TO_READ)
     for start, problem, remedy in _POSTGRES:
         if code.startswith(start):
             return StoreError(f"{name}: {problem} ({first})", remedy=remedy)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection, Engine, text
 
 from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreError
-from tracker.store.failures import REMEDY
+from tracker.store.failures import ASK_TO_READ, REMEDY
 from tracker.store.waiting import Patience
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ _TABLES: Final = {
     "AS o (name) WHERE TO_REGCLASS(o.name) IS NOT NULL",
 }
 """What tells the tables of a database, on Postgres those that `stamp` knows."""
+
+_CLOSED_SCHEMAS: Final = text(
+    "SELECT n.nspname FROM pg_catalog.pg_namespace AS n WHERE n.nspname = ANY ("
+    "STRING_TO_ARRAY(REPLACE(CURRENT_SETTING('search_path'), ' ', ''), ',')) "
+    "AND NOT HAS_SCHEMA_PRIVILEGE(n.oid, 'USAGE') ORDER BY n.nspname"
+)
+"""The schemas of Postgres that are meant and that this user may not look into: their tables seem not to be there."""
 
 _IN_SQLITE: Final = {
     "BIGSERIAL": "INTEGER",
@@ -90,6 +97,8 @@ def stamp(connection: Connection, name: str) -> str | None:
         # A Postgres schema may be shared, with extensions for example; a SQLite file is one program's.
         if (connection.dialect.name == "sqlite" and tables) or tables & _OURS:
             raise foreign
+        if connection.dialect.name == "postgresql":
+            _check_schemas_are_open(connection, name)
         return None
     found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
     if not found and not tables & _OURS:
@@ -99,6 +108,13 @@ def stamp(connection: Connection, name: str) -> str | None:
     if len(found) != 1 or not _NUMBER.fullmatch(found[0]) or not tables >= _OURS:
         raise foreign
     return str(found[0])
+
+
+def _check_schemas_are_open(connection: Connection, name: str) -> None:
+    """Raise StoreError where the tables may lie in a schema that this user may not look into."""
+    closed = connection.scalars(_CLOSED_SCHEMAS).all()
+    if closed:
+        raise StoreError(f"{name}: this user may not look into the schema {closed[0]}", remedy=ASK_TO_READ)
 
 
 def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool) -> bool:

@@ -41,6 +41,9 @@ _PLAIN: Final = re.compile(r"[\w.-]*|[\da-fA-F:.]*:[\da-fA-F:.]*")
 _PLACE: Final = re.compile(r"[\w./@-]*(?::\d*)?|\[[\da-fA-F:.]*\](?::\d*)?")
 """A host with its port, or the folder of a socket."""
 
+_SEARCH_PATH: Final = re.compile(r"-c ?search_path=[\w,]+")
+"""Which schema of a database is meant, as teams that share a server write it."""
+
 _HIDDEN: Final = "..."
 _KEY: Final = re.compile(r"[A-Za-z_]{1,40}")
 
@@ -122,13 +125,15 @@ def file_of(url: URL) -> Path | None:
 
 
 def name_of(url: URL) -> str:
-    """Return what messages call a database: its path, or its URL without password and query; but for the server, which
-    the query may name instead.
+    """Return what messages call a database: its path, or its URL without password and query; but for the server and the
+    schema, which the query may name.
 
     >>> name_of(parse_url("postgresql://me:s3cr3t@/db?host=/run/a&password=s3cr3t"))
     'postgresql://me:***@/db?host=/run/a'
     >>> name_of(parse_url("postgresql://me@db.example/db;s3cr3t"))
     'postgresql://me@db.example/...'
+    >>> name_of(parse_url("postgresql://me@db.example/db?options=-csearch_path%3Dteam_a"))
+    'postgresql://me@db.example/db?options=-csearch_path%3Dteam_a'
     """
     if url.get_backend_name() == "sqlite":
         return url.database or "the database in memory"
@@ -138,8 +143,9 @@ def name_of(url: URL) -> str:
     )
     shown = url.set(drivername="postgresql", query={}, username=user, host=host, database=database)
     name = shown.render_as_string(hide_password=True)
-    server = [(key, value) for key in _SERVER for value in words(url.query.get(key, ())) if _PLACE.fullmatch(value)]
-    return f"{name}?{urlencode(server, safe='/:')}" if server else name
+    query = [(key, value) for key in _SERVER for value in words(url.query.get(key, ())) if _PLACE.fullmatch(value)]
+    query += [("options", value) for value in words(url.query.get("options", ())) if _SEARCH_PATH.fullmatch(value)]
+    return f"{name}?{urlencode(query, safe='/:')}" if query else name
 
 
 def secrets_of(url: URL) -> frozenset[str]:
