@@ -114,8 +114,11 @@ def built(folder: Path, runs: int, ops: int, compiled: Path) -> Path:
     return database
 
 
-def measure(database: Path, folder: Path, runs: int, rounds: int) -> tuple[float, float]:
-    """The smallest processor time of one more run, and the largest peak memory, over rounds of one run each."""
+def measure(database: Path, folder: Path, runs: int, rounds: int, *, prints: bool = True) -> tuple[float, float]:
+    """The smallest processor time of one more run, and the largest peak memory, over rounds of one run each.
+
+    prints: a line a round, as it comes.
+    """
     one = folder / "one_more.db"
     for left in folder.glob("one_more.db*"):
         left.unlink()
@@ -126,7 +129,8 @@ def measure(database: Path, folder: Path, runs: int, rounds: int) -> tuple[float
     for number in range(runs + 2, runs + rounds + 2):
         add(one, [number])
         found.append(judged(one, [number]))
-        print(f"| {runs:,} | {number:,} | {' | '.join(f'{one:.0f}' for one in found[-1])} |", flush=True)
+        if prints:
+            print(f"| {runs:,} | {number:,} | {' | '.join(f'{one:.0f}' for one in found[-1])} |", flush=True)
     return min(one[1] for one in found), max(one[-1] for one in found)
 
 

@@ -123,7 +123,7 @@ def measure_databases(folder: Path) -> None:
     compiled = folder / "compiled"
     for runs, operators in DATABASES:
         judged = bench_judging.built(folder, runs, operators, compiled)
-        ms, memory = bench_judging.measure(judged, folder, runs, 3)
+        ms, memory = bench_judging.measure(judged, folder, runs, 3, prints=False)
         filled = bench_queries.built(folder, runs, operators, compiled)
         versions = (f"v{1:04}", f"v{runs // bench_queries.RUNS_PER_VERSION:04}")
         diff = bench_queries.timed(str(filled), ("diff", *versions), 3, compiled)
