@@ -20,11 +20,13 @@ find_python() {
     return 1
 }
 
-# install FOLDER EXTRA CONSTRAINTS: `pip install -e .EXTRA` in the virtual environment FOLDER, with the versions in the
-# file CONSTRAINTS, those that build tracker too. EXTRA: empty, or as in [test]. CONSTRAINTS: /dev/null for the newest.
+# install FOLDER LIST [EXTRA]: tracker, editable, in the virtual environment FOLDER, with the packages in the file LIST of
+# scripts/pin.sh, each checked against its hash; or, where LIST is "newest", with the newest versions for tracker[EXTRA].
 install() {
-    wanted="$(cat pyproject.toml scripts/build_native.py tracker/readers/torch_profiler/native/*.[ch] "$3" | cksum)"
-    if [ "$(cat "$1/installed$2" 2>/dev/null)" = "$wanted" ]; then
+    wanted="$(cat pyproject.toml scripts/build_native.py scripts/*.txt tracker/*/native/*.[ch] \
+        tracker/*/*/native/*.[ch] | cksum)"
+    done_file="$1/installed-$(basename "$2")"
+    if [ "$(cat "$done_file" 2>/dev/null)" = "$wanted" ]; then
         return
     fi
     if ! [ -x "$1/bin/python" ]; then
@@ -32,9 +34,17 @@ install() {
         echo "--- $python -m venv $1" >&2
         "$python" -m venv "$1"
     fi
-    echo "--- $1/bin/python -m pip install --constraint $3 -e '.$2'" >&2
-    # in the environment, for pip hands it on to the build; since version 26 it has another name there
-    PIP_CONSTRAINT="$3" PIP_BUILD_CONSTRAINT="$3" \
-        "$1/bin/python" -m pip install --quiet --disable-pip-version-check -e ".$2"
-    echo "$wanted" | tee "$1/installed" >"$1/installed$2"
+    pip() {
+        echo "--- $venv/bin/python -m pip install $*" >&2
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    }
+    venv="$1"
+    if [ "$2" = newest ]; then
+        pip -e ".${3:-}"
+    else
+        pip --require-hashes -r "$2"
+        # all that it needs, and what builds it, is there now
+        pip --no-deps --no-build-isolation -e .
+    fi
+    echo "$wanted" >"$done_file"
 }

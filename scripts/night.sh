@@ -46,7 +46,7 @@ for part in "$@"; do
         exit 2
     fi
 done
-install .venv "[test]" scripts/constraints.txt
+install .venv scripts/constraints.txt
 PATH="$PWD/.venv/bin:$PATH"
 logs="$(mktemp -d)"
 echo "--- what the tests print: $logs" >&2

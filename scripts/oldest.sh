@@ -2,7 +2,7 @@
 # Runs the tests that meet pandas, NumPy, SQLAlchemy, typer, rich and openpyxl with the lowest versions that
 # pyproject.toml allows, in .venv-oldest. Arguments go to pytest instead.
 . "$(dirname "$0")/environment.sh"
-install .venv-oldest "[oldest]" scripts/oldest.txt
+install .venv-oldest scripts/oldest.txt
 if [ "$#" -eq 0 ]; then
     set -- tests/test_api.py tests/test_columns.py tests/test_intake.py tests/compare tests/reports \
         tests/store/test_open.py tests/store/test_save.py tests/store/test_failures.py tests/cli/test_help.py \

@@ -2,7 +2,7 @@
 # Installs tracker with what its tests need into .venv (once), then checks style, types and layers and runs the tests.
 # TRACKER_TESTS=all adds the slow tests. Arguments go to pytest: sh scripts/test.sh tests/cli -k diff
 . "$(dirname "$0")/environment.sh"
-install .venv "[test]" scripts/constraints.txt
+install .venv scripts/constraints.txt
 
 step() {
     echo "--- $*" >&2

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import WORKLOAD, Done
-from tracker.cli import main
+from tracker.cli import main, uncompiled
 from tracker.cli.start import samples
 
 
 @pytest.fixture
 def tracker(monkeypatch, capsys, tmp_path):
     """Calls the program in this process: tracker("diff", "v01", "v08"). The user's own folders are empty ones."""
-    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
+    for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    # the tests read the same with and without a compiler
+    monkeypatch.setattr(uncompiled, "is_built", lambda: True)
     for name in ("TRACKER_DB", "TRACKER_CONFIG", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 

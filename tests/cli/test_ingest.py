@@ -12,6 +12,7 @@ from tests.cli.ending import ending
 from tests.cli.support import WORKLOAD, content
 from tests.regressions import made
 from tests.test_intake import write_trace
+from tracker.cli import uncompiled
 from tracker.cli.ingest_summary import meaning, standing
 from tracker.cli.start import samples
 from tracker.intake import IngestResult
@@ -31,6 +32,14 @@ def test_first_ingest_makes_the_database(tracker, tmp_path, trace):
         "Next:",
         "  tracker show run:1",
     ]
+
+
+def test_an_installation_without_compiled_code_says_once_that_it_is_slower(tracker, tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(uncompiled, "is_built", lambda: False)
+    first = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "first.db")
+    second = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "second.db")
+    assert first.err.startswith("note: reading is slower here, for tracker was installed without its compiled code;")
+    assert (first.code, second.code, second.err) == (0, 0, "")
 
 
 def test_without_a_database_named_the_default_one_is_made(tracker, tmp_path, trace):

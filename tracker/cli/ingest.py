@@ -21,6 +21,7 @@ from tracker.cli.clones import SHALLOW, is_merge_base_lost
 from tracker.cli.ingest_summary import Standing, meaning, standing
 from tracker.cli.options import Database, Labels
 from tracker.cli.output import aligned, emit, next_lines, note, progress
+from tracker.cli.uncompiled import note_slower_reading
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN, UsageError, without_place
 from tracker.lazy import import_numpy
@@ -211,6 +212,7 @@ def _store_runs(
         note(f"warning: {text}")
     for text in hints:
         note(f"note: {text}")
+    note_slower_reading()
     emit("\n".join(lines))
     left = sorted([*unplaced, *(one for result in results for one in result.not_recognised)])
     if left:

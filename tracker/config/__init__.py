@@ -24,7 +24,7 @@ from tracker.units import MAX_BYTES
 
 __all__ = [
     "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Budget", "Channel", "Folder", "Owner", "PageRoles",
-    "Prune", "Rule", "Settings", "Watch", "load", "make_default_folder", "settings_file",
+    "Prune", "Rule", "Settings", "Watch", "cache_folder", "load", "make_default_folder", "settings_file",
 ]  # fmt: skip
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
@@ -131,6 +131,14 @@ def _file_path(environ: Mapping[str, str]) -> tuple[Path, bool]:
     from platformdirs import user_config_path
 
     return user_config_path("tracker", appauthor=False) / "tracker.toml", False
+
+
+def cache_folder() -> Path:
+    """Return the folder for what may be lost: TRACKER_CACHE, else that of the system for caches."""
+    from platformdirs import user_cache_path
+
+    named = os.environ.get("TRACKER_CACHE")
+    return Path(named) if named else user_cache_path("tracker", appauthor=False)
 
 
 def _default_folder() -> Path:

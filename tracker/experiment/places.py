@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
+from tracker import config
 from tracker.errors import SourceError, UsageError
 from tracker.store.experiments import StoredExperiment
 
@@ -19,11 +19,8 @@ _LONGEST_OWNER: Final = 200
 
 
 def folder_of_experiments() -> Path:
-    """Return the folder below which each experiment has its own: TRACKER_CACHE, else that of the system for caches."""
-    from platformdirs import user_cache_path
-
-    named = os.environ.get("TRACKER_CACHE")
-    return (Path(named) if named else user_cache_path("tracker", appauthor=False)) / "experiments"
+    """Return the folder below which each experiment has its own."""
+    return config.cache_folder() / "experiments"
 
 
 def folder_of(experiment: StoredExperiment) -> Path:
