@@ -13,10 +13,12 @@ import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 import tracker
 
@@ -44,16 +46,64 @@ def test_version_is_the_same_everywhere():
     assert project["version"] == tracker.__version__
 
 
-@pytest.mark.parametrize(("file", "extras"), [("constraints.txt", ("dask", "test")), ("oldest.txt", ("oldest",))])
-def test_every_dependency_is_pinned_as_declared(file, extras):
+LISTS = {"requirements.txt": (), "constraints.txt": ("dask", "test"), "oldest.txt": ("oldest",)}
+"""What the scripts install -> the extras that it holds."""
+ADVISORIES = {
+    "h11": ("0.16", "CVE-2025-43859"), "jinja2": ("3.1.6", "CVE-2025-27516"), "starlette": ("0.49.1", "CVE-2025-62727"),
+}  # fmt: skip
+"""A package -> the first version without its last known weakness."""
+
+
+def pins_of(file):
+    """The pinned packages of a list, each with the hashes of its files."""
+    text = (ROOT / "scripts" / file).read_text().replace("\\\n", " ")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return [(Requirement(line.partition(" --hash=")[0]), line.count("--hash=sha256:")) for line in lines]
+
+
+@pytest.mark.parametrize("file", LISTS)
+def test_every_dependency_is_pinned_as_declared(file):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *(one for extra in extras for one in project["optional-dependencies"][extra])]
-    lines = (ROOT / "scripts" / file).read_text().splitlines()
-    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *(one for extra in LISTS[file] for one in extras[extra])]
+    pins = pins_of(file)
+    assert all(hashes for _, hashes in pins), "sh scripts/pin.sh"
     for one in map(Requirement, wanted):
-        found = [pin for pin in pins if canonicalize_name(pin.name) == canonicalize_name(one.name)]
+        found = [pin for pin, _ in pins if canonicalize_name(pin.name) == canonicalize_name(one.name)]
         assert found, f"{one.name} is not pinned: sh scripts/pin.sh"
         assert all(one.specifier.contains(each.version) for pin in found for each in pin.specifier), "sh scripts/pin.sh"
+
+
+def test_what_builds_tracker_is_in_every_list():
+    """It is installed from there, so that nothing is downloaded without a hash."""
+    needed = {"editables", "hatchling", "setuptools"}
+    for file in LISTS:
+        assert needed <= {pin.name for pin, _ in pins_of(file)}
+
+
+def test_what_runs_has_the_same_versions_with_the_tests():
+    runs, tests = (
+        {(pin.name, str(pin.specifier)) for pin, _ in pins_of(file)} for file in ("requirements.txt", "constraints.txt")
+    )
+    assert runs <= tests
+
+
+def test_no_version_with_a_known_weakness_is_allowed():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {one.name: one.specifier for one in map(Requirement, project["dependencies"])}
+    for name, (fixed, advisory) in ADVISORIES.items():
+        lowest = min(Version(one.version) for one in declared[name] if one.operator == ">=")
+        assert lowest >= Version(fixed), f"{name}: {advisory}"
+
+
+def test_papers_name_the_addresses_of_the_project():
+    """They are those of nobody until somebody publishes it, all below one name that can be found and replaced."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    hosts = {urlsplit(url).hostname for url in project["urls"].values()}
+    assert len(hosts) == 1
+    (host,) = hosts
+    assert f"security@{host}" in (ROOT / "SECURITY.md").read_text()
+    assert f"https://{host}/" in (ROOT / ".github" / "ISSUE_TEMPLATE" / "config.yml").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +180,7 @@ def test_source_distribution_holds_everything(built):
     for folder, pattern in (*PARTS, ("tests", "*.py"), ("scripts", "*.sh"), ("scripts", "*.py"), ("scripts", "*.yml")):
         assert set(files(folder, pattern)) <= names
     assert set(files("docs", "*.md")) <= names
-    assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
+    assert {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "pyproject.toml"} <= names
 
 
 @pytest.mark.slow
