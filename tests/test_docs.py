@@ -110,11 +110,13 @@ def test_pages_to_read_stay_short():
 
 
 def digest_by_hand(text: str) -> str:
-    """The digest of a page without what scripts/write_docs.py writes into it: outputs of commands, sections."""
+    """The digest of a page without what scripts/write_docs.py writes into it: outputs of commands, sections; and
+    without its line breaks.
+    """
     commands = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
     text = commands.sub(lambda block: "\n".join(re.findall(r"^\$ .*$", block[1], re.MULTILINE)), text)
     text = re.sub(r"^<!-- begin (\w+) -->$.*?^<!-- end \1 -->$", "", text, flags=re.DOTALL | re.MULTILINE)
-    return sha256(text.encode()).hexdigest()[:12]
+    return sha256(" ".join(text.split()).encode()).hexdigest()[:12]
 
 
 def test_digest_is_of_what_is_written_by_hand():
