@@ -51,6 +51,17 @@ _ANY_WORD: Final = re.compile(
     rf"(?<![\w:.-])(?:{'|'.join(sorted(map(re.escape, WORDS), key=len, reverse=True))})(?![\w:.-])", re.IGNORECASE
 )
 _SPELLED: Final[Mapping[str, str]] = {word.lower(): word for word in WORDS}
+_REMARK: Final = re.compile(r" \(.*\)$")
+
+
+def word_of(label: str) -> str:
+    """Return the word of the glossary that a label of a column or row is; "" for none.
+
+    >>> word_of("  Mean step"), word_of("rest (medians do not add up)"), word_of("idle time"), word_of("aten::mm")
+    ('mean step', 'rest', 'idle', '')
+    """
+    spelled = _REMARK.sub("", label.strip().lower())
+    return _SPELLED.get(spelled) or _SPELLED.get(spelled.removesuffix(" time"), "")
 
 
 def words_in(texts: Iterable[str]) -> list[str]:
