@@ -30,7 +30,7 @@ WORDS: Final[Mapping[str, str]] = {
     "partial": "a capture that lost records; what rests on them is not judged",
     "peers": "the captured ranks of the same pipeline stage; without stages, all ranks",
     PHI: GLOSSES[PHI],
-    "q": "the false discovery rate: of all rows that count at 0.05, one in 20 may be wrong",
+    "q": "the false discovery rate: of all rows that count at 0.05, one in 20 may be wrong; not how likely this one is",
     "rest": "what other rows leave of a sum, for medians of parts do not add up to the median of the whole",
     "rows of other runs": "by how much more rows changed that are compared with other runs than the step is",
     "series": "one number of each run, followed over the versions: the step, an operator, memory",
