@@ -30,11 +30,13 @@ ENDLESS = re.compile(r"tracker (page|watch$)")
 NAMED_ONLY = {"CHANGELOG.md", "docs/python.md", "docs/contributing.md", "docs/design.md", *WRITE_DOCS.pages()}
 """Pages that name commands and do not call them, or only scripts of a clone."""
 BEFORE = {
-    "docs/automate.md": "mv damaged.json profiles/gpt/v5; tracker watch --once && sleep 1 && tracker watch --once",
+    "docs/ab.md": "python -m tests.two_builds",
     "docs/compare.md": "python -m tests.two_builds",
     "docs/cluster.md": "tracker ingest tests/data/cluster --version v1 --workload cluster",
-    "docs/history.md": "tracker versions pin v01",
-    "docs/reading.md": "tracker versions pin v01",
+    "docs/ci.md": "tracker ingest b.json --version v4 --workload gpt",
+    "docs/every-morning.md": "tracker versions pin v01",
+    "docs/statistics.md": "tracker versions pin v01",
+    "docs/team.md": "mv damaged.json profiles/gpt/v5; tracker watch --once && sleep 1 && tracker watch --once",
 }
 """What a page takes for granted: a quarantined profile, two builds, a run of four ranks, a pinned version."""
 STANDS_FOR = {
@@ -113,7 +115,8 @@ def machine(tmp_path, copied_tracker):
     author = "-c user.name=a -c user.email=a@b"
     commits = (f"git {author} commit -qm {tag} --allow-empty && git tag {tag}" for tag in ("v01", "v08", "v5"))
     subprocess.run(["sh", "-ec", "\n".join(["git init -q", *commits])], cwd=folder, check=True)
-    settings = [block for page in ("alerts", "automate") for block in blocks_of(ROOT / "docs" / f"{page}.md", "toml")]
+    of_pages = {page: blocks_of(ROOT / "docs" / f"{page}.md", "toml") for page in ("every-morning", "ci", "team")}
+    settings = [*of_pages["every-morning"], *of_pages["ci"], of_pages["team"][0]]  # the other one is of the pages
     text = "\n".join([*settings, '[watch]\nsettled = "1s"']).replace('"/profiles"', f'"{folder}/profiles"')
     (tmp_path / "tracker.toml").write_text(text)
     variables = environ(
