@@ -1,4 +1,4 @@
-"""Print how often an A/B of two builds is wrong, and how many runs it takes: docs/judging.md has the table.
+"""Print how often an A/B of two builds is wrong, and how many runs it takes: docs/ab.md has the table.
 
     .venv/bin/python scripts/score_ab.py                  # 2,000 experiments a cell
     .venv/bin/python scripts/score_ab.py --experiments 200
@@ -149,7 +149,7 @@ def score_all(experiments: int = EXPERIMENTS) -> list[Score]:
 
 
 def format_table(scores: list[Score]) -> str:
-    """Return the table of docs/judging.md."""
+    """Return the table of docs/ab.md."""
     lines = [
         "| noise of a run | false; history half as noisy | mean runs at +10, +5, +3, 0 % | "
         "no difference of 5 %: decided at 0, wrong at +5 % | slower at +1, +3, +5 % |",
@@ -166,7 +166,7 @@ def format_table(scores: list[Score]) -> str:
 
 
 def table() -> str:
-    """Return the table of docs/judging.md, of 2,000 experiments a cell."""
+    """Return the table of docs/ab.md, of 2,000 experiments a cell."""
     return format_table(score_all())
 
 

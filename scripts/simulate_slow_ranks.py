@@ -5,7 +5,7 @@
 
 The own time of a rank in a step is lognormal: `noise` is the standard deviation of its logarithm, `rho` the correlation
 of neighbouring steps (a first-order autoregression). The first ranks are slower by a factor, in all steps. Prints the
-tables of docs/cluster.md: who is SLOW in ten minutes, and with --suspects who is SLOW or SUSPECT in six.
+tables of docs/statistics.md: who is SLOW in ten minutes, and with --suspects who is SLOW or SUSPECT in six.
 """
 
 from __future__ import annotations

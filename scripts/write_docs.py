@@ -49,8 +49,8 @@ def commands() -> str:
     parts = [
         "# Commands",
         "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not.\n"
-        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).\n"
-        "`tracker ab` has more, too: [before the merge](compare.md#before-the-merge).",
+        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](ci.md#gate-a-pipeline).\n"
+        "`tracker ab` has more, too: [A/B](ab.md).",
         command_list(),
     ]
     for path, command in command_tree():
@@ -163,7 +163,7 @@ def rule_page(number: str) -> str:
             f"**Bound**: {rule.bound}: {BOUNDS[rule.bound]}. **Confidence**: {rule.confidence}.",
             "What to do:\n\n" + "\n".join(remedies),
             f"Sources: {'; '.join(rule.sources)}.",
-            "All rules: [advice](../advice.md#rules).",
+            "All rules: [rules](rules.md).",
         ]
     )
 
@@ -174,10 +174,7 @@ def rule_table() -> str:
     return "\n".join(
         [
             *lines,
-            *(
-                f"| [{rule.id}](advice/{rule.id}.md) {rule.title} | {family} | {rule.fires} |"
-                for family, rule in rules()
-            ),
+            *(f"| [{rule.id}]({rule.id}.md) {rule.title} | {family} | {rule.fires} |" for family, rule in rules()),
         ]
     )
 
@@ -437,8 +434,8 @@ removed or changes its meaning; new keys may come without that.
 JSON_MESSAGES = """\
 ## Messages
 
-[Alerts](alerts.md) of the form `json`; a webhook (`json://`) has them under its key `tracker`. `key` is the same for
-every delivery of a message.
+[Alerts](every-morning.md#alerts) of the form `json`; a webhook (`json://`) has them under its key `tracker`. `key` is
+the same for every delivery of a message.
 
 - `url` of an incident is its page, `commits_url` the commits from `good_commit` to `commit`; "" where the settings name
   no address, or a version has no commit.
@@ -483,6 +480,32 @@ def readers() -> str:
     return "\n".join(
         [*lines, *(f"| [`{name}`](docs/formats/{name}.md) | {room.load(name).TITLE} |" for name in room.NAMES)]
     )
+
+
+def glossary() -> str:
+    """Every word of the screens with what it means, and every verdict."""
+    from tracker.results.glossary import WORDS
+    from tracker.results.verdicts import VERDICTS
+
+    parts = [
+        "# Glossary",
+        "Words of the screens. Pages and HTML files end with those that they use.",
+        *(f"## {word}\n\n{sentence_of(meaning)}" for word, meaning in sorted(WORDS.items(), key=spelling_of)),
+        "## Verdicts",
+        "What each does not mean, and what helps: [compare](compare.md#verdicts).",
+        "\n".join(["| verdict | meaning |", "|---|---|", *(f"| {word} | {text} |" for word, text in VERDICTS.items())]),
+    ]
+    return "\n\n".join(parts)
+
+
+def spelling_of(entry: tuple[str, str]) -> str:
+    """The word of an entry as a dictionary sorts it."""
+    return entry[0].casefold()
+
+
+def sentence_of(meaning: str) -> str:
+    """A meaning as a sentence: `FLOPs by the peak` stays as it is."""
+    return f"{meaning[0].upper()}{meaning[1:]}."
 
 
 def reports() -> str:
@@ -590,6 +613,7 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "docs/commands.md": commands,
         "docs/columns.md": columns,
         "docs/json.md": json_documents,
+        "docs/glossary.md": glossary,
         "tracker/results/__init__.pyi": names_of_results,
         **{f"docs/formats/{name}.md": partial(format_page, name) for name in NAMES},
         **{f"docs/advice/{rule.id}.md": partial(rule_page, rule.id) for _, rule in rules()},

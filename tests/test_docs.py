@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from functools import cache
+from hashlib import sha256
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -19,7 +20,16 @@ from tracker.store.tables.meanings import DECLARED_MEANINGS, MEANINGS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TRANSLATIONS = sorted((ROOT / "docs" / "zh").glob("*.md"))
 MOST_BYTES_OF_README = 12_000
+TO_READ = (
+    "start", "compare", "every-morning", "cluster", "advice", "record", "team", "judging", "limits",
+)  # fmt: skip
+"""The pages of docs/ that are read from top to bottom; all others are for looking up."""
+MOST_WORDS_OF_A_PAGE = 1_600
+MOST_WORDS_TO_READ = 12_000
+TRANSLATED = re.compile(r"\A<!-- Translated from (\S+) \((\w+)\) -->\n")
+"""The first line of a translation: the page, and the digest of what was written by hand in it then."""
 MOST_BYTES_OF_A_PICTURE = 200_000
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 OF_OTHER_PROGRAMS = {"--seed"}
@@ -88,6 +98,38 @@ def test_multiples_of_the_readme_are_quotients_of_two_rows(write_docs):
 
 def test_readme_stays_one_page():
     assert (ROOT / "README.md").stat().st_size <= MOST_BYTES_OF_README
+
+
+def test_pages_to_read_stay_short():
+    words = {name: len(text_of(ROOT / "docs" / f"{name}.md").split()) for name in TO_READ}
+    assert {name: count for name, count in words.items() if count > MOST_WORDS_OF_A_PAGE} == {}
+    assert sum(words.values()) <= MOST_WORDS_TO_READ
+
+
+# ---- translations ----
+
+
+def digest_by_hand(text: str) -> str:
+    """The digest of a page without what scripts/write_docs.py writes into it: outputs of commands, sections; and
+    without its line breaks.
+    """
+    commands = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    text = commands.sub(lambda block: "\n".join(re.findall(r"^\$ .*$", block[1], re.MULTILINE)), text)
+    text = re.sub(r"^<!-- begin (\w+) -->$.*?^<!-- end \1 -->$", "", text, flags=re.DOTALL | re.MULTILINE)
+    return sha256(" ".join(text.split()).encode()).hexdigest()[:12]
+
+
+def test_digest_is_of_what_is_written_by_hand():
+    page = "Compare:\n```console\n$ tracker diff v1 v2\n{output}\n```\n"
+    assert digest_by_hand(page.format(output="+2 %")) == digest_by_hand(page.format(output="+3 %"))
+    assert digest_by_hand(page.replace("Compare", "Look")) != digest_by_hand(page)
+
+
+@pytest.mark.parametrize("page", TRANSLATIONS, ids=lambda page: page.name)
+def test_translation_is_of_the_page_as_it_is(page):
+    """Where the English page has changed, translate what changed, then put its digest into the first line."""
+    original, digest = TRANSLATED.match(text_of(page)).groups()
+    assert digest == digest_by_hand(text_of(ROOT / original)), f"{original} has changed since {page.name} was made"
 
 
 # ---- pictures ----

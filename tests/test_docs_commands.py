@@ -29,14 +29,17 @@ WRITE_DOCS = script("write_docs")
 ENDLESS = re.compile(r"tracker (page|watch$)")
 NAMED_ONLY = {"CHANGELOG.md", "docs/python.md", "docs/contributing.md", "docs/design.md", *WRITE_DOCS.pages()}
 """Pages that name commands and do not call them, or only scripts of a clone."""
+RUN_ELSEWHERE = {"docs/team.md"}
+"""Pages whose commands are one path: tests/test_team.py."""
 BEFORE = {
-    "docs/automate.md": "mv damaged.json profiles/gpt/v5; tracker watch --once && sleep 1 && tracker watch --once",
+    "docs/ab.md": "python -m tests.two_builds",
     "docs/compare.md": "python -m tests.two_builds",
     "docs/cluster.md": "tracker ingest tests/data/cluster --version v1 --workload cluster",
-    "docs/history.md": "tracker versions pin v01",
-    "docs/reading.md": "tracker versions pin v01",
+    "docs/ci.md": "tracker ingest b.json --version v4 --workload gpt",
+    "docs/every-morning.md": "tracker versions pin v01",
+    "docs/statistics.md": "tracker versions pin v01",
 }
-"""What a page takes for granted: a quarantined profile, two builds, a run of four ranks, a pinned version."""
+"""What a page takes for granted: two builds, a run of four ranks, a pinned version."""
 STANDS_FOR = {
     r"\bRUN\b": "run:6", r"\bVERSION\b": "run:1 run:2 run:3 run:4 run:5 run:6", r"\b(ID|12)\b": "4", r"\bN\b": "3",
     r"v1\.9\.1\b": "v08", r"v1\.9\b": "v01", r"\bv1 v2\b": "v01 v08", r"\b([IE])-3\b": r"\1-1", r"run:(41|57)": "run:7",
@@ -80,8 +83,9 @@ def commands_of(page: Path) -> list[str]:
     return [command for command in dict.fromkeys(commands) if not command.startswith("sh scripts/")]
 
 
-CALLING = {name: lines for page in PAGES if (name := page.relative_to(ROOT).as_posix()) not in NAMED_ONLY
-           if (lines := commands_of(page))}  # fmt: skip
+CALLING = {name: lines for page in PAGES
+           if (name := page.relative_to(ROOT).as_posix()) not in NAMED_ONLY | RUN_ELSEWHERE
+           and (lines := commands_of(page))}  # fmt: skip
 SHOWN = {f"tracker ab {line}": text for page in PAGES for block in blocks_of(page, "text")
          for line, text in re.findall(r"\A\$ tracker ab (.*)\n((?:.|\n)*)", block)}  # fmt: skip
 """What a page shows of what `tracker ab` prints: from its begin on."""
@@ -102,7 +106,6 @@ def machine(tmp_path, copied_tracker):
         text = gzip.decompress(sample.read_bytes()).replace(base + b"7026", base + b"%04d" % (1000 + number))
         (folder / name).write_bytes(text if name.endswith(".json") else gzip.compress(text, 1))
     (folder / "train.py").write_text("import os\nos.makedirs('prof')\nos.rename('trained.json', 'prof/run1.json')\n")
-    (folder / "damaged.json").write_bytes(text.replace(b'"dur": ', b'"dur": -'))
     (folder / "token").write_text("0123456789abcdef" * 2)
     (folder / "token").chmod(0o600)
     for name in ("tracker", "tests"):
@@ -113,8 +116,9 @@ def machine(tmp_path, copied_tracker):
     author = "-c user.name=a -c user.email=a@b"
     commits = (f"git {author} commit -qm {tag} --allow-empty && git tag {tag}" for tag in ("v01", "v08", "v5"))
     subprocess.run(["sh", "-ec", "\n".join(["git init -q", *commits])], cwd=folder, check=True)
-    settings = [block for page in ("alerts", "automate") for block in blocks_of(ROOT / "docs" / f"{page}.md", "toml")]
-    text = "\n".join([*settings, '[watch]\nsettled = "1s"']).replace('"/profiles"', f'"{folder}/profiles"')
+    settings = [block for page in ("every-morning", "ci") for block in blocks_of(ROOT / "docs" / f"{page}.md", "toml")]
+    watched = f'[[watch.folders]]\npath = "{folder}/profiles"\nlayout = "{{workload}}/{{version}}/*"'
+    text = "\n".join([*settings, watched, '[watch]\nsettled = "1s"'])
     (tmp_path / "tracker.toml").write_text(text)
     variables = environ(
         tmp_path, PATH=f"{programs}:/usr/bin:/bin", PYTHONPATH=str(ROOT), PYTHONSAFEPATH="1", TRACKER_DB="tracker.db",

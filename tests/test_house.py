@@ -19,7 +19,7 @@ IMPORT = re.compile(
 CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-PAGE = re.compile(r"docs/\w+\.md")
+PAGE = re.compile(r"docs/[\w-]+\.md")
 # such as "PLAN, section 4" or "PLAN 4.2"
 PAGE_ELSEWHERE = re.compile(r"\b[A-Z]{4,}(?:\.md)?,? (?:section |rule |landing )\d")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import runpy
 import shutil
 import subprocess
@@ -94,6 +95,12 @@ def test_no_version_with_a_known_weakness_is_allowed():
     for name, (fixed, advisory) in ADVISORIES.items():
         lowest = min(Version(one.version) for one in declared[name] if one.operator == ">=")
         assert lowest >= Version(fixed), f"{name}: {advisory}"
+
+
+def test_licence_of_everything_that_is_installed_is_named():
+    text = (ROOT / "docs" / "adopt.md").read_text().partition("| licence | packages |")[2]
+    named = set(re.findall(r"[a-z][a-z0-9-]+", text))
+    assert {canonicalize_name(pin.name) for pin, _ in pins_of("requirements.txt")} <= named
 
 
 def test_papers_name_the_addresses_of_the_project():

@@ -16,7 +16,7 @@ from tracker.store import open_store, save_run
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-COMPARE = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+REPORTS = (ROOT / "docs" / "reports.md").read_text(encoding="utf-8")
 
 
 def names_of(room):
@@ -119,4 +119,4 @@ def test_readme_lists_the_reader(name):
 
 @pytest.mark.parametrize("name", reports.NAMES)
 def test_docs_list_the_report(name):
-    assert f"| `{name}` | `{reports.suffix(name)}` | {reports.title(name)} |" in COMPARE, "run scripts/write_docs.py"
+    assert f"| `{name}` | `{reports.suffix(name)}` | {reports.title(name)} |" in REPORTS, "run scripts/write_docs.py"

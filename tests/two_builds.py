@@ -1,4 +1,4 @@
-"""A made job in a git repository, of which the branch fix has a slower layer norm than main; docs/compare.md shows what
+"""A made job in a git repository, of which the branch fix has a slower layer norm than main; docs/ab.md shows what
 `tracker ab` says of both.
 
     python -m tests.two_builds      # commits both in the current folder, which is a repository

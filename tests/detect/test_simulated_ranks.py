@@ -1,4 +1,4 @@
-"""How often undisturbed jobs name a suspect, and jobs with a slow rank that rank: by the script of docs/cluster.md."""
+"""How often undisturbed jobs name a suspect, and jobs with a slow rank that rank: as docs/statistics.md says."""
 
 from __future__ import annotations
 

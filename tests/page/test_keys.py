@@ -132,3 +132,11 @@ def test_names_of_hits_are_text(browser, tmp_path):
         page.keyboard.type("<img")
         page.get_by_role("option").first.wait_for()
         assert page.locator(".hits img").count() == 0
+
+
+def test_word_of_a_column_leads_to_what_it_means(browser, address):
+    with browser.visited(address) as page:
+        page.locator("th a.word", has_text="since good").click()
+        assert page.url.endswith("#word-since-good")
+        explained = page.locator("#word-since-good + dd")
+        assert explained.is_visible() and explained.inner_text().startswith("the change of the step since the level")

@@ -57,6 +57,32 @@ def test_the_legend_has_the_verdicts_of_the_page():
     assert "<h2>What the verdicts mean" not in page_of(builders.shown())
 
 
+def words_linked_in(page):
+    return set(re.findall(r'href="#(word-[\w-]+)"', page))
+
+
+def words_explained_in(page):
+    return re.findall(r'<dt id="(word-[\w-]+)"', page)
+
+
+def test_words_of_a_page_lead_to_what_they_mean_at_its_end():
+    page = page_of(builders.judged())
+    assert {"word-step", "word-of-change", "word-q"} <= words_linked_in(page) <= set(words_explained_in(page))
+    assert page.index("</article>") < page.index("<h2>What the words mean")
+
+
+def test_words_that_a_page_does_not_use_are_not_explained():
+    assert not {"word-bubble", "word-own-time", "word-since-good"} & set(words_explained_in(page_of(builders.judged())))
+
+
+def test_joined_pages_explain_each_word_once():
+    pages = [page_of(builders.judged()), page_of(builders.shown())]
+    page = reports.joined(pages, "html")
+    explained = words_explained_in(page)
+    assert sorted(explained) == sorted({word for one in pages for word in words_explained_in(one)})
+    assert words_linked_in(page) <= set(explained)
+
+
 def test_the_policy_names_exactly_what_the_page_holds():
     page = page_of(builders.diff())
     (policy,) = re.findall(r'Content-Security-Policy" content="(.+?)"', page)

@@ -378,8 +378,7 @@ def split_by_calls(rows: Columns) -> Columns:
     """Return the change of each row that is on both sides, split exactly: more calls at the old price, then the new
     price for the new calls.
 
-    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (docs/compare.md, "Two versions").
-    nan where a side has no calls.
+    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side; nan where a side has no calls.
     """
     calls0, calls1 = rows["baseline_calls"], rows["candidate_calls"]
     price0 = rows["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)

@@ -6,7 +6,7 @@ and no row is accused because another one is slow, for a slow one makes that med
 
 What chance does is measured in the table itself: how much the quotient of a row varies from step to step, and, with six
 rows or more, how much the rows differ from each other. Steps follow each other: what delays one often delays the next.
-So their number counts as if neighbours were correlated by 0.5, or by as much as they are. docs/cluster.md has tables
+So their number counts as if neighbours were correlated by 0.5, or by as much as they are. docs/statistics.md has tables
 of simulated jobs, made by scripts/simulate_slow_ranks.py.
 """
 

@@ -1,7 +1,7 @@
 """Decide from pairs of runs whether a candidate is slower than its baseline, and whether more pairs are needed.
 
 A pair is one run of each side; its number is y = log(candidate) - log(baseline) of the step. All functions are pure, on
-arrays whose last axis is the pairs in order of time; docs/judging.md has the method and how often it is wrong.
+arrays whose last axis is the pairs in order of time; docs/ab.md has the method and how often it is wrong.
 """
 
 from __future__ import annotations

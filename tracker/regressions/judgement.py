@@ -473,7 +473,7 @@ def shift_between(now: VersionRuns, base: Sequence[int], new: Flags) -> float:
 
 def incidents_of(data: Track, state: TrackState, result: VersionResult, order: Sequence[int]) -> Iterator[IncidentRow]:
     """Yield the incidents of the findings that a version decided: one for each version that they are dated to, with
-    older findings of that version. docs/findings.md names what stands in them.
+    older findings of that version. docs/every-morning.md names what stands in them.
 
     The change of the step in parts (ns per step) whose sum it is exactly. `operators`: found to be slower or faster;
     `new`, `gone`: found operators of one side only; `machine`: the common-mode shift times the operators that are no

@@ -1,4 +1,4 @@
-"""The life of findings: a fold over the versions of a track, in order. docs/findings.md, "How a finding ends"."""
+"""The life of findings: a fold over the versions of a track, in order. docs/every-morning.md, "How a finding ends"."""
 
 from __future__ import annotations
 

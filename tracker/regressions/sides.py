@@ -113,7 +113,7 @@ def gate_of(  # noqa: PLR0913 -- the facts of a version, one by one
     is_host: bool = False, is_throttled: bool = False, is_decided: bool = False, is_incomplete: bool = False,
     is_other_work: bool = False,
 ) -> GateResult:  # fmt: skip
-    """Return the exit code, by the first rule that holds, and what gave it: docs/automate.md.
+    """Return the exit code, by the first rule that holds, and what gave it: docs/ci.md.
 
     `signs`: of the findings of the step; `mean_signs`: of the mean step, in which some slow steps show; `net`: change
     by the operators that were found, as a share of the step; `peak`: rise of peak memory, a ratio; `is_suspect`: the

@@ -40,6 +40,7 @@ from tracker.reports.document import (
     Trend,
 )
 from tracker.reports.text import shorten
+from tracker.results.glossary import WORDS, word_of, words_in
 from tracker.results.verdicts import VERDICTS
 from tracker.units import printable
 
@@ -63,6 +64,8 @@ _TITLE: Final = 400
 _TONES: Final = {"worse": "w", "better": "b", "sum": "s", "strong": "g", "waits": "t"}
 _START, _END = "<article>", "</article>"
 _TAB: Final = re.compile(r'<div class="tab" id="[a-z]+')
+_ENTRY: Final = re.compile(r"<dt id=.+?</dd>")
+_WORDS: Final = '<dl class="words">'
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
@@ -81,7 +84,7 @@ def render(make: Callable[[Look], Document], look: Look) -> str:
     if any("class=plot" in chart for chart in charts):
         script += f"\n{text_of('charts.js')}"
     return _template("page.html").render(
-        article=article,
+        article=article, words=_entries([article]),
         css=Markup(css), script=Markup(script), css_hash=_hash(css), script_hash=_hash(script),
     )  # fmt: skip
 
@@ -185,7 +188,9 @@ def serve(makes: Sequence[Callable[[Look], Document]], look: Look, around: Aroun
         # the list is the page: what to run next stands with the command for it
         commands = [line for article in articles for line in article.commands]
         articles = [replace(article, commands=[]) for article in articles]
-    return _template("server.html").render(articles=articles, around=around, commands=commands)
+    return _template("server.html").render(
+        articles=articles, around=around, commands=commands, words=_entries(articles)
+    )  # fmt: skip
 
 
 class _HtmlTab(Struct, frozen=True):
@@ -202,7 +207,7 @@ class _HtmlTab(Struct, frozen=True):
 
 class _Article(Struct, frozen=True):
     """A document as the template takes it. `tabs`: empty for a document without, else the first one has `first` and
-    `detail`, and no blocks of its own.
+    `detail`, and no blocks of its own. `words`: of the glossary, that occur in it.
     """
 
     document: Document
@@ -211,6 +216,7 @@ class _Article(Struct, frozen=True):
     detail: list[_HtmlBlock]
     commands: list[Markup]
     tabs: list[_HtmlTab]
+    words: list[str]
 
     @property
     def blocks(self) -> Iterator[_HtmlBlock]:
@@ -239,7 +245,8 @@ def _article(
     )  # fmt: skip
     chosen = document.chosen(look.only, details=True)
     shown = [block for block in chosen if _says_something(block, link)]
-    found = _Article(document, shorten(document.title, _TITLE), [], [], [], [])
+    words = words_in(_texts_with_words(document, shown))
+    found = _Article(document, shorten(document.title, _TITLE), [], [], [], [], words)
     for line in map(escape, map(printable, document.next_commands)):
         found.commands.append(line)
     of_tabs = _blocks_of_tabs(document, shown)
@@ -260,6 +267,39 @@ def _article(
     legend = tuple(f"{word}: {text}." for word, text in VERDICTS.items() if word in verdicts)
     found.detail.extend([_HtmlBlock("What the verdicts mean", legend)] if legend else [])
     return found
+
+
+def _texts_with_words(document: Document, blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield the texts of a document whose words the glossary may have: all but what stands in rows behind a name."""
+    yield from (document.headline, *document.remarks, *document.notes)
+    for block in blocks:
+        yield block.title
+        if isinstance(block, Lines):
+            yield from block.lines
+        else:
+            yield from (block.lead, block.note, *(column.header for column in block.columns))
+            yield from (str(row[0]) for row in block.rows[:PLAIN_ROWS])
+
+
+def _entries(articles: Sequence[_Article]) -> list[tuple[str, str, str]]:
+    """Return the words of the glossary in articles, in its order: the anchor, the word and what it means."""
+    found = {word for article in articles for word in article.words}
+    return [(_anchor(word), word, f"{meaning}.") for word, meaning in WORDS.items() if word in found]
+
+
+def _anchor(word: str) -> str:
+    return f"word-{word.lower().replace(' ', '-')}"
+
+
+def _write_label(label: str) -> Markup:
+    """Write the label of a column or row, with a link to what it means where the glossary has it. The key Tab passes
+    over these links: each word stands at the end of the page.
+    """
+    word = word_of(label)
+    if not word:
+        return escape(_shown(label))
+    link = Markup('<a class="word" href="#{}" tabindex="-1">{}</a>')
+    return link.format(_anchor(word), _shown(label))
 
 
 def _says_something(block: Block, link: Callable[[Target], str] | None) -> bool:
@@ -304,12 +344,14 @@ def _lead(link: Callable[[Target], str], tabs: Mapping[str, str], target: Target
 def joined(pages: Sequence[str]) -> str:
     """Join several pages to one: their articles, in the page whose style and script can show all of them."""
     articles = [page[page.index(_START) : page.rindex(_END) + len(_END)] for page in pages]
-    frames = [page.replace(article, "") for page, article in zip(pages, articles, strict=True)]
+    frames = [_ENTRY.sub("", page.replace(article, "")) for page, article in zip(pages, articles, strict=True)]
+    words = "".join(dict.fromkeys(entry for page in pages for entry in _ENTRY.findall(page)))
     # each article has tabs of its own; no text of a document has such a sign
     parts = [re.sub(_TAB, rf"\g<0>-{place}", article) for place, article in enumerate(articles[1:], start=2)]
     at = max(range(len(pages)), key=lambda place: len(frames[place]))
     start = pages[at].index(_START)
-    return frames[at][:start] + "\n".join([articles[0], *parts]) + frames[at][start:]
+    end = frames[at][start:].replace(_WORDS, _WORDS + words)
+    return frames[at][:start] + "\n".join([articles[0], *parts]) + end
 
 
 class _HtmlRow(Struct, frozen=True):
@@ -515,7 +557,7 @@ def _write_row(row: _HtmlRow, block: _HtmlBlock) -> Markup:
         address = row.addresses[place] if row.addresses else ""
         if not address and place == block.below_at:
             address = row.address
-        shown = escape(_shown(text))
+        shown = _write_label(text) if place == 0 else escape(_shown(text))
         if address and text:
             words = text.lstrip()
             indent = escape(_shown(text[: len(text) - len(words)]))
@@ -575,4 +617,5 @@ def _template(name: str) -> Template:
         loader=FunctionLoader(text_of),
     )  # fmt: skip
     environment.globals["row"] = _write_row
+    environment.globals["label"] = _write_label
     return environment.get_template(name)

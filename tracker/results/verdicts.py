@@ -48,20 +48,20 @@ HOST and THROTTLED of the step as well.
 """
 
 VERDICTS: Final[Mapping[str, str]] = {
-    "REGRESSED": "slower or larger, by more than the limit and the noise, and every run beyond every run before",
+    "REGRESSED": "slower or larger by more than limit and noise, and beyond the runs before but for few pairs",
     "ADDED": "in all new runs, in none before; what it replaces, if anything, is another row",
     "IMPROVED": "faster or smaller by more than limit and noise", "REMOVED": "in all runs before, in no new one",
     "SUSPECT": "would count, but one run, or so few steps, do not decide it",
     "SLOW": "behind its peers in so many steps, or by so much, that chance hardly explains it",
     "UNEVEN": "the slowest rank is another one from step to step", "TOO_FEW_RUNS": "not tested, more runs are needed",
     "BELOW_LIMIT": "significant, but too small a change or too small a part of the step",
-    "INCONCLUSIVE": "neither changed nor unchanged can be said: the runs differ too much, or hosts, clocks, the "
+    "INCONCLUSIVE": "neither changed nor unchanged is sure: the runs differ too much, or hosts, clocks, the "
     "machine-wide drift or rounding may be all of it",
     "NOT_CONFIRMED": "was a suspect, and later runs are as those before it",
     "UNCHANGED": "any change is smaller than the limit",
     "DRIFT": "moved as all operators did: with the machine, or by one factor",
 }  # fmt: skip
-"""Verdict -> what it means, for the legend of a page; docs/reading.md has more."""
+"""Verdict -> what it means, for the legend of a page and docs/glossary.md; docs/compare.md has more."""
 
 ALIKE_REASON: Final = "ALIKE"
 """The code in REASONS of a step that stands for all operators, and of these."""
@@ -121,7 +121,7 @@ GLOSSES: Final[Mapping[str, str]] = {
     NIGHT_EFFECT: "runs of one night resemble each other more than those of several nights",
     PHI: "how much neighbouring runs resemble each other",
 }  # fmt: skip
-"""What verdicts mean that are no change, and terms that stand beside verdicts; docs/reading.md has more."""
+"""What verdicts mean that are no change, and terms that stand beside verdicts; docs/compare.md has more."""
 
 _OF_HOSTS: Final = 0.005
 """Change of a step that hosts must make to be named."""

@@ -110,7 +110,7 @@ def _tell_of_shut(work: Work) -> None:
             kind="quarantined",
             workload="",
             title=f"{work.host} cannot take what jobs queued",
-            lines=(f"{place}: {problem}", "How jobs of several users share a queue: docs/automate.md"),
+            lines=(f"{place}: {problem}", "How jobs of several users share a queue: docs/operate.md"),
         )
         _alarm(work, alarm)
 

@@ -315,12 +315,12 @@ let row = null;
 let isGoing = false;
 
 function goTo(direction) {
-  const rows = [...document.querySelectorAll("tbody tr")].filter((one) => one.checkVisibility() && one.querySelector("a"));
+  const rows = [...document.querySelectorAll("tbody tr")].filter((one) => one.checkVisibility() && one.querySelector("a:not(.word)"));
   if (!rows.length) return;
   const place = rows.indexOf(row);
   const next = place < 0 ? 0 : Math.min(rows.length - 1, Math.max(0, place + direction));
   row = rows[next];
-  row.querySelector("a").focus();
+  row.querySelector("a:not(.word)").focus();
   row.scrollIntoView({ block: "nearest" });
 }
 
