@@ -46,6 +46,7 @@ from tracker.results.verdicts import (
     sentence_on_throttled,
     words_of_rounding,
 )
+from tracker.schema.column_names import BASELINE_VALUE, CANDIDATE_VALUE, METRIC, NAME, STATUS, WORKLOAD
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.store import queries, recordings
 from tracker.units import (
@@ -228,7 +229,7 @@ def find_facts(operators: Operators, overall: Columns) -> Facts:
 
     `operators`: of their Diff; `overall`: its overall rows.
     """
-    one_sided = {name for name, status in operators.everything.rows("name", "status") if status in (ADDED, REMOVED)}
+    one_sided = {name for name, status in operators.everything.rows(NAME, STATUS) if status in (ADDED, REMOVED)}
     added, removed, reshaped, called = [], [], [], []
     for change in list_changes(operators.names):
         if change.name in _STAND_INS:
@@ -246,7 +247,7 @@ def find_facts(operators: Operators, overall: Columns) -> Facts:
 
 
 def _find_peak(overall: Columns) -> tuple[float, float] | None:
-    for metric, before, after in overall.rows("metric", "baseline_value", "candidate_value"):
+    for metric, before, after in overall.rows(METRIC, BASELINE_VALUE, CANDIDATE_VALUE):
         is_peak = metric == key_of_run("peak memory").metric
         if is_peak and before and after and abs(after / before - 1.0) >= _LEAST_MOVE_OF_PEAK:
             return float(before), float(after)
@@ -441,7 +442,7 @@ def add_machines(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
     labels = short_names([side.side for side in sides])
     sentences = []
     for label, side in zip(labels, sides, strict=True):
-        is_of_files = FILES in side.runs.listed("workload")
+        is_of_files = FILES in side.runs.listed(WORKLOAD)
         runs = [(label if is_of_files else f"run {run_id}", facts) for run_id, facts in side.machines().items()]
         sentences.append(sentence_on_machines(label, runs))
     return replace(headline, remarks=(*headline.remarks, *dict.fromkeys(filter(None, sentences))))

@@ -26,6 +26,7 @@ from tracker.regressions.replacements import (
 )
 from tracker.results import Contribution
 from tracker.results.verdicts import CHANGED
+from tracker.schema.column_names import BASELINE_NS, CATEGORY, INPUT_SHAPES, NAME, OP
 from tracker.schema.series import KERNEL_TIME, SeriesKey
 from tracker.store import queries
 from tracker.table import is_among
@@ -65,11 +66,11 @@ def split_stand_ins(sides: Sides, names: Columns, judged: Judged) -> KernelCause
 
     `names`: a row per name of an operator. Nothing where the kernels are more than the rows that stand for them.
     """
-    stand_ins = names.taken(is_among(names["name"], STAND_INS))
+    stand_ins = names.taken(is_among(names[NAME], STAND_INS))
     if not len(stand_ins):
         return KernelCauses()
     tables = [_query_kernels(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS)]
-    chosen = [_take_compute(table.taken(is_among(table["op"], STAND_INS))) for table in tables]
+    chosen = [_take_compute(table.taken(is_among(table[OP], STAND_INS))) for table in tables]
     matched = match.match_sums(sides, chosen, ["name"], ["ns", "calls"])
     if not len(matched):
         return KernelCauses()
@@ -88,14 +89,14 @@ def _query_kernels(side: LoadedSide) -> Columns:
 
 
 def _take_compute(kernels: Columns) -> Columns:
-    return kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
+    return kernels.taken(~is_among(kernels[CATEGORY], BESIDE_COMPUTE))
 
 
 def _find_kinds_of_work(tables: Sequence[Columns]) -> dict[str, str]:
     """Return kernel -> its category."""
     kinds: dict[str, str] = {}
     for table in tables:
-        kinds.update(table.rows("name", "category"))
+        kinds.update(table.rows(NAME, CATEGORY))
     return kinds
 
 
@@ -105,7 +106,7 @@ def _find_mixed(tables: Sequence[Columns]) -> set[str]:
     """
     names: set[str] = set()
     for table in tables:
-        names.update(table.taken(~is_among(table["op"], STAND_INS)).listed("name"))
+        names.update(table.taken(~is_among(table[OP], STAND_INS)).listed(NAME))
     return names
 
 
@@ -118,7 +119,7 @@ def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
     ops_of_kernel: dict[str, set[str]] = {}
     keys: dict[str, set[SeriesKey]] = {}
     for table in tables:
-        for name, shapes, op in table.rows("name", "input_shapes", "op"):
+        for name, shapes, op in table.rows(NAME, INPUT_SHAPES, OP):
             ops_of_kernel.setdefault(name, set()).add(op)
             keys.setdefault(name, set()).add(SeriesKey("kernel", KERNEL_TIME.name, name, shapes or ""))
     verdicts = {}
@@ -140,7 +141,7 @@ def _list_causes(
             continue
         numbers = (change.before_ns, change.after_ns, change.calls_before, change.calls_after)
         moved.append(OperatorChange(change.name, *numbers, shapes=kinds[change.name]))
-    least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched["baseline_ns"]))
+    least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched[BASELINE_NS]))
     causes, replaced = [], set[str]()
     for replacement in pair_kernels(moved):
         if min(replacement.removed_ns, replacement.added_ns) >= least:

@@ -21,6 +21,7 @@ from tracker.ranks.changes import list_changes
 from tracker.ranks.work import Work, moves_work_in, operator_rows
 from tracker.results import Cluster, ClusterOptions, ShowOptions
 from tracker.results.cluster import ClusterRows
+from tracker.schema.column_names import DURATION_NS, HOST, KEY, KIND, RANK, STAGE, START_NS, STEP, VALUE
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -84,10 +85,10 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     numbers = _steps_by_order(side)
     partial = {rank for _, rank in side.partial.captures_of_partial_steps}
     # a rank that lost records is nobody's peer
-    whole = [(rank, stage) for rank, stage in side.captures.rows("rank", "stage") if rank not in partial]
+    whole = [(rank, stage) for rank, stage in side.captures.rows(RANK, STAGE) if rank not in partial]
     stages = stages_of(whole, side.steps.rows(*TIMES), numbers)
     work = Work(side)
-    facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
+    facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows(KIND, KEY, VALUE)}
     microbatches, source = _microbatches(facts, options)
     steps = exchange.steps_of_ranks(side)
     roles = exchange.role_rows(side, steps)
@@ -96,7 +97,7 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     has_clock = bool(calls.matched) and not calls.without_clock
     ranks = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps), late if has_clock else None)
     moves = moves_work_in(side, stages, numbers)
-    hosts = judge_hosts({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages)
+    hosts = judge_hosts({rank: host for rank, host in side.captures.rows(RANK, HOST) if host}, stages)
     hosts.sort(key=lambda row: (row.verdict is None, -(row.own_ratio or 0.0), row.host))
     peers = waiting.peer_rows(side, calls, steps)
     links = exchange.link_rows(side)
@@ -138,7 +139,7 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
 def _steps_by_order(side: LoadedSide) -> Numbers:
     """Return which ranks count their steps otherwise, and what the others call each of them."""
     (run_id,) = side.run_ids
-    steps = side.steps.rows("rank", "step", "start_ns", "duration_ns")
+    steps = side.steps.rows(RANK, STEP, START_NS, DURATION_NS)
     with side.store.connect() as connection:
         return numbers_by_order(connection, run_id, steps)
 

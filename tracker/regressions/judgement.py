@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import Connection
 
 from tracker.columns import F64, I64, Flags
@@ -48,6 +48,7 @@ from tracker.regressions.track import (
 )
 from tracker.results.coverage import Coverage
 from tracker.results.verdicts import NOT_CONFIRMED
+from tracker.schema.column_names import BASE_RUNS, LEVEL_VERSION_ID, SERIES_ID
 from tracker.schema.series import UNPROFILED
 from tracker.store import Store, awaited_ranks, bulk, completing, labels
 from tracker.store import findings as stored_findings
@@ -339,7 +340,7 @@ def verdict_columns_of_kinds(judged: JudgedVersion, order: Sequence[int]) -> lis
     for one in judged.kinds:
         columns = verdict_columns(one.track, one.state, one.result, order)
         if len(judged.kinds) > 1 and not one.step_kind and not one.of_whole:
-            (base_runs,) = (column.values for column in columns if column.name == "base_runs")
+            (base_runs,) = (column.values for column in columns if column.name == BASE_RUNS)
             is_kept = [bool(count) for count in base_runs]
             columns = [replace(column, values=[*compress(column.values, is_kept)]) for column in columns]
         parts.append(columns)
@@ -587,13 +588,13 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
     rows = np.flatnonzero(said)
     rows = rows[np.argsort(ids[rows])]
     number = np.array([BEGINNING, *order], dtype=np.int64)
-    columns = numbers_of(data, own)
+    numbers = asdict(numbers_of(data, own))
     # of a version of one run: that of more, where still more are to decide, does not wait for other versions
     suspect = (own.suspect[rows] != 0) & result.now.is_single
     pairs = zip(rows.tolist(), suspect.tolist(), strict=True)
     return [
-        bulk.integers("series_id", ids[rows]),
-        bulk.integers("level_version_id", number[np.maximum(result.now.current[rows], 0)]),
+        bulk.integers(SERIES_ID, ids[rows]),
+        bulk.integers(LEVEL_VERSION_ID, number[np.maximum(result.now.current[rows], 0)]),
         Column("verdict", "text", [_VERDICT_NAMES[code] for code in own.verdict[rows].tolist()]),
         Column(
             "decided",
@@ -601,8 +602,8 @@ def verdict_columns(data: Track, state: TrackState, result: VersionResult, order
             [decided_word(state, result.now.version, row) if is_one else None for row, is_one in pairs],
         ),
         Column("reason", "text", [_REASON_NAMES[code] for code in reasons[rows].tolist()]),
-        *(bulk.floats(name, numbers[rows]) for name, numbers in columns.items()),
-        bulk.integers("base_runs", own.base_runs[rows]),
+        *(bulk.floats(name, values[rows]) for name, values in numbers.items()),
+        bulk.integers(BASE_RUNS, own.base_runs[rows]),
     ]
 
 
@@ -627,14 +628,28 @@ def stated(data: Track, own: JudgedSeries, runs: Flags | None = None) -> tuple[F
     return said, np.where(lost & (own.verdict == Verdict.TOO_FEW_RUNS), Reason.INCOMPLETE, reasons)
 
 
-def numbers_of(data: Track, own: JudgedSeries) -> dict[str, F64]:
-    """Return the numbers of verdicts as ratios and shares, by the columns of the table `verdict`."""
+class VerdictNumbers(Struct, frozen=True, eq=False):
+    """The numbers of the verdicts of all series, as ratios and shares: columns of the table `verdict`."""
+
+    change: F64
+    judged_change: F64
+    p: F64
+    q: F64
+    contribution: F64
+    detectable: F64
+
+
+def numbers_of(data: Track, own: JudgedSeries) -> VerdictNumbers:
+    """Return the numbers of the verdicts of all series."""
     sign = np.where(data.series.more_is_better, -1.0, 1.0)
-    least = detectable_change(own, data.series.family)
-    return {
-        "change": np.expm1(sign * own.raw_change), "judged_change": np.expm1(sign * own.change), "p": own.p, "q": own.q,
-        "contribution": own.contribution, "detectable": np.expm1(least),
-    }  # fmt: skip
+    return VerdictNumbers(
+        change=np.expm1(sign * own.raw_change),
+        judged_change=np.expm1(sign * own.change),
+        p=own.p,
+        q=own.q,
+        contribution=own.contribution,
+        detectable=np.expm1(detectable_change(own, data.series.family)),
+    )
 
 
 def facts_of(data: Track, result: VersionResult) -> list[tuple[int, str, float, float]]:

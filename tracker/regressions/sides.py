@@ -935,11 +935,11 @@ def _list_verdicts(
             verdict = replace(
                 verdict,
                 verdict=Verdict(int(judged.verdict[row])).name,
-                change=numbers["change"].item(row),
-                judged_change=numbers["judged_change"].item(row),
-                q=numbers["q"].item(row),
-                contribution=numbers["contribution"].item(row),
-                detectable=numbers["detectable"].item(row),
+                change=numbers.change.item(row),
+                judged_change=numbers.judged_change.item(row),
+                q=numbers.q.item(row),
+                contribution=numbers.contribution.item(row),
+                detectable=numbers.detectable.item(row),
             )
         verdicts[key] = verdict
     return verdicts
