@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tracker.profile.elementwise import ELEMENTWISE
 from tracker.profile.shapes import Shape, broadcast, bytes_of, elements
+from tracker.results.advice import EfficiencyRow
 
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
@@ -285,13 +286,9 @@ class Roofline:
                 and (bytes_moved(piece) or 0.0) >= _MUCH_BYTES]  # fmt: skip
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[EfficiencyRow]:
         """A row per operator, shapes and kind of number with FLOPs, and of a device per elementwise operator, reduction
         and normalisation that moves 1 MiB or more a call, of the studied ranks, per step, the longest first.
-
-        `flops`, `tflops_per_s`: None of what only moves bytes. `efficiency`: floor by time, None where no ceiling is
-        known or the row is beyond it, so that the ceiling or the shapes must be wrong; `bound`: compute or memory, by
-        which floor is longer.
         """
         sums: dict[tuple[int, str, str, str], list[float]] = {}
         for piece, count in (*self._counts, *((piece, 0.0) for piece in self._moving)):
@@ -299,12 +296,12 @@ class Roofline:
             new = (piece.calls, piece.ns, count * piece.calls, (bytes_moved(piece) or 0.0) * piece.calls)
             own[:] = map(add, own, new)
         found = [self._row(key, *own) for key, own in sums.items()]
-        found.sort(key=lambda row: (row["rank"], -row["total_ns"], row["name"], row["input_shapes"]))
+        found.sort(key=lambda row: (row.rank, -row.total_ns, row.name, row.input_shapes))
         return found
 
     def _row(
         self, key: tuple[int, str, str, str], calls: float, ns: float, count: float, moved: float
-    ) -> dict[str, Any]:
+    ) -> EfficiencyRow:
         rank, name, text, kind = key
         memory = self.pass_ns(moved)
         peak, source = self.peaks.get(kind, (None, None))
@@ -312,33 +309,45 @@ class Roofline:
         if not count:
             compute, source = 0.0, self.bandwidth[1] if self.bandwidth else None
         floor = None if compute is None else max(compute, memory)
+        bound = None
+        if compute is not None:
+            bound = "memory" if memory > compute else "compute"
         is_possible = floor is not None and 0 < floor <= _IMPOSSIBLE * ns
-        return {
-            "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
-            "total_ns": ns, "flops": count or None, "bytes": moved or None,
-            "tflops_per_s": count / ns / 1e3 if count else None, "gb_per_s": moved / ns if moved else None,
-            "floor_ns": floor, "bound": None if compute is None else "memory" if memory > compute else "compute",
-            "efficiency": floor / ns if floor is not None and is_possible else None, "ceiling": source,
-        }  # fmt: skip
+        return EfficiencyRow(
+            rank=rank,
+            name=name,
+            input_shapes=text,
+            number_kind=kind or None,
+            calls=calls,
+            total_ns=ns,
+            flops=count or None,
+            bytes=moved or None,
+            tflops_per_s=count / ns / 1e3 if count else None,
+            gb_per_s=moved / ns if moved else None,
+            floor_ns=floor,
+            bound=bound,
+            efficiency=floor / ns if floor is not None and is_possible else None,
+            ceiling=source,
+        )
 
     @cached_property
-    def use(self) -> dict[str, Any]:
+    def use(self) -> dict[str, float | str | bool | None]:
         """HFU: FLOPs of the studied ranks by what their device could do in a step, with the peak of the kind of number
         that most of them ran in; None for what is not known. `is_partial`: FLOPs of much of the work are not known, for
         profiles do not state the result of a convolution.
         """
         evidence = self._evidence
         of_kind: dict[str, float] = {}
-        rows = [row for row in self.rows if row["flops"]]
+        rows = [row for row in self.rows if row.flops]
         for row in rows:
-            of_kind[row["number_kind"] or ""] = of_kind.get(row["number_kind"] or "", 0.0) + row["flops"]
+            of_kind[row.number_kind or ""] = of_kind.get(row.number_kind or "", 0.0) + (row.flops or 0.0)
         total, kind = sum(of_kind.values()), max(of_kind, key=of_kind.__getitem__, default="")
         peak, source = self.peaks.get(kind, (None, "")) if evidence.device is not None else (None, "")
         peak = peak if source == "spec" else None
         per_second = evidence.step_ns * 1e3
         rate = total / per_second / len(evidence.studied) if total and per_second else None
         model, devices = self._of_model(), _number(evidence.facts.get("world_size")) or len(evidence.ranks)
-        known = sum(row["total_ns"] for row in rows)
+        known = sum(row.total_ns for row in rows)
         every = sum(piece.ns for piece in evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
         return {
             "flops": total or None, "tflops_per_s": rate, "number_kind": kind or None, "peak_tflops": peak,
@@ -353,11 +362,12 @@ class Roofline:
         activations do not count (PaLM, appendix B).
         """
         stated = {key: value for key in _MODEL if (value := _number(self._evidence.facts.get(key))) is not None}
-        if "flops_per_step" in stated or not {"parameters", "tokens"} <= stated.keys():
+        parameters, tokens = stated.get("parameters"), stated.get("tokens")
+        if "flops_per_step" in stated or parameters is None or tokens is None:
             return stated.get("flops_per_step")
         sizes = [stated[key] for key in ("layers", "hidden_size", "sequence_length") if key in stated]
         attention = 12 * prod(sizes) if len(sizes) == 3 else 0.0
-        return (6 * stated["parameters"] + attention) * stated["tokens"]
+        return (6 * parameters + attention) * tokens
 
 
 def _number(text: str | None) -> float | None:

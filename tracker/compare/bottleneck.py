@@ -20,7 +20,6 @@ from tracker.schema.column_names import (
     DATA_LOADING_NS,
     DURATION_NS,
     E2E_NS,
-    EXPOSED_NS,
     IDLE_NS,
     KERNEL_COUNT,
     MEAN,
@@ -213,10 +212,10 @@ def _exposed_collectives(side: LoadedSide) -> tuple[str | None, float | None]:
         found = StepCollectives(rows.taken(rows.integers(RUN_ID) == run_id), steps)
         for kind, ranks in found.sum_by(lambda _, kind: kind).items():
             for row in ranks.values():
-                own_ns = row[EXPOSED_NS] or 0.0
+                own_ns = row.exposed_ns or 0.0
                 kinds[kind] = kinds.get(kind, 0.0) + own_ns
                 exposed_ns += own_ns
-                known_ns += own_ns if row["wait_ns"] is not None else 0.0
+                known_ns += own_ns if row.wait_ns is not None else 0.0
         waits_ns += sum(waits.least for waits in found.waits_of_ranks().values())
     # a part that is known stands for the whole only where it is most of it
     is_known = 2 * known_ns > exposed_ns

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
+from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import collectives, counters, input_pipeline, operator_arguments, summaries, tree_tables
 from tracker.compare.beside import note_on_documents, notes_on_files_beside, remark_on_log
@@ -50,7 +50,8 @@ from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
 from tracker.regressions.standings import find_undecided_step
 from tracker.regressions.track import TrackRuns, runs_of_track
-from tracker.results import ADVICE_COLUMNS, Advice, Shown, ShowOptions
+from tracker.results import Advice, Shown, ShowOptions
+from tracker.results.advice import AdviceRow, EfficiencyRow
 from tracker.results.columns import MATCHED_COLUMNS
 from tracker.schema.column_names import (
     ALLOCATOR,
@@ -164,8 +165,8 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
     advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
     most = choose_advice(advice)
     of_advice = {
-        "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
-        "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
+        "efficiency": Columns.of_structs(EfficiencyRow, advice.efficiency),
+        "advice": Columns.of_structs(AdviceRow, [item.row for item in most]),
     }
     return Shown(
         run={"reference": reference, **side.runs.records()[0], **_steps_of(side), **_times(side, captures)},
