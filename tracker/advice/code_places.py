@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.profile.code_lines import user_frames
-from tracker.schema.column_names import (
-    CALL_STACK,
-    INPUT_SHAPES,
-    MODULE,
-    NAME,
-    PHASE,
-    RANK,
-)
+from tracker.schema.column_names import CALL_STACK, INPUT_SHAPES, MODULE, NAME, PHASE, RANK
 
 if TYPE_CHECKING:
     from tracker.advice.pieces import WorkPiece

@@ -535,7 +535,7 @@ class Evidence:
 
     def _ask(self, question: queries.Question, **chosen: Any) -> Columns:
         if self.asked_steps is not None and chosen.get("in_steps", True):
-            chosen["steps"] = self.asked_steps
+            return question(self._store, [self.run_id], steps=self.asked_steps, **chosen)
         return question(self._store, [self.run_id], **chosen)
 
     def step_count(self, rank: int) -> int:

@@ -14,11 +14,7 @@ from msgspec import Struct
 
 from tracker.columns import F64, I64, Columns
 from tracker.profile import known_medians
-from tracker.schema.column_names import (
-    KEY,
-    RANK,
-    STEP,
-)
+from tracker.schema.column_names import KEY, RANK, STEP
 from tracker.store.samples.statistics import is_sparse, over_steps, sparse_steps, sums_per_step
 from tracker.table import split_rows_by_value
 

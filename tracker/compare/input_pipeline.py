@@ -45,7 +45,7 @@ Counted = Mapping[str, _Measurement]
 """Attribute -> what was counted of it, of one operation."""
 
 
-class _Key(Struct, frozen=True):
+class _PipelineKey(Struct, frozen=True):
     """What a row of a diff is matched by: an operation, or an interval of the time of a queue."""
 
     operation: str
@@ -67,7 +67,7 @@ class _Numbers(Struct, frozen=True):
     cpu_percent: float | None = None
 
 
-Side = Mapping[_Key, _Numbers]
+Side = Mapping[_PipelineKey, _Numbers]
 _Row = TypeVar("_Row", InputOperationRow, InputQueueRow)
 
 
@@ -91,7 +91,7 @@ def list_queues(counted: Columns) -> Columns:
 
 def compare_operations(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     """Return the `input_operations` of a Diff, by change of the average time; none unless both sides know them."""
-    sides = _both(baseline, candidate, INPUT_OPERATIONS, _operations_of, lambda row: _Key(row.operation))
+    sides = _both(baseline, candidate, INPUT_OPERATIONS, _operations_of, lambda row: _PipelineKey(row.operation))
     rows = []
     for key, before, after in _pairs(sides):
         delta, diff = _change(before.average_ns, after.average_ns)
@@ -117,7 +117,11 @@ def compare_operations(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
 def compare_queues(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     """Return the `input_queues` of a Diff in the order of the pipeline; none unless both sides know them."""
     sides = _both(
-        baseline, candidate, INPUT_QUEUES, _queues_of, lambda row: _Key(row.operation, row.interval, row.intervals)
+        baseline,
+        candidate,
+        INPUT_QUEUES,
+        _queues_of,
+        lambda row: _PipelineKey(row.operation, row.interval, row.intervals),
     )
     rows = []
     for key, before, after in _pairs(sides):
@@ -265,12 +269,12 @@ def _both(
     candidate: LoadedSide,
     source: str,
     rows_of: Callable[[_Operations], Sequence[_Row]],
-    key_of: Callable[[_Row], _Key],
+    key_of: Callable[[_Row], _PipelineKey],
 ) -> tuple[Side, Side]:
     """Return the numbers of both sides by key, medians over their runs and ranks; none unless both sides have some."""
     found: list[Side] = []
     for side in (baseline, candidate):
-        numbers: dict[_Key, list[_Row]] = {}
+        numbers: dict[_PipelineKey, list[_Row]] = {}
         # the counters of runs were asked for by their own section: most have no data pipeline, and need no ranks
         has_pipeline = side.may_have_rows(queries.counters) and len(counters_of(side, ("run",)))
         groups = _grouped(counters_of(side, ("run", "rank")), source) if has_pipeline else {}
@@ -291,7 +295,7 @@ def _medians(rows: Sequence[Struct]) -> _Numbers:
     return _Numbers(**medians)
 
 
-def _pairs(sides: tuple[Side, Side]) -> Iterator[tuple[_Key, _Numbers, _Numbers]]:
+def _pairs(sides: tuple[Side, Side]) -> Iterator[tuple[_PipelineKey, _Numbers, _Numbers]]:
     """Yield the numbers of both sides, those of the baseline in their order, then what is new."""
     before, after = sides
     for key in dict.fromkeys([*before, *after]):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from sqlalchemy import TextClause
 
 from tracker.columns import Columns
+from tracker.schema.column_names import SPLIT_BY, SUM_SQUARES_NS2
 from tracker.schema.declarations import Column, Level
 from tracker.schema.levels import LEVEL, OP_KEY, PROFILER_ALONE, RANKS_OR_PROFILER
 from tracker.store.answers import OfKind, Steps, dtype, parameter_list, whole
@@ -270,9 +271,9 @@ def query_of(name: str) -> LevelQuery:
             numbers[column.name] = _ADD_UP[column.adds]
     if level.name == "communication":
         # no answer has the spread of collectives
-        del numbers["sum_squares_ns2"]
+        del numbers[SUM_SQUARES_NS2]
         numbers |= _SPLIT
-        numbers["split_by"] = _SPLIT_BY
+        numbers[SPLIT_BY] = _SPLIT_BY
     return LevelQuery(level.name, keys, numbers, joins, level.largest, step)
 
 

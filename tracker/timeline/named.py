@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.profile import Breakdown, Rows, Table
+from tracker.schema.column_names import KERNEL_KEY, OP_KEY, TOTAL_NS
 from tracker.timeline.categories import category_of_kernel, category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.names import canonical_name
@@ -34,14 +35,14 @@ def named(rows: Rows) -> Rows:
     by_op = [(category_of_op(name, phase), phase, op_says(name)) for name, phase in launching]
     categories = [
         known or _category(names[kernel], *by_op[op])
-        for known, kernel, op in zip(_texts(kernels, "category"), kernels["kernel_key"], kernels["op_key"], strict=True)
+        for known, kernel, op in zip(_texts(kernels, "category"), kernels[KERNEL_KEY], kernels[OP_KEY], strict=True)
     ]
     tables = {
         **rows.tables,
         "kernel_key": {**keys, "canonical_name": canonical},
         "kernel": {**kernels, "category": categories},
     }
-    totals = _totals(np.array(categories, dtype=object), cast("NDArray[np.int64]", kernels["total_ns"]))
+    totals = _totals(np.array(categories, dtype=object), cast("NDArray[np.int64]", kernels[TOTAL_NS]))
     only_step = len(rows.steps) == 1 and rows.steps[0].breakdown == rows.overall
     overall = _filled(rows.overall, totals)
     steps = tuple(replace(step, breakdown=overall) for step in rows.steps) if only_step else rows.steps
