@@ -23,7 +23,8 @@ from tracker.advice.devices import Peaks, device_of
 from tracker.advice.idle import StepIdle
 from tracker.advice.medians import reduce_rows, steps_of_ranks
 from tracker.advice.pieces import WorkPiece, piece_of_kernel, piece_of_op
-from tracker.advice.roofline import Roofline
+from tracker.advice.platform import Platform
+from tracker.advice.roofline import WITH_FLOPS, MeasuredWork, Roofline
 from tracker.advice.rows import (
     UNKNOWN,
     CaptureRow,
@@ -35,7 +36,6 @@ from tracker.advice.rows import (
     RunRow,
     StepRow,
 )
-from tracker.advice.rule import Platform
 from tracker.advice.step_order import numbers_by_order
 from tracker.advice.traits import Recorded, find_traits
 from tracker.columns import Columns
@@ -244,7 +244,18 @@ class Evidence:
     @cached_property
     def roofline(self) -> Roofline:
         """What the device can do, and how near the work of the run comes to it."""
-        return Roofline(self)
+        return Roofline(
+            MeasuredWork(
+                pieces=self.pieces,
+                launching=self.launching(WITH_FLOPS) if self.is_device else self.pieces,
+                device=self.device,
+                is_device=self.is_device,
+                facts=self.facts,
+                step_ns=self.step_ns,
+                studied_ranks=len(self.studied),
+                ranks=len(self.ranks),
+            )
+        )
 
     @cached_property
     def step_ns(self) -> float:

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from tracker.advice import gains
 from tracker.advice.evidence import Evidence
 from tracker.advice.losses import account_for_step, find_largest_loss
-from tracker.advice.rule import LEAST_SHARE, Platform
+from tracker.advice.platform import Platform
+from tracker.advice.rule import LEAST_SHARE
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import IdleCause, remedies

@@ -18,9 +18,9 @@ from tracker.detect.repeats import Repeats, false_verdicts, random_splits
 from tracker.detect.thresholds import MIN_RATIO, limit_of
 from tracker.detect.track import Track
 from tracker.errors import UsageError
-from tracker.regressions.judgement import TrackReader
 from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
+from tracker.regressions.track_reader import TrackReader
 from tracker.results import SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.results.thresholds import (
     CalibrationRows,

@@ -30,7 +30,7 @@ from tracker.regressions.incidents import (
     urgency_of,
     with_leading_cause,
 )
-from tracker.regressions.judgement import SIGNS, verdict_word
+from tracker.regressions.judged_rows import SIGNS, verdict_word
 from tracker.regressions.run_numbers import RunNumbers
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates

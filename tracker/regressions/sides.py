@@ -44,7 +44,7 @@ from tracker.regressions.hosts import (
     words_of_other_hosts,
     words_of_throttled,
 )
-from tracker.regressions.judgement import SIGNS, numbers_of, stated
+from tracker.regressions.judged_rows import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, OF_HOSTS, THROTTLED, UNDECIDED
 from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
