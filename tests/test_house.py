@@ -30,6 +30,28 @@ CIRCLES = {
     ("", "api", "api.profiles"): "the package shows the names of its api to type checkers, and imports none of it",
 }
 """Files that import each other, and why they must. The package itself is called ""."""
+LEAST_CONSTANT = 14
+"""Letters of a value from which on it says something."""
+SAME_CONSTANTS = {
+    "'ASCEND_PROFILER_OUTPUT'": "hooks import nothing",
+    "'analyse.done'": "hooks import nothing",
+    "re.compile('[\\\\w.,:;+/= -]{1,120}')": "hooks import nothing",
+    "24 * 3600 * 10 ** 9": "a day: how long a hook waits, how far clocks are apart, how near a start must be",
+    "3600 * 10 ** 9": "an hour: one session of a machine, how long a notification is kept",
+    "10 * NS_PER_MINUTE": "when a watcher is dead, and how long one may send",
+    "re.compile('\\\\d+')": "any number in a text",
+    "re.compile('_\\\\d+$')": "the number of an instance of a module, and of a copy of a model",
+    "re.compile('.*')": "traces of two readers may have any name",
+    "Decoder(list[Event])": "each reader has an Event of its own",
+    "View(document, csv=list_csv)": "each view has functions of its own",
+    "MappingProxyType({})": "nothing, in two rooms",
+    "('text', 'markdown', 'html')": "formats for people, and those that several results are joined in",
+    "('rank', 'step')": "the words of --by, the grain at which a side is asked, and that of a table",
+    "'operator_arguments'": "the source of counters, and the table of a diff that is made of them",
+    "('name', 'type', 'core_type', 'input_shapes', 'input_types', 'input_formats')":
+        "texts that a reader looks up, and those that make two kernels one",
+}  # fmt: skip
+"""Value of constants in several files -> why each has its own. One that is gone leaves the list."""
 SHARED_CLASS_NAMES = {
     "notify": {"Heard"},
     "readers": {
@@ -144,6 +166,50 @@ def list_names_outside(node: ast.AST) -> Iterator[str]:
         elif isinstance(child, ast.arg):
             yield child.arg
         yield from list_names_outside(child)
+
+
+def test_no_constant_stands_in_several_files():
+    """One fact has one declaration, which others import. What is equal and another fact is listed, with its reason."""
+    assert find_same_constants(PRODUCT).keys() == SAME_CONSTANTS.keys()
+
+
+def test_constant_in_two_files_is_found():
+    sources = {
+        Path("a.py"): 'FOLDERS = ("one", "another")\n',
+        Path("b.py"): 'from a import FOLDERS\n_OURS: Final = ("one", "another")\n_SAME: Final = FOLDERS\n',
+        Path("c.py"): 'Pairs = tuple[str, int, float]\nT = TypeVar("T", bound=float)\n',
+        Path("d.py"): 'Pairs = tuple[str, int, float]\nT = TypeVar("T", bound=float)\n',
+    }
+    assert find_same_constants(sources) == {"('one', 'another')": ["a.py:FOLDERS", "b.py:_OURS"]}
+
+
+def find_same_constants(sources: Mapping[Path, str]) -> dict[str, list[str]]:
+    """Return value -> the constants of several modules that have it; types, names of others and short values aside."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, source in sources.items():
+        for name, value in list_constants(source):
+            is_reference = isinstance(value, ast.Name | ast.Attribute)
+            is_type = isinstance(value, ast.Subscript) or (
+                isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+            )
+            text = ast.unparse(value)
+            if not is_reference and not is_type and len(text) >= LEAST_CONSTANT:
+                found[text].append(f"{path}:{name}")
+    return {text: names for text, names in found.items() if len({name.partition(":")[0] for name in names}) > 1}
+
+
+def list_constants(source: str) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is bound to a name of the module, `__all__` aside."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets = [node.target]
+        else:
+            continue
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id != "__all__":
+                yield target.id, node.value
 
 
 def name_module(path: Path) -> str:

@@ -43,6 +43,7 @@ from tracker.detect.losses import LateCause, LateRank, RankTimes, explain_rank, 
 from tracker.detect.peers import FEWEST_STEPS, SLOWER
 from tracker.detect.stages import TIMES, Stage, moves_work, stages_of
 from tracker.profile import DEVICE_USE, NOT_LISTED, NOT_LISTED_COLLECTIVES, OP_FLOPS, CounterName, IdleCause, median
+from tracker.profile.words import MICROBATCH_SETTINGS
 from tracker.results import SLOW
 from tracker.schema.column_names import (
     ATTRIBUTE,
@@ -77,7 +78,6 @@ if TYPE_CHECKING:
     from tracker.store.queries.ops_and_kernels import StepRows
 
 _RowOfRank = TypeVar("_RowOfRank", StepRow, CollectiveRow, LinkRow)
-_MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 _NO_WORK: Final = ("communication", "memset", NOT_LISTED, NOT_LISTED_COLLECTIVES)
 _VENDORS: Final = (("nvidia", "nvidia"), ("amd", "amd"), ("huawei", "ascend"))
 _TORCH: Final = (
@@ -202,7 +202,7 @@ class Evidence:
             self._numbers = numbers_by_order(connection, run_id, placed)
         stages = [(row.rank, row.stage) for row in self.captures]
         self.stages: list[Stage] = stages_of(stages, steps.rows(*TIMES), self._numbers)
-        stated = (self.facts[key] for key in _MICROBATCHES if self.facts.get(key, "").isdecimal())
+        stated = (self.facts[key] for key in MICROBATCH_SETTINGS if self.facts.get(key, "").isdecimal())
         self.microbatches = microbatches or next((int(value) for value in stated if int(value) > 0), None)
         self.ranks = self._measure_ranks()
         self.fired: set[str] = set()

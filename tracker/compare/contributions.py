@@ -12,22 +12,19 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
-from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
-from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
+from tracker.compare.kernel_causes import NOT_OPERATORS, split_stand_ins
+from tracker.compare.overall import LEAST_EARLIER, step_numbers
 from tracker.compare.overall_rows import EXPOSED
 from tracker.compare.overlap import describe_owners, measure_overlap
-from tracker.compare.renames import Change, list_changes, make_contribution
+from tracker.compare.renames import NUMBERS, Change, list_changes, make_contribution
 from tracker.compare.waiting import split_exposed_part
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
 from tracker.results.diff_rows import OverallRow
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.results.verdicts import CHANGED, OTHER_WORK
 from tracker.schema.column_names import (
-    BASELINE_CALLS,
-    BASELINE_NS,
-    CANDIDATE_CALLS,
-    CANDIDATE_NS,
     CATEGORY,
     CAUSE,
     COMPUTE_NS,
@@ -61,7 +58,6 @@ _LEAST_SHARE: Final = 0.02
 """Part of the change below which a cause is only named where it is a finding."""
 _LEAST_OF_REST: Final = 0.25
 """Part of the rest below which kernels at the same time do not explain it."""
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _EXPLAINED_PARTS: Final = (COMPUTE_NS, REST_NS, EARLIER_NS)
 """Parts that operators explain, or that are computed once more from all rows."""
 _HIDDEN: Final = {
@@ -72,7 +68,6 @@ _HIDDEN: Final = {
 _WHY_ON_HOST: Final = _HIDDEN | {IDLE_NS: "no operator runs"}
 _WHY_ON_DEVICE: Final = _HIDDEN | {IDLE_NS: "nothing runs on the device"}
 """Part of the step -> what it means that it takes longer."""
-_NUMBERS: Final = (BASELINE_NS, CANDIDATE_NS, BASELINE_CALLS, CANDIDATE_CALLS)
 _PLURALS: Final = {"kernel": "kernels", "category": "kinds of work"}
 
 Sides = tuple["LoadedSide", "LoadedSide"]
@@ -157,7 +152,7 @@ def _list_earlier(
     in_own_runs = _list_work((own.side, sides[1]), work, (), {}, judged)
     of_parts = []
     for part in parts:
-        if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
+        if part.name in PARTS_OF_STEP and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
             of_parts.append(part.baseline_ns - numbers[part.name])
     of_rows = [*(cause.delta_ns for cause in in_step), *(-cause.delta_ns for cause in in_own_runs)]
     delta = fsum([*of_rows, *of_parts])
@@ -325,7 +320,7 @@ def _list_work(
     other_work = judged.recorded.other_work
     scaled = frozenset() if other_work is None else other_work.inputs.list_scaled()[0]
     by_kernel = split_stand_ins(sides, work.names, judged)
-    is_real = ~is_among(work.ops[NAME], _STAND_INS)
+    is_real = ~is_among(work.ops[NAME], NOT_OPERATORS)
     moved = np.abs(np.nan_to_num(work.ops[DELTA_NS]))
     are_unknown = moved[is_real].sum() < moved[~is_real].sum()
     if not by_kernel.names and are_unknown and len(work.kernels):
@@ -408,7 +403,7 @@ def _find_other_shapes(ops: Columns, finding_of_name: Mapping[str, Cause]) -> di
     """Return of each operator of which one shape is a finding the sum of its other shapes."""
     shape_of_name = {name: finding.input_shapes for name, finding in finding_of_name.items() if finding.kind == "op"}
     numbers_of_name = dict.fromkeys(shape_of_name, (0.0, 0.0, 0.0, 0.0))
-    for name, shapes, *numbers in ops.rows(NAME, INPUT_SHAPES, *_NUMBERS):
+    for name, shapes, *numbers in ops.rows(NAME, INPUT_SHAPES, *NUMBERS):
         if name in shape_of_name and shapes != shape_of_name[name]:
             before, after, calls_before, calls_after = (number or 0.0 for number in numbers)
             sums = numbers_of_name[name]

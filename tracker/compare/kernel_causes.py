@@ -17,7 +17,8 @@ from tracker.compare import coverage, match
 from tracker.compare.kernels import with_canonical_names
 from tracker.compare.renames import find_changed_names, list_changes, make_contribution
 from tracker.detect import DEFAULTS
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.regressions.replacements import (
     OperatorChange,
     Replacement,
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 STAND_INS: Final = (UNLINKED_OP, NO_OP)
 """Names of the operators that stand for device work without an operator."""
-BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
-"""Categories of device work that have a part of the step of their own."""
+NOT_OPERATORS: Final = (*STAND_INS, NOT_LISTED)
+"""Names that stand for all that is no single operator."""
 OUTSIDE: Final = "outside of operators"
 """Why a kernel changed that operators launch, too: its calls outside of them did."""
 _OF_CALLS: Final = ("new", "gone", "more calls", "fewer calls", "on one side only")

@@ -8,9 +8,10 @@ import numpy as np
 
 from tracker.columns import Columns, objects
 from tracker.compare.filters import matching
+from tracker.compare.kernel_causes import NOT_OPERATORS
 from tracker.compare.operators import own_time
 from tracker.compare.per_step import NUMBER, of_rows, query_fine
-from tracker.profile import NO_OP, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.results import SHOWN_COLUMNS
 from tracker.schema.column_names import CALLS, CANONICAL_NAME, KIND, NAME, SHARE, TOTAL_NS
 from tracker.store import queries
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import ShowOptions
 
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _NOT_NAMED: Final = (NOT_LISTED, NOT_LISTED_COLLECTIVES)
 """Rows of kernels that stand for what the source left out of its table."""
 
@@ -54,7 +54,7 @@ def sum_names(ops: Columns, kernels: Columns, own_ns: str) -> Columns:
     `own_ns`: the column of `ops` that is their own time. Names without time are left out.
     """
     of_ops = _sum_by_name(ops.having(total_ns=ops[own_ns]))
-    if not is_among(of_ops[NAME], _STAND_INS).all() or not len(kernels):
+    if not is_among(of_ops[NAME], NOT_OPERATORS).all() or not len(kernels):
         return _of_kind(of_ops, "operator")
     named = _named_canonically(kernels)
     named = named.taken(~is_among(named[NAME], _NOT_NAMED))

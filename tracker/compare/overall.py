@@ -30,6 +30,7 @@ from tracker.compare.overall_rows import (
 )
 from tracker.detect.slow_steps import SLOW_FACTOR
 from tracker.profile.odd_runs import find_odd_runs
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.schema.column_names import (
     BASELINE_VALUE,
     CANDIDATE_VALUE,
@@ -77,7 +78,6 @@ LEAST_EARLIER: Final = 0.001
 _MATTERS: Final = 0.01
 """Share of the step by which the mean step is longer."""
 
-PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What a step consists of."""
 ROUNDING: Final = 1e-9
 """Part of a time below which a rest is none of medians."""
@@ -294,7 +294,7 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
     if SLOW_STEPS in found:  # no time: a run without any counts
         found[SLOW_STEPS] = fmean(run_numbers(side)[SLOW_STEPS])
     if {WHOLE_NS, COMPUTE_NS, IDLE_NS} <= found.keys():
-        rest = fsum([found[WHOLE_NS], *(-found[name] for name in PARTS if name in found)])
+        rest = fsum([found[WHOLE_NS], *(-found[name] for name in PARTS_OF_STEP if name in found)])
         found[REST_NS] = rest if abs(rest) > ROUNDING * found[WHOLE_NS] else 0.0
     return found
 
@@ -326,7 +326,7 @@ def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[st
     numbers = {**found, **{name: _over_runs(own) for name, own in _own_numbers(rows_of).items() if name in found}}
     if numbers.get(WHOLE_NS) and IDLE_NS in numbers:
         numbers[IDLE_SHARE] = numbers[IDLE_NS] / numbers[WHOLE_NS]
-    earlier = fsum(found[name] - numbers[name] for name in PARTS if name in found)
+    earlier = fsum(found[name] - numbers[name] for name in PARTS_OF_STEP if name in found)
     if abs(earlier) > LEAST_EARLIER * found.get(WHOLE_NS, 0.0):
         numbers[EARLIER_NS] = earlier
     elif REST_NS in numbers:

@@ -23,13 +23,16 @@ from tracker.compare.collectives import (
     with_roles,
 )
 from tracker.compare.side import rows_of_captures
+from tracker.profile.words import FRAMEWORK_ALLOCATORS
 from tracker.schema.column_names import (
     CALLS,
     CANONICAL_NAME,
     COMMUNICATION_NS,
     COMPONENT,
     CORE_TYPE,
+    EXPOSED_COMMUNICATION_NS,
     EXPOSED_NS,
+    EXPOSED_TRANSMIT_NS,
     EXPOSED_WAIT_NS,
     GROUP,
     GROUP_ROLE,
@@ -62,7 +65,6 @@ if TYPE_CHECKING:
 
 
 _PEAK_TITLES: Final = {"peak_allocated_bytes": "Peak memory allocated", "peak_reserved_bytes": "Peak memory reserved"}
-_FRAMEWORKS: Final = ("PTA", "MindSpore")
 _WORDS: Final = {"APP": "APP: the whole process", "GE": "GE: the graph engine"}
 
 CATEGORY: Final = "mc2"
@@ -111,12 +113,12 @@ _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
 _CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
 """How long the cube of a core works in a kernel, as chips with one kind of core spell it."""
 
-EXPOSED: Final = "exposed_communication_ns"
+EXPOSED: Final = EXPOSED_COMMUNICATION_NS
 AT_ONCE: Final = "groups_at_once_ns"
-_WAIT: Final = "exposed_wait_ns"
+_WAIT: Final = EXPOSED_WAIT_NS
 _IN_PROPORTION: Final = "exposed_wait_in_proportion"
 _STATED_IN_PART: Final = "exposed_stated_in_part"
-_TRANSMIT: Final = "exposed_transmit_ns"
+_TRANSMIT: Final = EXPOSED_TRANSMIT_NS
 _TOTAL: Final = "group_total_ns"
 _SYNCHRONIZATION: Final = "group_synchronization_ns"
 _TRANSIT: Final = "group_transit_ns"
@@ -178,7 +180,7 @@ def component_peaks(side: LoadedSide) -> dict[str, float]:
     if side.chosen_steps is not None or not side.may_have_rows(queries.memory_peaks):
         return {}
     table = rows_of_captures(side.query_with(queries.memory_peaks), side.captures)
-    if not {*_FRAMEWORKS} & {*table.listed(COMPONENT)}:
+    if not {*FRAMEWORK_ALLOCATORS} & {*table.listed(COMPONENT)}:
         return {}
     found: dict[str, float] = {}
     for name in _PEAK_TITLES:
@@ -201,11 +203,11 @@ def peak_metrics(found: Iterable[str]) -> list[Metric]:
     rows = []
     for name, title in _PEAK_TITLES.items():
         components = sorted(key.partition(":")[2] for key in keys if key.startswith(f"{name}:"))
-        framework = " or ".join(word for word in _FRAMEWORKS if word in components)
+        framework = " or ".join(word for word in FRAMEWORK_ALLOCATORS if word in components)
         whose = f" ({framework} alone)" if framework else ""
         rows.append(Metric(name, f"{title}{whose}", unit="bytes"))
         for component in components:
-            if component not in _FRAMEWORKS:
+            if component not in FRAMEWORK_ALLOCATORS:
                 rows.append(Metric(f"{name}:{component}", _WORDS.get(component, component), 1, unit="bytes"))
     return rows
 

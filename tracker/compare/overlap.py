@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
-from tracker.compare.kernel_causes import BESIDE_COMPUTE, STAND_INS
+from tracker.compare.kernel_causes import STAND_INS
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.results import Contribution
 from tracker.schema.column_names import (
     BESIDE_NS,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SMALLEST_SHARE: Final = 0.001
 _WORSE: Final = 0.25
 """How much longer what came may take than what went, to be the same work under another name."""
-_NUMBERS: Final = (BASELINE_NS, CANDIDATE_NS, BASELINE_CALLS, CANDIDATE_CALLS)
+NUMBERS: Final = (BASELINE_NS, CANDIDATE_NS, BASELINE_CALLS, CANDIDATE_CALLS)
 
 
 class Change(NamedTuple):
@@ -59,7 +59,7 @@ class Change(NamedTuple):
 def list_changes(rows: Columns) -> Iterator[Change]:
     """Yield the change of each name of operators or kernels of a Diff; what is not known counts as 0."""
     number, first = number_distinct_rows([rows[NAME]])
-    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in _NUMBERS]
+    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in NUMBERS]
     statuses = status_of_names(rows)
     for name, *numbers in zip(rows[NAME][first].tolist(), *sums, strict=True):
         yield Change(name, statuses[name], *numbers)

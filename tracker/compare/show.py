@@ -45,6 +45,7 @@ from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, NPU_VENDOR, STEP_SPREAD, UNLINKED_OP
 from tracker.profile.code_lines import code_line
+from tracker.profile.words import BESIDE_COMPUTE, COPIES
 from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
@@ -114,7 +115,6 @@ if TYPE_CHECKING:
 from tracker.store import Store
 
 Tables = dict[str, Columns]
-_COPIES: Final = ("copy", "memset")
 _METRIC_KERNEL = (NAME, CANONICAL_NAME, TYPE, CORE_TYPE, INPUT_SHAPES)
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 """Questions whose rows are series, or parts of one."""
@@ -403,7 +403,7 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
     every_kernel = choice.list_rows(queries.kernels)
     # of a thousand ranks the rows of each rank and step are most of the memory
     side.forget(queries.kernels)
-    is_copy = is_among(every_kernel[CATEGORY], _COPIES)
+    is_copy = is_among(every_kernel[CATEGORY], COPIES)
     # shares are of all rows of a table, so they come before the filters
     kernels_of_ops = choice.keep_operators(with_share(every_kernel.taken(~is_copy), TOTAL_NS), "op")
     copies_of_ops = choice.keep_operators(with_share(every_kernel.taken(is_copy), TOTAL_NS), "op")
@@ -500,7 +500,7 @@ def _kernel_types(kernels: Columns, every: Columns) -> Columns:
     """
 
     def typed(table: Columns) -> Columns:
-        return table.taken((table[TYPE] != "") & ~is_among(table[CATEGORY], ("communication", *_COPIES)))
+        return table.taken((table[TYPE] != "") & ~is_among(table[CATEGORY], BESIDE_COMPUTE))
 
     key = [*summaries.grains_of(kernels), TYPE, CORE_TYPE]
     sums = sort_largest_first(add_up_rows(typed(kernels), key, _TYPE_NUMBERS), [TOTAL_NS], key)

@@ -22,6 +22,7 @@ from tracker.results import (
     SHOWN_COLUMNS,
     TRANSPORT,
 )
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, RankSummaryRow, StepSummaryRow
 from tracker.schema.column_names import (
     BYTES,
@@ -44,7 +45,6 @@ from tracker.units import NS_PER_US
 if TYPE_CHECKING:
     from tracker.columns import F64
 
-PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What the time of a rank or a step consists of."""
 _METRICS: Final = tuple(name for name in Breakdown.__struct_fields__ if name != "timeline")
 _BUSIEST: Final = 3
@@ -77,7 +77,7 @@ def with_shares(overall: Columns) -> Columns:
     """Add the share of each part in what the parts of a rank add up to."""
     sums = overall.reals(WHOLE_NS)
     whole = np.where(sums != 0, sums, np.nan)
-    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in PARTS})
+    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in PARTS_OF_STEP})
 
 
 def of_ranks(overall: Columns) -> Columns:
@@ -93,7 +93,7 @@ def of_ranks(overall: Columns) -> Columns:
             continue
         share = None
         both = ~np.isnan(numbers) & (whole > 0)
-        if metric in PARTS and both.any():
+        if metric in PARTS_OF_STEP and both.any():
             share = float(numbers[both].sum() / whole[both].sum())
         rows.append(
             RankSummaryRow(

@@ -14,7 +14,7 @@ from tracker.compare.collectives import roles_by_size, split_otherwise
 from tracker.compare.overall_rows import ExposedWait, group_splits, sum_exposed_wait
 from tracker.compare.side import rows_of_captures
 from tracker.results import Contribution
-from tracker.schema.column_names import NS, PEER, RANK, RUN_ID, STEP
+from tracker.schema.column_names import EXPOSED_TRANSMIT_NS, EXPOSED_WAIT_NS, NS, PEER, RANK, RUN_ID, STEP
 from tracker.store import queries
 from tracker.store.calls.lateness import is_number_in_job, sum_waits_for_last
 from tracker.store.calls.splitting import RunCalls, collectives
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import Part
 
-WAIT: Final = "exposed_wait_ns"
-TRANSFER: Final = "exposed_transmit_ns"
+WAIT: Final = EXPOSED_WAIT_NS
+TRANSFER: Final = EXPOSED_TRANSMIT_NS
 """`metric` of the two parts."""
 _TITLES: Final = {WAIT: "Waiting for other ranks", TRANSFER: "Transfers"}
 _MOST_UNCOVERED: Final = 0.1

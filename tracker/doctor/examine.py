@@ -17,6 +17,7 @@ from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, leave_out_documents, read_pieces
 from tracker.limits.files import identify_file
 from tracker.profile import MISSING, NO_OP, UNLINKED_OP, Capture, Rows
+from tracker.profile.words import COPIES
 from tracker.readers import Found
 from tracker.schema.column_names import CALLS, CATEGORY, DEVICE_SELF_NS, NAME, OP_KEY
 from tracker.units import format_ns
@@ -32,7 +33,6 @@ _COUNTED: Final = {
     "memory_curve": "memory points",
 }
 _BY_ROWS: Final = ("kernel_metric", "counter", "memory_curve")
-_COPIES: Final = ("copy", "memset")
 
 
 class _Notebook(Struct):
@@ -183,7 +183,7 @@ def counts_of(rows: Rows) -> dict[str, int]:
         calls = [0 if int(count) == MISSING else int(count) for count in columns[CALLS]]
         counts[word] = sum(calls)
         if table == "kernel":
-            copies = sum(n for n, category in zip(calls, columns[CATEGORY], strict=True) if category in _COPIES)
+            copies = sum(n for n, category in zip(calls, columns[CATEGORY], strict=True) if category in COPIES)
             counts |= {"kernels": counts["kernels"] - copies, "copies": copies}
     return {word: count for word, count in counts.items() if count}
 

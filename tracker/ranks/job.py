@@ -16,6 +16,7 @@ from tracker.compare.step_kinds import keep_kind
 from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
+from tracker.profile.words import MICROBATCH_SETTINGS
 from tracker.ranks import exchange, losses, missing, own_time, waiting
 from tracker.ranks.changes import list_changes
 from tracker.ranks.work import Work, moves_work_in, operator_rows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _ASIDES: Final = 3
 """Losses that are named beside the largest."""
-_MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 
 
 def cluster(store: Store | None, *references: str, options: ClusterOptions | None = None) -> Cluster:
@@ -157,7 +157,7 @@ def _note_on_numbers(numbers: Numbers) -> Iterator[str]:
 def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[int | None, str]:
     if options.microbatches is not None:
         return options.microbatches, "--microbatches"
-    found = (key for key in _MICROBATCHES if facts.get(key, "").isdecimal() and int(facts[key]) > 0)
+    found = (key for key in MICROBATCH_SETTINGS if facts.get(key, "").isdecimal() and int(facts[key]) > 0)
     key = next(found, "")
     return (int(facts[key]), key) if key else (None, "")
 

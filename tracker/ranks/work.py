@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracker.detect.stages import Stage, moves_work
 from tracker.detect.step_order import Numbers
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.results.cluster import RankOperatorRow
 from tracker.schema.column_names import (
     CALLS,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.compare.side import LoadedSide
 
-_BESIDE: Final = ("communication", "copy", "memset")
 Key = tuple[str, ...]
 
 
@@ -137,7 +137,7 @@ def moves_work_in(side: LoadedSide, stages: Sequence[Stage], numbers: Numbers) -
 
 
 def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
-    kernels = kernels.taken(~is_among(kernels[CATEGORY], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
+    kernels = kernels.taken(~is_among(kernels[CATEGORY], (*BESIDE_COMPUTE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
     shapes = np.where(kernels[INPUT_SHAPES] != "", kernels[INPUT_SHAPES], kernels[OP_INPUT_SHAPES])
     name = np.where(kernels[CANONICAL_NAME] != "", kernels[CANONICAL_NAME], kernels[NAME])
     name = np.where(kernels[TYPE] != "", kernels[TYPE], name)

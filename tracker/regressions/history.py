@@ -17,6 +17,7 @@ from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
 from tracker.detect.sides import newest
 from tracker.detect.thresholds import words_of_limits
 from tracker.detect.track import Track
+from tracker.detect.verdicts import LEVEL_CHANGES
 from tracker.errors import UsageError
 from tracker.regressions.budgets import OF_OPERATOR, judge_newest
 from tracker.regressions.causes import changes
@@ -48,7 +49,6 @@ from tracker.store.queries.judgement import StoredSeriesVerdict, TrackSeries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
-_CHANGED: Final = ("REGRESSED", "IMPROVED")
 _MOST: Final = 500
 """Series that one history may hold."""
 _Place = tuple[int, int]
@@ -435,7 +435,7 @@ def _judge_point(
     is_other_work = stated.reason == OTHER_WORK_REASON
     decided_by = settled_by if stated.decided is not None else None
     since = None
-    if before is not None and stated.decided in _CHANGED and before.verdict == stated.decided:
+    if before is not None and stated.decided in LEVEL_CHANGES and before.verdict == stated.decided:
         # single runs that were decided together tell of one change
         is_together = bool(before.decided_by) and before.decided_by in (point.version, decided_by)
         since = (before.since or before.version) if is_together else None

@@ -16,6 +16,7 @@ from msgspec import Struct
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
 from tracker.results import REPLACED_BY, TOP_LEVEL
+from tracker.results.replaced_names import AUTOGRAD_NODE
 from tracker.schema.column_names import CALLS, INPUT_SHAPES, MODULE, NAME, NODE, PARENT, RANK
 
 _SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
@@ -30,7 +31,6 @@ _MOVERS: Final = frozenset({
 compute, and take the place of none.
 """
 _NODE: Final = re.compile(r"backwards?\d*$")
-_AUTOGRAD_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 _NAMESPACE: Final = re.compile(r"\b\w+::")
 _BACKWARD: Final = re.compile(r"_?[Bb]ackwards?\d*$")
 _ALIKE: Final = 0.6
@@ -192,7 +192,7 @@ def name_replacement(gone: Sequence[str], come: Sequence[str]) -> str:
 
 def main_names(names: Sequence[str]) -> list[str]:
     """Return the names of one side of a replacement that say what it is."""
-    main = [name for name in names if not _is_mover(name) and not _AUTOGRAD_NODE.search(name)]
+    main = [name for name in names if not _is_mover(name) and not AUTOGRAD_NODE.search(name)]
     return main or list(names)
 
 

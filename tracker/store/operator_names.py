@@ -38,6 +38,7 @@ from tracker.schema.column_names import (
 from tracker.schema.levels import LEVEL
 from tracker.schema.series import KINDS, SeriesKey
 from tracker.store import bulk, dimensions, recordings
+from tracker.store.documents import FORGET_SAMPLES
 from tracker.store.packing import CONTEXT_NUMBERS, Contexts, pack_contexts, unpack_contexts
 from tracker.store.samples import rename_series
 from tracker.table import group_rows
@@ -91,7 +92,6 @@ _TREE: Final = text("SELECT contexts FROM op_tree WHERE run_id = :run_id AND ran
 _SET_TREE: Final = text("UPDATE op_tree SET contexts = :contexts WHERE run_id = :run_id AND rank = :rank")
 _RUNS: Final = text("SELECT id FROM run WHERE rules_version = :rules ORDER BY id")
 _SET_RULES: Final = text("UPDATE run SET rules_version = :rules WHERE id = :run_id")
-_FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
 _PRUNED_NAMES: Final = text(
     "SELECT DISTINCT m.run_id, s.workload_id, s.configuration_id, s.device_id, s.name FROM sample AS m "
     "INNER JOIN series AS s ON m.series_id = s.id INNER JOIN run AS r ON m.run_id = r.id "
@@ -155,7 +155,7 @@ def rename_stored(connection: Connection) -> None:
     _rename_series(connection, votes)
     _rename_limits(connection, votes)
     for run_id in sorted(changed):
-        connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
+        connection.execute(FORGET_SAMPLES, {"run_id": run_id})
     done = [run_id for run_id in connection.scalars(_RUNS, {"rules": RULES_BEFORE}).all() if run_id not in to_read]
     for run_id in done:
         connection.execute(_SET_RULES, {"run_id": run_id, "rules": RULES_AFTER})

@@ -38,6 +38,7 @@ from tracker.store.samples.ranks import (
 )
 from tracker.store.samples.step_kinds import join_samples, kinds_of_ranks, of_kind, with_step_kind
 from tracker.store.sql import statement
+from tracker.store.tracks import TRACK_COLUMNS
 
 
 def _find_sampled_columns() -> dict[str, tuple[str, ...]]:
@@ -69,12 +70,11 @@ _WITH_LOWS: Final = b"\x01"
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
-_TRACK: Final = ("workload_id", "configuration_id", "device_id")
-_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8, later=True)
+_SERIES: Final = Dimension("series", (*TRACK_COLUMNS, *SeriesKey._fields), digest_bytes=8, later=True)
 _DELETE_SAMPLES: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK_RULES: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
 _SERIES_KEYS: Final = text(
-    f"SELECT s.id, {', '.join(f's.{name}' for name in (*_TRACK, *SeriesKey._fields))} "  # noqa: S608 names of above
+    f"SELECT s.id, {', '.join(f's.{name}' for name in (*TRACK_COLUMNS, *SeriesKey._fields))} "  # noqa: S608 names of above
     "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
 )
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
@@ -414,7 +414,7 @@ def _rank_rows(item: Placed) -> RankRows:
 
 def _track(connection: Connection, run_id: int) -> tuple[int, ...]:
     run = connection.execute(statement("run_state"), {"run_id": run_id}).one()
-    return tuple(getattr(run, name) for name in _TRACK)
+    return tuple(getattr(run, name) for name in TRACK_COLUMNS)
 
 
 def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: NDArray[Any]) -> list[Column]:
