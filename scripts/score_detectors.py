@@ -41,7 +41,7 @@ from tracker.detect.repeats import Repeats  # noqa: E402
 from tracker.detect.track import Track  # noqa: E402
 from tracker.profile import NO_OP  # noqa: E402
 from tracker.regressions import lifecycle  # noqa: E402
-from tracker.regressions.judgement import judged_row  # noqa: E402
+from tracker.regressions.judged_rows import judged_row  # noqa: E402
 from tracker.regressions.lifecycle import MACHINE, Finding, TrackState, VersionResult, judge_next, walk  # noqa: E402
 from tracker.regressions.sides import gate_of  # noqa: E402
 from tracker.store import tracks as stored_tracks  # noqa: E402

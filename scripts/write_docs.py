@@ -77,7 +77,7 @@ def groups_of(command: Any, context: Any) -> Any:
 
 def command_list() -> str:
     """Every command on a line, in the groups of the help."""
-    from tracker.cli import COMMANDS
+    from tracker.cli.commands import COMMANDS
 
     tree = command_tree()
     lines = []

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from sqlalchemy import select
 
-from tracker.readers.pack import MAGIC
+from tracker.readers.pack.marks import MAGIC
 from tracker.store.tables import metadata
 
 ARRIVAL = "last_rank_at_ns"

@@ -7,14 +7,15 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "tracker").rglob("*.py"))}
 # patterns, for to parse 500 files takes six seconds
 IMPORT = re.compile(
-    r"^ *from tracker\.?(?P<module>[\w.]*) import (?:\((?P<block>[^)]*)\)|(?P<names>.*))$", re.MULTILINE
+    r"^ *from (?:tracker\.?|(?P<dots>\.))(?P<module>[\w.]*) import (?:\((?P<block>[^)]*)\)|(?P<names>.*))$",
+    re.MULTILINE,
 )
 CLASS = re.compile(r"^class (\w+)", re.MULTILINE)
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -26,12 +27,31 @@ PAGE_ELSEWHERE = re.compile(r"\b[A-Z]{4,}(?:\.md)?,? (?:section |rule |landing )
 README_BYTES = 12_000
 FILES_THAT_IMPORT_PANDAS = 7
 CIRCLES = {
-    ("advice.evidence", "advice.roofline", "advice.rule"),
-    ("cli.database", "cli.options", "cli.output"),
-    ("readers.torch_profiler.collector", "readers.torch_profiler.records"),
-    ("regressions.branches", "regressions.judgement"),
+    ("", "api", "api.profiles"): "the package shows the names of its api to type checkers, and imports none of it",
 }
-"""Files that import each other, today. A circle that is gone leaves the list; none is added."""
+"""Files that import each other, and why they must. The package itself is called ""."""
+LEAST_CONSTANT = 14
+"""Letters of a value from which on it says something."""
+SAME_CONSTANTS = {
+    "'ASCEND_PROFILER_OUTPUT'": "hooks import nothing",
+    "'analyse.done'": "hooks import nothing",
+    "re.compile('[\\\\w.,:;+/= -]{1,120}')": "hooks import nothing",
+    "24 * 3600 * 10 ** 9": "a day: how long a hook waits, how far clocks are apart, how near a start must be",
+    "3600 * 10 ** 9": "an hour: one session of a machine, how long a notification is kept",
+    "10 * NS_PER_MINUTE": "when a watcher is dead, and how long one may send",
+    "re.compile('\\\\d+')": "any number in a text",
+    "re.compile('_\\\\d+$')": "the number of an instance of a module, and of a copy of a model",
+    "re.compile('.*')": "traces of two readers may have any name",
+    "Decoder(list[Event])": "each reader has an Event of its own",
+    "View(document, csv=list_csv)": "each view has functions of its own",
+    "MappingProxyType({})": "nothing, in two rooms",
+    "('text', 'markdown', 'html')": "formats for people, and those that several results are joined in",
+    "('rank', 'step')": "the words of --by, the grain at which a side is asked, and that of a table",
+    "'operator_arguments'": "the source of counters, and the table of a diff that is made of them",
+    "('name', 'type', 'core_type', 'input_shapes', 'input_types', 'input_formats')":
+        "texts that a reader looks up, and those that make two kernels one",
+}  # fmt: skip
+"""Value of constants in several files -> why each has its own. One that is gone leaves the list."""
 SHARED_CLASS_NAMES = {
     "notify": {"Heard"},
     "readers": {
@@ -60,12 +80,23 @@ def test_pages_that_code_refers_to_are_there():
 
 
 def test_no_new_circle_of_files():
-    assert find_circles(read_imports()) == CIRCLES
+    assert find_circles(read_imports(PRODUCT)) == CIRCLES.keys()
 
 
 def test_circle_of_three_files_is_found():
     imports = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
     assert find_circles(imports) == {("a", "b", "c")}
+
+
+def test_circle_through_a_package_and_a_function_is_found():
+    sources = {
+        ROOT / "tracker/a/__init__.py": "from tracker.a.b import read\n",
+        ROOT / "tracker/a/b.py": "def read():\n    from tracker.a import MAGIC\n",
+        ROOT / "tracker/a/c.py": "from . import b\n",
+    }
+    imports = read_imports(sources)
+    assert imports == {"a": {"a.b"}, "a.b": {"a"}, "a.c": {"a.b"}}
+    assert find_circles(imports) == {("a", "a.b")}
 
 
 def test_no_class_name_stands_twice_in_a_room():
@@ -137,22 +168,76 @@ def list_names_outside(node: ast.AST) -> Iterator[str]:
         yield from list_names_outside(child)
 
 
-def read_imports() -> dict[str, set[str]]:
-    """File -> the files that it imports, anywhere in it; without the `__init__` of packages, which only collect."""
+def test_no_constant_stands_in_several_files():
+    """One fact has one declaration, which others import. What is equal and another fact is listed, with its reason."""
+    assert find_same_constants(PRODUCT).keys() == SAME_CONSTANTS.keys()
+
+
+def test_constant_in_two_files_is_found():
     sources = {
-        ".".join(path.relative_to(ROOT / "tracker").with_suffix("").parts): source
-        for path, source in PRODUCT.items()
-        if path.name != "__init__.py"
+        Path("a.py"): 'FOLDERS = ("one", "another")\n',
+        Path("b.py"): 'from a import FOLDERS\n_OURS: Final = ("one", "another")\n_SAME: Final = FOLDERS\n',
+        Path("c.py"): 'Pairs = tuple[str, int, float]\nT = TypeVar("T", bound=float)\n',
+        Path("d.py"): 'Pairs = tuple[str, int, float]\nT = TypeVar("T", bound=float)\n',
     }
+    assert find_same_constants(sources) == {"('one', 'another')": ["a.py:FOLDERS", "b.py:_OURS"]}
+
+
+def find_same_constants(sources: Mapping[Path, str]) -> dict[str, list[str]]:
+    """Return value -> the constants of several modules that have it; types, names of others and short values aside."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path, source in sources.items():
+        for name, value in list_constants(source):
+            is_reference = isinstance(value, ast.Name | ast.Attribute)
+            is_type = isinstance(value, ast.Subscript) or (
+                isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
+            )
+            text = ast.unparse(value)
+            if not is_reference and not is_type and len(text) >= LEAST_CONSTANT:
+                found[text].append(f"{path}:{name}")
+    return {text: names for text, names in found.items() if len({name.partition(":")[0] for name in names}) > 1}
+
+
+def list_constants(source: str) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what is bound to a name of the module, `__all__` aside."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            targets = [node.target]
+        else:
+            continue
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id != "__all__":
+                yield target.id, node.value
+
+
+def name_module(path: Path) -> str:
+    """Return the name of a module below `tracker`; an `__init__` has that of its package."""
+    parts = path.relative_to(ROOT / "tracker").with_suffix("").parts
+    return ".".join(parts).removesuffix("__init__").removesuffix(".")
+
+
+def read_imports(sources: Mapping[Path, str]) -> dict[str, set[str]]:
+    """Return file -> the files that it imports, anywhere in it: in functions and for type checkers alone, too.
+
+    What is imported from a package is a file of it, else stands in its `__init__`.
+    """
+    names = {name_module(path) for path in sources}
     imports: dict[str, set[str]] = {}
-    for name, source in sources.items():
+    for path, source in sources.items():
+        name = name_module(path)
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         imports[name] = set()
         for match in IMPORT.finditer(source):
             module = match["module"]
-            # what is imported from a package may be a file of it
-            below = re.findall(r"\w+", match["block"] or match["names"])
-            candidates = {module, *(f"{module}.{word}".removeprefix(".") for word in below)}
-            imports[name] |= (candidates & sources.keys()) - {name}
+            if match["dots"]:
+                module = f"{package}.{module}".strip(".")
+            listed = re.sub("#.*", "", match["block"] or match["names"])
+            for word in re.findall(r"(?:^|,)\s*(\w+)", listed):
+                below = f"{module}.{word}".removeprefix(".")
+                imports[name].add(below if below in names else module)
+        imports[name] = (imports[name] & names) - {name}
     return imports
 
 

@@ -174,7 +174,7 @@ def stream_work_table(joined: Joined) -> Table:
 }
 
 COMMAND: Edits = {
-    "tracker/cli/__init__.py": [
+    "tracker/cli/commands.py": [
         (
             """        "board": "Show every workload on one screen: what is new, what is open.",
 """,
@@ -190,8 +190,9 @@ COMMAND: Edits = {
 from __future__ import annotations
 
 from tracker.api.arguments import opened
-from tracker.cli.options import Database, Page, Top
+from tracker.cli.options import Database, Top
 from tracker.cli.output import plan
+from tracker.cli.report_options import Page
 
 
 def tally(top: Top = None, *, page: Page, db: Database = None) -> None:

@@ -21,17 +21,66 @@ NAMES = {"told", "anew", "whoever", "nobody", "somebody", "borne", "yardstick", 
 """Words that no part of a name is."""
 COLUMNS = {"told_by"}
 """Columns of results, whose names scripts of users know."""
-OLD_ROOMS = {
-    "readers": "not rewritten yet", "timeline": "not rewritten yet", "store": "not rewritten yet",
-    "watch": "not rewritten yet", "intake": "not rewritten yet", "hooks": "not rewritten yet",
-    "notify": "not rewritten yet", "reports": "rewritten with the documents",
-    "doctor": "becomes the dry run of ingest", "profile": "becomes schema, with the levels",
-}  # fmt: skip
+NAMES_OF_ROOM = "names of the code, changed when the room is rewritten"
+SENTENCE = "a sentence that users know, changed when the room is rewritten"
+STORED = "columns of the database, which a migration has to rename"
 EXCEPTIONS = {
+    "columns.md": STORED,
+    "doctor/rules.py": SENTENCE,
+    "doctor/runs.py": NAMES_OF_ROOM,
+    "doctor/sidecars.py": SENTENCE,
+    "hooks/job.py": NAMES_OF_ROOM,
+    "intake/at_once.py": NAMES_OF_ROOM,
+    "intake/documents.py": NAMES_OF_ROOM,
+    "intake/forming.py": NAMES_OF_ROOM,
+    "intake/ingesting.py": NAMES_OF_ROOM,
+    "intake/job_hosts.py": NAMES_OF_ROOM,
+    "intake/packing.py": NAMES_OF_ROOM,
+    "intake/pieces.py": NAMES_OF_ROOM,
+    "intake/sidecar.py": SENTENCE,
+    "notify/composing.py": NAMES_OF_ROOM,
+    "notify/enqueueing.py": NAMES_OF_ROOM,
+    "notify/life.py": NAMES_OF_ROOM,
+    "profile/arrays.py": NAMES_OF_ROOM,
+    "profile/documents.py": NAMES_OF_ROOM,
+    "profile/operator_names.py": NAMES_OF_ROOM,
+    "profile/same_job.py": NAMES_OF_ROOM,
+    "readers/__init__.py": SENTENCE,
+    "readers/_ascend/clocks.py": NAMES_OF_ROOM,
+    "readers/_ascend/trace/assembly.py": NAMES_OF_ROOM,
+    "readers/_ascend/trace/collectives.py": NAMES_OF_ROOM,
+    "readers/_facts.py": NAMES_OF_ROOM,
+    "readers/ascend_db/communication.py": NAMES_OF_ROOM,
+    "readers/ascend_db/device.py": NAMES_OF_ROOM,
+    "readers/ascend_db/standins.py": NAMES_OF_ROOM,
+    "readers/ascend_text/reading.py": NAMES_OF_ROOM,
+    "readers/nsys_sqlite/host.py": NAMES_OF_ROOM,
+    "readers/pack/checks.py": SENTENCE,
+    "readers/paddle_trace/clock.py": NAMES_OF_ROOM,
+    "readers/paddle_trace/collector.py": NAMES_OF_ROOM,
+    "readers/paddle_trace/reading.py": NAMES_OF_ROOM,
+    "readers/training_log/trainer_sessions.py": NAMES_OF_ROOM,
+    "reports/plot.py": NAMES_OF_ROOM,
+    "reports/views/cluster.py": "the header of told_by, a column whose name scripts of users know",
     "results/findings.py": "ToldFinding, ToldIncident: stored in the outbox, renamed with notify",
-    "columns.md": "columns of notify, renamed with it",
+    "store/dimensions.py": NAMES_OF_ROOM,
+    "store/documents.py": NAMES_OF_ROOM,
+    "store/inbox.py": STORED,
+    "store/notifications.py": STORED,
+    "store/tables/meanings.py": STORED,
+    "store/tables/watch.py": STORED,
+    "store/views/__init__.py": SENTENCE,
+    "store/views/levels.py": SENTENCE,
+    "store/watchers.py": STORED,
+    "timeline/collective_parts.py": NAMES_OF_ROOM,
+    "timeline/communication.py": NAMES_OF_ROOM,
+    "timeline/exposure.py": NAMES_OF_ROOM,
+    "timeline/wait_tasks.py": NAMES_OF_ROOM,
+    "watch/service.py": NAMES_OF_ROOM,
+    "watch/take.py": NAMES_OF_ROOM,
+    "watch/work.py": NAMES_OF_ROOM,
 }
-"""File or page -> why it may have such words."""
+"""File or page -> why it may have such words, as of today. A file that would pass leaves the list."""
 
 
 SPOKEN = re.compile(r"\b(said|asked)\b")
@@ -70,11 +119,7 @@ def wrong_in(path: Path) -> list[str]:
     ]
 
 
-MODULES = [
-    path
-    for path in sorted(PACKAGE.rglob("*.py"))
-    if path.relative_to(PACKAGE).parts[0] not in OLD_ROOMS and path.relative_to(PACKAGE).as_posix() not in EXCEPTIONS
-]
+MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).as_posix() not in EXCEPTIONS]
 
 
 def test_modules_use_the_words_of_the_field():
@@ -82,9 +127,11 @@ def test_modules_use_the_words_of_the_field():
     assert not wrong
 
 
-def test_exceptions_are_still_needed():
-    assert all(wrong_in(PACKAGE / name) for name in EXCEPTIONS if name.endswith(".py"))
-    assert all(any(wrong_in(path) for path in (PACKAGE / room).rglob("*.py")) for room in OLD_ROOMS)
+def test_no_file_is_excepted_that_would_pass():
+    modules = [name for name in EXCEPTIONS if name.endswith(".py")]
+    assert [name for name in modules if not wrong_in(PACKAGE / name)] == []
+    pages = [name for name in EXCEPTIONS if name.endswith(".md")]
+    assert [name for name in pages if not TEXTS.search((ROOT / "docs" / name).read_text(encoding="utf-8"))] == []
 
 
 def test_help_uses_the_words_of_the_field():

@@ -1,4 +1,4 @@
-"""A misspelt field of a row is named by the type checker, before anybody sees it on a screen."""
+"""A misspelt field or column of a row is named by the type checker, before anybody sees it on a screen."""
 
 from __future__ import annotations
 
@@ -8,50 +8,145 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
+from tracker.results import DIFF_COLUMNS, SHOWN_COLUMNS
+from tracker.schema import column_names
+from tracker.schema.levels import LEVELS
+
 ROOT = Path(__file__).parents[1]
-ROOMS = ("ranks", "regressions", "compare")
+ROOMS = ("ranks", "regressions", "compare", "advice")
 """Rooms whose rows have types."""
-READS_STATEMENTS = {"hosts.py"}
-"""Modules whose rows come from a statement of SQL, which no type checker knows."""
 CONTAINER_FIELDS = {"rows", "tables", "options", "notes", "names", "words", "key", "values", "shape", "name", "kind"}
 """Fields that rows share with what is no row, such as columns and arrays."""
+LOOK_UPS = {
+    "tables": "the tables of a result, by name",
+    "matched": "the tables of a diff that are matched by a key, by name",
+    "HISTORY_COLUMNS": "the columns of a table, by its name",
+    "KIND": "the kinds of series, by word",
+    "found.run": "what tracker runs lists of the run of a Cluster, as its JSON has it",
+}
+"""What may be read by a quoted word that is the name of a column, too -> what the word is there."""
+CONSTANTS = {name: value for name, value in vars(column_names).items() if name.isupper()}
+
+
+def parse_room(package: Path, room: str) -> Iterator[tuple[Path, ast.Module]]:
+    """Yield the modules of a room."""
+    for path in sorted((package / room).rglob("*.py")):
+        yield path, ast.parse(path.read_text(encoding="utf-8"))
 
 
 def row_fields(package: Path) -> set[str]:
-    """The fields of the rows of results: structs whose docstring has a line per field."""
+    """Return the fields of the rows of results, which have a line per field, and of the rows that advice reads."""
     fields = set()
-    for path in sorted((package / "results").glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and "\n    - " in (ast.get_docstring(node, clean=False) or ""):
-                own = [one.target.id for one in node.body if isinstance(one, ast.AnnAssign)]
-                fields.update(own)
-    return fields - CONTAINER_FIELDS
+    for room in ("results", "advice"):
+        for path, tree in parse_room(package, room):
+            for node in ast.walk(tree):
+                if not isinstance(node, ast.ClassDef):
+                    continue
+                has_lines = "\n    - " in (ast.get_docstring(node, clean=False) or "")
+                if has_lines or path.name == "rows.py":
+                    fields.update(one.target.id for one in node.body if isinstance(one, ast.AnnAssign))
+    return fields
 
 
-def sites(package: Path, fields: set[str]) -> Iterator[tuple[Path, int, int]]:
-    """Where a row is read by one of these fields: file, line, and the column behind the last letter."""
+def known_columns() -> set[str]:
+    """Return the names of all columns of levels, of results, and of those that code reads one by one."""
+    columns = row_fields(ROOT / "tracker") | set(CONSTANTS.values())
+    for level in LEVELS:
+        columns.update(column.answer or column.name for column in level.columns)
+        columns.update(level.row_kinds)
+    for table in (*DIFF_COLUMNS.values(), *SHOWN_COLUMNS.values()):
+        columns.update(table)
+    return columns
+
+
+def find_fields(package: Path, fields: Collection[str]) -> Iterator[tuple[Path, int, int]]:
+    """Yield where a row is read by one of these fields: file, line, and the column behind the last letter."""
     for room in ROOMS:
-        for path in sorted((package / room).rglob("*.py")):
-            if path.name in READS_STATEMENTS:
-                continue
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for path, tree in parse_room(package, room):
+            of_statements = list_nodes_of_statements(tree)
+            for node in ast.walk(tree):
+                if node in of_statements:
+                    continue
                 is_read = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in fields
                 if is_read and node.value.id == "row" and node.lineno == node.end_lineno:
                     yield path, node.lineno, node.end_col_offset
 
 
+def list_nodes_of_statements(tree: ast.Module) -> set[ast.AST]:
+    """Return what stands in functions that ask a statement of SQL, whose rows no type checker knows."""
+    found: set[ast.AST] = set()
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        nodes = list(ast.walk(function))
+        if any(isinstance(node, ast.Name) and node.id == "statement" for node in nodes):
+            found.update(nodes)
+    return found
+
+
+def find_constants(package: Path, names: Collection[str]) -> Iterator[tuple[Path, int, int]]:
+    """Yield where a column is read by one of these constants: as of `find_fields`."""
+    for room in ROOMS:
+        for path, tree in parse_room(package, room):
+            for node in ast.walk(tree):
+                is_read = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)
+                if is_read and node.slice.id in names:
+                    yield path, node.slice.lineno, node.slice.end_col_offset
+
+
+def leave_out_ambiguous(names: Collection[str]) -> set[str]:
+    """Return the names that are none of the others without their last letter."""
+    return {name for name in names if name[:-1] not in names}
+
+
+def test_constants_of_columns_are_named_like_their_columns():
+    assert {name: value.upper() for name, value in CONSTANTS.items()} == {name: name for name in CONSTANTS}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_column_is_read_by_a_quoted_name(room):
+    columns = known_columns()
+    quoted = []
+    for path, tree in parse_room(ROOT / "tracker", room):
+        for node in ast.walk(tree):
+            is_quoted = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+            if is_quoted and node.slice.value in columns and ast.unparse(node.value) not in LOOK_UPS:
+                quoted.append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
+    assert not quoted
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_name_of_a_module_stands_for_rows_of_any(room):
+    """An alias such as `Row = dict[str, Any]` tells the type checker nothing of a row, whatever its name."""
+    of_any = []
+    for path, tree in parse_room(ROOT / "tracker", room):
+        for node in tree.body:
+            if not isinstance(node, ast.Assign | ast.AnnAssign):
+                continue
+            if any(isinstance(part, ast.Name) and part.id == "Any" for part in ast.walk(node)):
+                of_any.append(f"{path.name}:{node.lineno}: {ast.unparse(node)}")
+    assert not of_any
+
+
 @pytest.mark.slow
-def test_type_checker_names_each_of_20_misspelt_fields(tmp_path):
+def test_type_checker_names_each_of_30_misspelt_names(tmp_path):
+    """20 fields of rows, of which some are of advice, and 10 constants of columns."""
     package = tmp_path / "tracker"
     shutil.copytree(ROOT / "tracker", package, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    one_of_each_line = {site[:2]: site for site in sites(package, row_fields(package))}
-    chosen = random.Random(5).sample(sorted(one_of_each_line.values()), 20)
+    fields = leave_out_ambiguous(row_fields(package)) - CONTAINER_FIELDS
+    of_fields = {site[:2]: site for site in find_fields(package, fields)}
+    of_constants = {site[:2]: site for site in find_constants(package, leave_out_ambiguous(CONSTANTS))}
+    in_advice = [site for (path, _), site in sorted(of_fields.items()) if "advice" in path.parts]
+    elsewhere = [site for (path, _), site in sorted(of_fields.items()) if "advice" not in path.parts]
+    alone = [site for place, site in sorted(of_constants.items()) if place not in of_fields]
+    draw = random.Random(5)
+    chosen = [*draw.sample(in_advice, 5), *draw.sample(elsewhere, 15), *draw.sample(alone, 10)]
     for path, line, end in chosen:
         lines = path.read_text(encoding="utf-8").split("\n")
         # columns of ast are bytes

@@ -123,7 +123,7 @@ def test_a_device_that_is_not_in_the_table_is_measured_by_its_own_best(memory_st
     ops = [(row["name"], ms * MS, {k: v for k, v in row.items() if k != "name"}) for row, ms in ((slow, 2), (fast, 2))]
     made = [kernel(row, 2, category="matmul") for row in (slow, fast)]
     found = advise(memory_store, device=NPU, times={"compute": 60}, ops=ops, kernels=made)
-    assert [(row["efficiency"], row["ceiling"]) for row in found.efficiency] == [(0.5, "measured"), (1.0, "measured")]
+    assert [(row.efficiency, row.ceiling) for row in found.efficiency] == [(0.5, "measured"), (1.0, "measured")]
     assert found.use["hfu"] is None  # the fastest of the run is no peak
     assert any("not in the table of devices" in sentence for sentence in found.missing)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.advice.made import CPU, MI300X, MS, NPU, V100, advise, kernel, only, op, rules
-from tracker.advice.rule import Platform
+from tracker.advice.platform import Platform
 from tracker.advice.rules import RULES, communication, fusion, host, input, kernels, pipeline
 from tracker.advice.traits import TRAITS
 from tracker.profile import Device

@@ -305,7 +305,7 @@ def test_a_matmul_into_a_given_tensor_counts_as_any_other(memory_store):
     product = op("aten::mm", (4300, 10_000), (10_000, 11_500), (4300, 11_500))  # mm.out
     ops = [("aten::mm", 4 * MS, {key: value for key, value in product.items() if key != "name"})]
     found = advise(memory_store, times=BUSY, ops=ops, kernels=[kernel(product, 4, category="matmul")])
-    assert [round(row["flops"] / 1e12, 3) for row in found.efficiency] == [0.989]
+    assert [round(row.flops / 1e12, 3) for row in found.efficiency] == [0.989]
 
 
 def test_a_matmul_far_below_the_roofline_wins_the_rest(memory_store):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import unescape
 from itertools import takewhile
 
-from tracker.cli import COMMANDS
+from tracker.cli.commands import COMMANDS
 
 _START = re.compile(
     rf"(?<![\w/.'-])tracker (?:{'|'.join(name for group in COMMANDS.values() for name in group)})(?![\w/.])"

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tracker import __version__, readers, reports
-from tracker.cli import COMMANDS, SUBCOMMANDS, WITHOUT_DATABASE, options, program
+from tracker.cli import program, report_options
+from tracker.cli.commands import COMMANDS, SUBCOMMANDS, WITHOUT_DATABASE
 from tracker.cli.diff import DiffBy
 from tracker.readers.torch_profiler import native
 from tracker.results import MATRIX_ROWS, SECTIONS, TREES
@@ -81,7 +82,7 @@ def test_commands_without_a_database_are_listed():
 
 
 def test_words_of_options_are_those_of_the_rooms(tracker):
-    assert tuple(sorted(options.FORMATS)) == reports.NAMES
+    assert tuple(sorted(report_options.FORMATS)) == reports.NAMES
     assert {*split("by", DiffBy).option.words} == {*TREES, *MATRIX_ROWS}
     assert ", ".join(SECTIONS) in " ".join(tracker("diff", "--help").out.split())
 

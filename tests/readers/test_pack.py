@@ -18,7 +18,8 @@ from tracker.errors import SourceError, TrackerError
 from tracker.intake import ingest
 from tracker.profile import MISSING, ROW_COLUMNS, Packed, Profile, StepRow
 from tracker.readers import Found, ReadOptions
-from tracker.readers.pack import MAGIC, checks, schema
+from tracker.readers.pack import checks, schema
+from tracker.readers.pack.marks import MAGIC
 from tracker.readers.pack.writing import packed_bytes
 from tracker.store import open_store
 from tracker.store.tables import metadata

@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 
 from tests.regressions.tracks import GELU, MM, STEP, track_of
 from tracker.detect import DEFAULTS
-from tracker.regressions.judgement import incidents_of
+from tracker.regressions.judged_rows import incidents_of
 from tracker.regressions.lifecycle import TrackState, walk
 from tracker.regressions.replacements import OperatorChange, pair_changes
 from tracker.regressions.sides import gate_of

@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 from tests.regressions.tracks import STEP, noisy_track
 from tracker.detect import series_of
 from tracker.detect.track import Track
-from tracker.regressions.judgement import incidents_of
+from tracker.regressions.judged_rows import incidents_of
 from tracker.regressions.lifecycle import TrackState, judge_next, needed_runs, walk
 
 OPERATORS = 24

@@ -10,7 +10,7 @@ import pytest
 from tests.regressions.tracks import GELU, MM, STEP, found_in, noisy_track, track_of
 from tracker.detect import Verdict, series_of
 from tracker.detect.track import Track
-from tracker.regressions.judgement import decided_word
+from tracker.regressions.judged_rows import decided_word
 from tracker.regressions.lifecycle import Finding, TrackState, walk
 
 NAN = np.nan

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.profile.code_lines import user_frames
+from tracker.schema.column_names import CALL_STACK, INPUT_SHAPES, MODULE, NAME, PHASE, RANK
 
 if TYPE_CHECKING:
     from tracker.advice.pieces import WorkPiece
@@ -23,7 +24,7 @@ class CodePlaces:
 
     def __init__(self, ops: Columns) -> None:
         self._frames: dict[tuple[object, ...], Frames] = {}
-        for *key, stack in ops.rows("rank", "name", "input_shapes", "module", "phase", "call_stack"):
+        for *key, stack in ops.rows(RANK, NAME, INPUT_SHAPES, MODULE, PHASE, CALL_STACK):
             self._frames.setdefault(tuple(key), user_frames(stack))
 
     @property

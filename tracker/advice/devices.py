@@ -85,8 +85,8 @@ def device_of(model: str, facts: Mapping[str, str]) -> Peaks | None:
     if found is not None:
         return found
     try:
-        cores, mhz = float(facts["ai_core_num"]), float(facts["aic_frequency"])
-    except (KeyError, ValueError):
+        cores, mhz = float(facts.get("ai_core_num", "")), float(facts.get("aic_frequency", ""))
+    except ValueError:
         return None
     source = f"{cores:g} AI cores x {mhz:g} MHz x {_FLOPS_OF_A_CORE} FLOP, as the profile states"
     half = cores * mhz * _FLOPS_OF_A_CORE / 1e6

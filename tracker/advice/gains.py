@@ -44,9 +44,9 @@ def local_ns(evidence: Evidence, claim: Claim) -> float:
 def _most_work_ns(evidence: Evidence, claim: Claim) -> float:
     """Return the time in which the rank of a claim works at all: kernels of several streams take longer together."""
     row = evidence.ranks.get(claim.rank) if claim.rank is not None else None
-    if not evidence.is_device or row is None or row["compute_ns"] is None:
+    if not evidence.is_device or row is None or row.compute_ns is None:
         return evidence.step_ns
-    return float(min(evidence.step_ns, row["compute_ns"] + (row["exposed_copy_ns"] or 0.0)))
+    return float(min(evidence.step_ns, row.compute_ns + (row.exposed_copy_ns or 0.0)))
 
 
 def gain_ns(evidence: Evidence, claim: Claim) -> float:
@@ -54,7 +54,7 @@ def gain_ns(evidence: Evidence, claim: Claim) -> float:
     local = local_ns(evidence, claim)
     if claim.resource in _OF_THE_JOB or claim.rank is None:
         return min(local, evidence.step_ns)
-    return min(evidence.step_ns, _step_gain(evidence, {evidence.ranks[claim.rank]["stage"]: local}))
+    return min(evidence.step_ns, _step_gain(evidence, {evidence.ranks[claim.rank].stage: local}))
 
 
 def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
@@ -70,21 +70,21 @@ def together_ns(evidence: Evidence, claims: Sequence[Claim]) -> float:
         elif claim.resource in _OF_THE_JOB:
             balance[claim.resource] = max(balance.get(claim.resource, 0.0), local_ns(evidence, claim))
         elif claim.resource != "none" and claim.rank is not None:
-            key = (evidence.ranks[claim.rank]["stage"], claim.resource, _kind_of(claim))
+            key = (evidence.ranks[claim.rank].stage, claim.resource, _kind_of(claim))
             own = others.setdefault(key, {})
             own[claim.rank] = own.get(claim.rank, 0.0) + max(0.0, claim.ns)
             limits.setdefault(key, {})[claim.rank] = _available(evidence, claim)
     # what one rank of a stage can give, all of them can
     stages: dict[Stage, float] = {}
     for at, ns in pieces.items():
-        stage = evidence.ranks[evidence.pieces[at].rank]["stage"]
+        stage = evidence.ranks[evidence.pieces[at].rank].stage
         stages[stage] = stages.get(stage, 0.0) + ns
     for rank in evidence.studied if evidence.is_device else ():
         row = evidence.ranks[rank]
-        stage = row["stage"]
+        stage = row.stage
         # kernels may run beside each other: together they give no more than the time in which any ran
-        if row["compute_ns"] is not None and stage in stages:
-            stages[stage] = min(stages[stage], row["compute_ns"] + (row["exposed_copy_ns"] or 0.0))
+        if row.compute_ns is not None and stage in stages:
+            stages[stage] = min(stages[stage], row.compute_ns + (row.exposed_copy_ns or 0.0))
     kept_ns = _least_kept_work_ns(evidence, stages)
     exposed: dict[Stage, float] = {}
     longest_ns = 0.0
@@ -112,15 +112,15 @@ def _least_kept_work_ns(evidence: Evidence, of_work: Mapping[Stage, float]) -> f
     """
     kept = []
     for row in evidence.ranks.values():
-        if row["compute_ns"] is None:
+        if row.compute_ns is None:
             return 0.0
-        kept.append(max(0.0, row["compute_ns"] - of_work.get(row["stage"], 0.0)))
+        kept.append(max(0.0, row.compute_ns - of_work.get(row.stage, 0.0)))
     return min(evidence.step_ns, *kept) if kept else 0.0
 
 
 def _most_exposed_ns(evidence: Evidence, stage: Stage, unknown: float) -> float:
     """Return the exposed communication of the rank of a stage that has most; `unknown` where no rank states it."""
-    ranks = [row["exposed_communication_ns"] for row in evidence.ranks.values() if row["stage"] == stage]
+    ranks = [row.exposed_communication_ns for row in evidence.ranks.values() if row.stage == stage]
     return float(max((ns for ns in ranks if ns is not None), default=unknown))
 
 
@@ -231,15 +231,15 @@ def _available(evidence: Evidence, claim: Claim) -> float | None:
     if claim.resource == "idle":
         return evidence.idle_ns.get(claim.rank)
     if claim.resource == "loading":
-        stated = [row["data_loading_idle_ns"] if row["data_loading_idle_ns"] is not None else row["data_loading_ns"]]
+        stated = [row.data_loading_idle_ns if row.data_loading_idle_ns is not None else row.data_loading_ns]
     elif claim.resource == "copies":
-        stated = [row["exposed_copy_ns"]]
+        stated = [row.exposed_copy_ns]
     elif claim.resource == "waiting":
-        stated = [row["exposed_communication_ns"]]
+        stated = [row.exposed_communication_ns]
     else:
-        of_kind = evidence.collectives.get((claim.role, claim.kind), {}).get(claim.rank, {})
+        of_kind = evidence.collectives.get((claim.role, claim.kind), {}).get(claim.rank)
         # waiting for other ranks is claimed as such
-        stated = [of_kind.get("transfer_ns"), row["exposed_communication_ns"]]
+        stated = [of_kind.transfer_ns if of_kind else None, row.exposed_communication_ns]
     least: float | None = min((ns for ns in stated if ns is not None), default=None)
     return least
 

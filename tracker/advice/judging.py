@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tracker.advice import gains
 from tracker.advice.evidence import Evidence
 from tracker.advice.losses import account_for_step, find_largest_loss
-from tracker.advice.rule import LEAST_SHARE, Platform
+from tracker.advice.platform import Platform
+from tracker.advice.rule import LEAST_SHARE
 from tracker.advice.rules import FAMILIES as RULES_OF
 from tracker.advice.rules import RULES
 from tracker.profile import IdleCause, remedies
-from tracker.results import ADVICE_COLUMNS, Accounts, Advice, Claimed, Loss, Number
+from tracker.results import Accounts, Advice, Claimed, Loss, Number
+from tracker.results.advice import EfficiencyRow
 from tracker.results.partial import find_partial
 from tracker.store.queries import settings_of
 
@@ -61,7 +63,7 @@ class RunAdvice(Struct, frozen=True, kw_only=True):
     loss: Loss | None = None
     accounts: Accounts | None = None
     notes: tuple[str, ...] = ()
-    efficiency: tuple[dict[str, Any], ...] = ()
+    efficiency: tuple[EfficiencyRow, ...] = ()
 
 
 def of_run(store: Store, run_id: int, microbatches: int | None = None, step_kind: str | None = None) -> RunAdvice:
@@ -73,9 +75,7 @@ def of_run(store: Store, run_id: int, microbatches: int | None = None, step_kind
     missing = _missing(evidence)
     if not evidence.step_ns or (_is_empty(evidence) and not evidence.says_why_idle):
         return RunAdvice(step_ns=evidence.step_ns, missing=missing)
-    partial = find_partial(
-        (row["run_id"], row["rank"], row["quality_reason"], row["settings"]) for row in evidence.captures
-    )
+    partial = find_partial((row.run_id, row.rank, row.quality_reason, row.settings) for row in evidence.captures)
     families = RULES_OF if partial.has_whole_steps else {family: RULES_OF[family] for family in _OF_HOST}
     found = list(_found(evidence, families))
     parted = list(_parted(evidence, found))
@@ -174,7 +174,7 @@ def _advice(
         severity=severity(share) if has_time else "low", confidence=confidence, bound=rule.bound,
         is_shown=is_worth(gain, whole_ns, rule.shown_from) if has_time else confidence != "hint",
         rank=claim.rank if len(evidence.ranks) > 1 else None,
-        stage=None if claim.rank is None else evidence.ranks[claim.rank]["stage"],
+        stage=None if claim.rank is None else evidence.ranks[claim.rank].stage,
         op=longest.op if longest and longest.is_named else None, module=longest.module or None if longest else None,
         kernel=longest.name if longest else None, role=claim.role or None, variable=claim.variable or None,
         local_ns=local if has_time else None, gain_ns=gain if has_time else None,
@@ -243,14 +243,6 @@ def with_remedies(found: RunAdvice) -> RunAdvice:
     return replace(found, items=tuple(items))
 
 
-def row_of_advice(item: Advice) -> Mapping[str, Any]:
-    """Return a piece of advice as a row of a table: evidence, remedies, code and sources as text."""
-    fields = {name: value for name, value in asdict(item).items() if name in ADVICE_COLUMNS["advice"]}
-    evidence = "; ".join(number.words for number in item.numbers)
-    lists = {"remedies": item.remedies, "code": item.code, "sources": item.sources}
-    return fields | {"evidence": evidence, **{name: "; ".join(parts) for name, parts in lists.items()}}
-
-
 def severity(share: float) -> str:
     """The severity of a gain by its share of the step."""
     return "high" if share >= _HIGH else "medium" if share >= LEAST_SHARE else "low"
@@ -259,16 +251,19 @@ def severity(share: float) -> str:
 def _is_empty(evidence: Evidence) -> bool:
     """Whether the capture missed the work: its device computes nothing, and data loading does not explain that."""
     rows = evidence.ranks.values()
-    if not evidence.is_device or any(row["compute_ns"] is None for row in rows):
+    if not evidence.is_device or any(row.compute_ns is None for row in rows):
         return False
-    names = ("compute_ns", "exposed_communication_ns", "data_loading_ns")
-    return all(sum(row[name] or 0.0 for name in names) < _CAPTURED * (row["step_ns"] or 0.0) for row in rows)
+    for row in rows:
+        known_ns = (row.compute_ns or 0.0) + (row.exposed_communication_ns or 0.0) + (row.data_loading_ns or 0.0)
+        if known_ns >= _CAPTURED * (row.step_ns or 0.0):
+            return False
+    return True
 
 
 def _missing(evidence: Evidence) -> tuple[str, ...]:
     """What cannot be judged of this run, and what would record it."""
     found: list[str] = []
-    family = remedies.family_of(str(evidence.run["format"]))
+    family = remedies.family_of(evidence.source)
     if not evidence.step_ns:
         return ("Everything: the run states no time of a step.",)
     if _is_empty(evidence) and not evidence.says_why_idle:
@@ -278,7 +273,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
             "What a usual step takes: the device computes less than 1 % of the time; profile steps in which it works."
         )
     if not evidence.pieces:
-        has_no_profile = all(settings_of(row["settings"]).get("profiler") == "off" for row in evidence.captures)
+        has_no_profile = all(settings_of(row.settings).get("profiler") == "off" for row in evidence.captures)
         why = "no profiler ran" if has_no_profile else "the run has totals alone"
         return (*found, f"Operators and kernels: {why}. A profiler's trace has them.")
     if not evidence.is_device:
@@ -286,7 +281,7 @@ def _missing(evidence: Evidence) -> tuple[str, ...]:
         found.append(f"Rules for devices: the run is a timeline of the host{f'; {how}' if how else ''}.")
     elif evidence.device is None:
         found.append(
-            f"Peak rates: {evidence.run['device'] or 'the device'} is not in the table of devices; the fastest of the "
+            f"Peak rates: {evidence.run.device or 'the device'} is not in the table of devices; the fastest of the "
             "run stands for them. Name the device with --device at ingest."
         )
     if not any(piece.shapes for piece in evidence.pieces):

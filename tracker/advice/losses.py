@@ -108,11 +108,11 @@ def _name_rank(evidence: Evidence, rank: int) -> str:
 
 
 def _loading(evidence: Evidence) -> Loss | None:
-    idle = {rank: row["data_loading_idle_ns"] for rank, row in evidence.ranks.items()}
+    idle = {rank: row.data_loading_idle_ns for rank, row in evidence.ranks.items()}
     if any(ns is not None for ns in idle.values()):
         known = {rank: ns for rank, ns in idle.items() if ns}
         return _largest_on_a_rank(evidence, "data loading", known, "data loading: the device waits {ns}")
-    loading = {rank: row["data_loading_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    loading = {rank: row.data_loading_ns or 0.0 for rank, row in evidence.ranks.items()}
     # a timer beside the trace measured other steps: its share is that of its own step
     batch_ms = evidence.counters.get(TIMER_BATCH)
     if batch_ms:
@@ -145,7 +145,7 @@ def _name_place(places: Mapping[str, float], causes: Sequence[IdleCause]) -> str
 def _exposed(evidence: Evidence) -> Iterator[Loss | None]:
     """Yield exposed communication, as one loss, and exposed copies."""
     yield _communication(evidence)
-    copies = {rank: row["exposed_copy_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    copies = {rank: row.exposed_copy_ns or 0.0 for rank, row in evidence.ranks.items()}
     yield _largest_on_a_rank(evidence, "copies", copies, "exposed copies take {ns}")
 
 
@@ -153,7 +153,7 @@ def _communication(evidence: Evidence) -> Loss | None:
     """Return the exposed communication of the rank that has most, with its parts, without what is a loss of its own:
     what a late rank, other stages and waiting that goes round make of it.
     """
-    exposed = {rank: row["exposed_communication_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    exposed = {rank: row.exposed_communication_ns or 0.0 for rank, row in evidence.ranks.items()}
     rank, exposed_ns = find_rank_with_most(exposed)
     waits = evidence.waits.get(rank)
     own_losses_ns = evidence.rotating_wait_ns
@@ -175,7 +175,7 @@ def _communication(evidence: Evidence) -> Loss | None:
 
 def _name_collective(evidence: Evidence, rank: int, ns: float) -> str:
     """Return the words of exposed communication, with the kind of collective that is most of it."""
-    kinds = {key: ranks[rank]["transfer_ns"] or 0.0 for key, ranks in evidence.collectives.items() if rank in ranks}
+    kinds = {key: ranks[rank].transfer_ns or 0.0 for key, ranks in evidence.collectives.items() if rank in ranks}
     role, kind = max(kinds, key=lambda key: (kinds[key], key), default=("", "unknown"))
     of_role = "" if role in ("unknown", "default", "default_pg") else f" of {role}"
     if kind == "unknown" or kinds[role, kind] < _MOSTLY * ns:
@@ -188,7 +188,7 @@ def _name_collective(evidence: Evidence, rank: int, ns: float) -> str:
 def _gaps_of_host(evidence: Evidence) -> Iterator[Loss | None]:
     gaps = {}
     for rank, row in evidence.ranks.items():
-        gaps[rank] = max(0.0, (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0))
+        gaps[rank] = max(0.0, (row.idle_ns or 0.0) - (row.data_loading_ns or 0.0))
     yield _largest_on_a_rank(evidence, "idle", gaps, "no operator runs for {ns}")
     yield _communication(evidence)
 
@@ -199,7 +199,7 @@ def account_for_step(evidence: Evidence, won_ns: float, claims: Sequence[Claim])
     """
     rest_ns = max(0.0, evidence.step_ns - won_ns)
     lost_ns = min(rest_ns, sum(find_unclaimed(evidence, claims).values()))
-    compute_ns = evidence.ranks[_find_pace(evidence)]["compute_ns"] or 0.0
+    compute_ns = evidence.ranks[_find_pace(evidence)].compute_ns or 0.0
     work_ns = min(rest_ns - lost_ns, compute_ns)
     return Accounts(
         step_ns=evidence.step_ns, won_ns=evidence.step_ns - rest_ns, work_ns=work_ns,
@@ -219,9 +219,9 @@ def find_unclaimed(evidence: Evidence, claims: Sequence[Claim]) -> dict[str, flo
     rank = _find_pace(evidence)
     row = evidence.ranks[rank]
     losses = {
-        "idle": _without_lateness(evidence, rank, row["idle_ns"] or 0.0),
-        "communication": row["exposed_communication_ns"],
-        "copies": row["exposed_copy_ns"] if evidence.is_device else None,
+        "idle": _without_lateness(evidence, rank, row.idle_ns or 0.0),
+        "communication": row.exposed_communication_ns,
+        "copies": row.exposed_copy_ns if evidence.is_device else None,
     }
     claimed: dict[str, float] = {}
     for claim in claims:
@@ -233,7 +233,7 @@ def find_unclaimed(evidence: Evidence, claims: Sequence[Claim]) -> dict[str, flo
 
 def _own_ns(evidence: Evidence, rank: int) -> float:
     row = evidence.ranks[rank]
-    return float((row["step_ns"] or 0.0) - (row["exposed_communication_ns"] or 0.0))
+    return float((row.step_ns or 0.0) - (row.exposed_communication_ns or 0.0))
 
 
 _RESOURCES: Final = {

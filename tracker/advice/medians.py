@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from tracker.columns import F64, I64, Columns
 from tracker.profile import known_medians
+from tracker.schema.column_names import KEY, RANK, STEP
 from tracker.store.samples.statistics import is_sparse, over_steps, sparse_steps, sums_per_step
 from tracker.table import split_rows_by_value
 
@@ -68,8 +69,8 @@ class UsualRows(Struct, frozen=True, eq=False):
 
 def reduce_rows(found: StepRows, steps: Mapping[int, RankSteps], names: Sequence[str]) -> UsualRows:
     """Return the numbers of each rank and key in a usual step, as far as the rows lie in `steps`."""
-    step, key = found.rows.integers("step"), found.rows.integers("key")
-    of_rank = split_rows_by_value(found.rows.integers("rank"))
+    step, key = found.rows.integers(STEP), found.rows.integers(KEY)
+    of_rank = split_rows_by_value(found.rows.integers(RANK))
     values = {name: found.rows.reals(name) for name in names}
     parts: list[tuple[int, I64, dict[str, F64]]] = []
     for number, own in steps.items():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
+from tracker.advice.rows import KernelRow, OpRow
 from tracker.profile.elementwise import name_plainly
 from tracker.profile.shapes import Shape, first_number, largest_of, shapes_of
-
-Row = dict[str, Any]
 
 
 class WorkPiece(Struct):
@@ -67,21 +64,43 @@ class WorkPiece(Struct):
         return "fp32" if found or "sgemm" in name or "<float" in name else ""
 
 
-def piece_of_kernel(at: int, row: Row) -> WorkPiece:
-    """Return the piece of a kernel, `row` being its numbers in a usual step."""
+def piece_of_kernel(at: int, row: KernelRow) -> WorkPiece:
+    """Return the piece of a kernel."""
     return WorkPiece(
-        at=at, rank=row["rank"], kind=row["category"], name=row["type"] or row["canonical_name"] or row["name"],
-        op=row["op"], module=row["module"], phase=row["phase"], text=row["input_shapes"] or row["op_input_shapes"],
-        op_text=row["op_input_shapes"], types=tuple((row["input_types"] or row["op_input_types"]).split(",")),
-        calls=row["calls"], ns=row["total_ns"], bytes=row["bytes"], core=row["core_type"],
-        formats=row["input_formats"], sequence_saved_ns=row["sequence_saved_ns"], sequence=row["sequence"],
-    )  # fmt: skip
+        at=at,
+        rank=row.rank,
+        kind=row.category,
+        name=row.type or row.canonical_name or row.name,
+        op=row.op,
+        module=row.module,
+        phase=row.phase,
+        text=row.input_shapes or row.op_input_shapes,
+        op_text=row.op_input_shapes,
+        types=tuple((row.input_types or row.op_input_types).split(",")),
+        calls=row.calls,
+        ns=row.total_ns,
+        bytes=row.bytes,
+        core=row.core_type,
+        formats=row.input_formats,
+        sequence_saved_ns=row.sequence_saved_ns,
+        sequence=row.sequence,
+    )
 
 
-def piece_of_op(at: int, row: Row, column: str = "host_self_ns") -> WorkPiece:
-    """Return the piece of an operator, with the time in `column`."""
+def piece_of_op(at: int, row: OpRow, ns: float, stated_flops: float | None = None) -> WorkPiece:
+    """Return the piece of an operator. `ns`: its time, on the host or on the device."""
     return WorkPiece(
-        at=at, rank=row["rank"], kind="op", name=row["name"], op=row["name"], module=row["module"], phase=row["phase"],
-        text=row["input_shapes"], op_text=row["input_shapes"], types=tuple(row["input_types"].split(",")),
-        calls=row["calls"], ns=row[column],
-    )  # fmt: skip
+        at=at,
+        rank=row.rank,
+        kind="op",
+        name=row.name,
+        op=row.name,
+        module=row.module,
+        phase=row.phase,
+        text=row.input_shapes,
+        op_text=row.input_shapes,
+        types=tuple(row.input_types.split(",")),
+        calls=row.calls,
+        ns=ns,
+        stated_flops=stated_flops,
+    )

@@ -7,17 +7,20 @@ Where the device is not in the table, the fastest rate of the run itself is the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
 from operator import add
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tracker.profile.elementwise import ELEMENTWISE
 from tracker.profile.shapes import Shape, broadcast, bytes_of, elements
+from tracker.results.advice import EfficiencyRow
 
 if TYPE_CHECKING:
-    from tracker.advice.evidence import Evidence
+    from tracker.advice.devices import Peaks
     from tracker.advice.pieces import WorkPiece
 
 _MATMULS: Final = ("mm", "addmm", "bmm", "baddbmm", "_scaled_mm", "_int_mm")
@@ -40,7 +43,7 @@ _CONVOLUTIONS: Final = (
     "miopen_convolution", "miopen_depthwise_convolution", "miopen_convolution_transpose", "_conv_depthwise2d",
     "_slow_conv2d_forward", "cudnn_convolution", "cudnn_convolution_transpose",
 )  # fmt: skip
-_WITH_FLOPS: Final = {
+WITH_FLOPS: Final = {
     *_MATMULS, *_NPU_MATMULS, *_ATTENTION, *_ATTENTION_BACKWARD, *_GRADIENTS, *_CONVOLUTIONS
 }  # fmt: skip
 _BACKWARD: Final = 2.5
@@ -105,7 +108,7 @@ def factors(piece: WorkPiece) -> tuple[Shape, ...]:
 def flops(piece: WorkPiece) -> float | None:
     """Floating point operations of one call; None for what is none of the counted kinds, or of shapes not known."""
     name = piece.plain_op
-    if name not in _WITH_FLOPS:
+    if name not in WITH_FLOPS:
         return None
     if piece.stated_flops is not None:
         return piece.stated_flops
@@ -225,20 +228,37 @@ def _result_of_convolution(piece: WorkPiece, tensors: Sequence[Shape]) -> float:
     return (piece.stated_flops or 0.0) / (2 * prod(tensors[1][1:]))
 
 
+class MeasuredWork(Struct, frozen=True, kw_only=True):
+    """What a roofline is made of.
+
+    `pieces`: the work of the studied ranks; `launching`: the operators of WITH_FLOPS that launched it, with its time;
+    of a host timeline the same. `device`: what the table says of it, None for nothing. `facts`: of the run, by name.
+    """
+
+    pieces: Sequence[WorkPiece]
+    launching: Sequence[WorkPiece]
+    device: Peaks | None
+    is_device: bool
+    facts: Mapping[str, str]
+    step_ns: float
+    studied_ranks: int
+    ranks: int
+
+
 class Roofline:
     """What the device of a run can do, and how near its operators come to it."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
+    def __init__(self, work: MeasuredWork) -> None:
+        self._work = work
 
     @cached_property
     def bandwidth(self) -> tuple[float, str] | None:
         """GB/s of the memory: of the table of devices (`spec`), or the fastest of the run (`measured`)."""
-        device = self._evidence.device
+        device = self._work.device
         if device is not None and device.memory_gb_per_s:
             return device.memory_gb_per_s, "spec"
         rates = [
-            moved * piece.calls / piece.ns for piece in self._evidence.pieces
+            moved * piece.calls / piece.ns for piece in self._work.pieces
             if piece.ns >= _LONG_NS * piece.calls > 0 and is_elementwise(piece)
             and (moved := bytes_moved(piece)) and moved >= _MUCH_BYTES
         ]  # fmt: skip
@@ -247,9 +267,7 @@ class Roofline:
     @cached_property
     def _counts(self) -> list[tuple[WorkPiece, float]]:
         # FLOPs are those of a call of an operator, which may launch several kernels
-        evidence = self._evidence
-        pieces = evidence.launching(_WITH_FLOPS) if evidence.is_device else evidence.pieces
-        return [(piece, count) for piece in pieces if piece.ns and (count := flops(piece))]
+        return [(piece, count) for piece in self._work.launching if piece.ns and (count := flops(piece))]
 
     @cached_property
     def peaks(self) -> dict[str, tuple[float, str]]:
@@ -258,7 +276,7 @@ class Roofline:
         for piece, count in self._counts:
             kind, rate = piece.number_kind, count * piece.calls / piece.ns / 1e3
             found[kind] = max(found.get(kind, (0.0, "measured")), (rate, "measured"))
-        device = self._evidence.device
+        device = self._work.device
         stated = {kind: device.tflops(kind) for kind in _KINDS} if device is not None else {}
         return found | {kind: (rate, "spec") for kind, rate in stated.items() if rate}
 
@@ -277,21 +295,17 @@ class Roofline:
     @cached_property
     def _moving(self) -> list[WorkPiece]:
         # elementwise work, reductions and normalisations move bytes: their FLOPs hold nothing up
-        evidence = self._evidence
+        work = self._work
         # a copy may go over the bus, which is not the memory of the device
-        pieces = [piece for piece in evidence.pieces if piece.ns and piece.kind != "copy"]
+        pieces = [piece for piece in work.pieces if piece.ns and piece.kind != "copy"]
         return [piece for piece in pieces
-                if evidence.is_device and (is_vector(piece) or piece.plain_op in _NORMS)
+                if work.is_device and (is_vector(piece) or piece.plain_op in _NORMS)
                 and (bytes_moved(piece) or 0.0) >= _MUCH_BYTES]  # fmt: skip
 
     @cached_property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[EfficiencyRow]:
         """A row per operator, shapes and kind of number with FLOPs, and of a device per elementwise operator, reduction
         and normalisation that moves 1 MiB or more a call, of the studied ranks, per step, the longest first.
-
-        `flops`, `tflops_per_s`: None of what only moves bytes. `efficiency`: floor by time, None where no ceiling is
-        known or the row is beyond it, so that the ceiling or the shapes must be wrong; `bound`: compute or memory, by
-        which floor is longer.
         """
         sums: dict[tuple[int, str, str, str], list[float]] = {}
         for piece, count in (*self._counts, *((piece, 0.0) for piece in self._moving)):
@@ -299,12 +313,12 @@ class Roofline:
             new = (piece.calls, piece.ns, count * piece.calls, (bytes_moved(piece) or 0.0) * piece.calls)
             own[:] = map(add, own, new)
         found = [self._row(key, *own) for key, own in sums.items()]
-        found.sort(key=lambda row: (row["rank"], -row["total_ns"], row["name"], row["input_shapes"]))
+        found.sort(key=lambda row: (row.rank, -row.total_ns, row.name, row.input_shapes))
         return found
 
     def _row(
         self, key: tuple[int, str, str, str], calls: float, ns: float, count: float, moved: float
-    ) -> dict[str, Any]:
+    ) -> EfficiencyRow:
         rank, name, text, kind = key
         memory = self.pass_ns(moved)
         peak, source = self.peaks.get(kind, (None, None))
@@ -312,37 +326,49 @@ class Roofline:
         if not count:
             compute, source = 0.0, self.bandwidth[1] if self.bandwidth else None
         floor = None if compute is None else max(compute, memory)
+        bound = None
+        if compute is not None:
+            bound = "memory" if memory > compute else "compute"
         is_possible = floor is not None and 0 < floor <= _IMPOSSIBLE * ns
-        return {
-            "rank": rank, "name": name, "input_shapes": text, "number_kind": kind or None, "calls": calls,
-            "total_ns": ns, "flops": count or None, "bytes": moved or None,
-            "tflops_per_s": count / ns / 1e3 if count else None, "gb_per_s": moved / ns if moved else None,
-            "floor_ns": floor, "bound": None if compute is None else "memory" if memory > compute else "compute",
-            "efficiency": floor / ns if floor is not None and is_possible else None, "ceiling": source,
-        }  # fmt: skip
+        return EfficiencyRow(
+            rank=rank,
+            name=name,
+            input_shapes=text,
+            number_kind=kind or None,
+            calls=calls,
+            total_ns=ns,
+            flops=count or None,
+            bytes=moved or None,
+            tflops_per_s=count / ns / 1e3 if count else None,
+            gb_per_s=moved / ns if moved else None,
+            floor_ns=floor,
+            bound=bound,
+            efficiency=floor / ns if floor is not None and is_possible else None,
+            ceiling=source,
+        )
 
     @cached_property
-    def use(self) -> dict[str, Any]:
+    def use(self) -> dict[str, float | str | bool | None]:
         """HFU: FLOPs of the studied ranks by what their device could do in a step, with the peak of the kind of number
         that most of them ran in; None for what is not known. `is_partial`: FLOPs of much of the work are not known, for
         profiles do not state the result of a convolution.
         """
-        evidence = self._evidence
+        work = self._work
         of_kind: dict[str, float] = {}
-        rows = [row for row in self.rows if row["flops"]]
+        rows = [row for row in self.rows if row.flops]
         for row in rows:
-            of_kind[row["number_kind"] or ""] = of_kind.get(row["number_kind"] or "", 0.0) + row["flops"]
+            of_kind[row.number_kind or ""] = of_kind.get(row.number_kind or "", 0.0) + (row.flops or 0.0)
         total, kind = sum(of_kind.values()), max(of_kind, key=of_kind.__getitem__, default="")
-        peak, source = self.peaks.get(kind, (None, "")) if evidence.device is not None else (None, "")
+        peak, source = self.peaks.get(kind, (None, "")) if work.device is not None else (None, "")
         peak = peak if source == "spec" else None
-        per_second = evidence.step_ns * 1e3
-        rate = total / per_second / len(evidence.studied) if total and per_second else None
-        model, devices = self._of_model(), _number(evidence.facts.get("world_size")) or len(evidence.ranks)
-        known = sum(row["total_ns"] for row in rows)
-        every = sum(piece.ns for piece in evidence.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
+        per_second = work.step_ns * 1e3
+        rate = total / per_second / work.studied_ranks if total and per_second else None
+        model, devices = self._of_model(), _number(work.facts.get("world_size")) or work.ranks
+        known = sum(row.total_ns for row in rows)
+        every = sum(piece.ns for piece in work.pieces if piece.kind.startswith(_COUNTED) or is_matmul(piece))
         return {
             "flops": total or None, "tflops_per_s": rate, "number_kind": kind or None, "peak_tflops": peak,
-            "peak_source": evidence.device.source if peak and evidence.device is not None else None,
+            "peak_source": work.device.source if peak and work.device is not None else None,
             "hfu": rate / peak if rate and peak else None,
             "mfu": model / (per_second * devices * peak) if model and peak and per_second else None,
             "is_partial": known < _MOST * every,
@@ -352,12 +378,13 @@ class Roofline:
         """FLOPs that the model needs for a step of the whole job, as the configuration states; FLOPs of recomputed
         activations do not count (PaLM, appendix B).
         """
-        stated = {key: value for key in _MODEL if (value := _number(self._evidence.facts.get(key))) is not None}
-        if "flops_per_step" in stated or not {"parameters", "tokens"} <= stated.keys():
+        stated = {key: value for key in _MODEL if (value := _number(self._work.facts.get(key))) is not None}
+        parameters, tokens = stated.get("parameters"), stated.get("tokens")
+        if "flops_per_step" in stated or parameters is None or tokens is None:
             return stated.get("flops_per_step")
         sizes = [stated[key] for key in ("layers", "hidden_size", "sequence_length") if key in stated]
         attention = 12 * prod(sizes) if len(sizes) == 3 else 0.0
-        return (6 * stated["parameters"] + attention) * stated["tokens"]
+        return (6 * parameters + attention) * tokens
 
 
 def _number(text: str | None) -> float | None:

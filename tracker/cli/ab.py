@@ -17,8 +17,9 @@ import typer
 from tracker import config
 from tracker.api.arguments import opened
 from tracker.api.edits import age
-from tracker.cli.options import Database, Page, Top
+from tracker.cli.options import Database, Top
 from tracker.cli.output import aligned, emit, note, plan, progress
+from tracker.cli.report_options import Page
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA, StoreError, UsageError
 from tracker.experiment import conducting
 from tracker.experiment.conducting import InterruptedExperiment, Request

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from tracker.cli import database
-from tracker.cli.options import Database, Page, Top
+from tracker.cli.options import Database, Top
 from tracker.cli.output import plan
+from tracker.cli.report_options import Page
 from tracker.errors import UsageError
 from tracker.results import AdviseOptions
 from tracker.results.options import Option

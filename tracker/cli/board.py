@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tracker.api.arguments import opened
-from tracker.cli.options import Database, Page, Top
+from tracker.cli.options import Database, Top
 from tracker.cli.output import plan
+from tracker.cli.report_options import Page
 from tracker.results import BoardOptions
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from tracker.cli import database
-from tracker.cli.options import Database, Page, Top
+from tracker.cli.options import Database, Top
 from tracker.cli.output import plan
+from tracker.cli.report_options import Page
 from tracker.errors import UsageError
 from tracker.results import ClusterOptions
 from tracker.results.options import Option

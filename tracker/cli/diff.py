@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from tracker import compare, config
 from tracker.cli import database
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
-from tracker.cli.options import Database, FailOn, Page, Top
+from tracker.cli.options import Database, FailOn, Top
 from tracker.cli.output import Delivery, finish, plan
+from tracker.cli.report_options import Page
 from tracker.errors import (
     EXIT_FINDINGS,
     EXIT_NOT_COMPARABLE,

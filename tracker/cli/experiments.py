@@ -7,8 +7,9 @@ from typing import Annotated
 from tracker import config
 from tracker.api.arguments import opened
 from tracker.cli.ab import read_experiment_number
-from tracker.cli.options import Database, ListFormat, Page, Top
+from tracker.cli.options import Database, ListFormat, Top
 from tracker.cli.output import Column, Row, emit, emit_list, next_lines, plan
+from tracker.cli.report_options import Page
 from tracker.columns import Columns
 from tracker.results.experiments import ExperimentChange, ListedExperiment
 from tracker.results.options import Option

@@ -12,9 +12,10 @@ from tracker import api, compare, config
 from tracker.api.arguments import opened
 from tracker.api.edits import mute_end
 from tracker.cli.clones import gate_of_lost_merge_base, is_merge_base_lost
-from tracker.cli.options import By, Database, FailOn, Page, Reason, Top
+from tracker.cli.options import By, Database, FailOn, Reason, Top
 from tracker.cli.output import emit, finish, next_lines, plan
 from tracker.cli.output import note as note_of_work
+from tracker.cli.report_options import Page
 from tracker.compare.commits import Repository
 from tracker.errors import UsageError
 from tracker.reports.views.findings import name_of, state_text

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from tracker import compare
 from tracker.api.arguments import opened
-from tracker.cli.options import Database, Page
+from tracker.cli.options import Database
 from tracker.cli.output import plan
+from tracker.cli.report_options import Page
 from tracker.results import HistoryOptions, LogOptions
 
 

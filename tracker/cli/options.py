@@ -33,8 +33,6 @@ from tracker.results.options import (
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
-FORMATS: Final = ("text", "json", "markdown", "html", "csv", "xlsx", "junit", "github", "prometheus", "speedscope")
-
 Database = Annotated[
     str | None,
     Option(
@@ -42,10 +40,6 @@ Database = Annotated[
         "else a file in your data folder (tracker db info).",
         "URL|PATH",
     ),
-]
-Color = Annotated[
-    Literal["auto", "always", "never"],
-    Option("Colours: auto is on a terminal only, and never where NO_COLOR is set.", group=OUTPUT),
 ]
 Top = Annotated[
     int | None,
@@ -80,34 +74,6 @@ ListFormat = Annotated[
 JsonFormat = Annotated[Literal["text", "json"], Option("text for people, json for scripts (schema 1: docs/json.md).")]
 By = Annotated[str | None, Option("Your name. Default: the name of your account.", "NAME")]
 Reason = Annotated[str, Option("Why; stored and shown.", "TEXT")]
-
-
-class Page(Struct, frozen=True, kw_only=True):
-    """How a report is written, and where."""
-
-    format: Annotated[
-        str | None,
-        Option(
-            "text, json (schema 1: docs/json.md), markdown, html, csv, xlsx (needs -o); of diff and findings also "
-            "junit, github, prometheus; of diff and show also speedscope, the tree of --by. Default: text.",
-            group=OUTPUT,
-            words=FORMATS,
-            metavar="FORMAT",
-        ),
-    ] = None
-    output: Annotated[
-        str | None,
-        Option(
-            "Also write the report there; the file's ending chooses the format. Default: no file.",
-            "FILE|FOLDER",
-            short="-o",
-            group=OUTPUT,
-        ),
-    ] = None
-    details: Annotated[bool, Option("All sections, in text and Markdown. Default: a first screen.", group=OUTPUT)] = (
-        False
-    )
-    color: Color = "auto"
 
 
 def _named_branch(text: str, option: str) -> str:
@@ -240,7 +206,8 @@ def command(function: Callable[..., None], path: str, *, lists: bool = False) ->
 
     def call(**given: Any) -> None:
         from tracker import config
-        from tracker.cli.database import be_patient, remember
+        from tracker.cli.database import be_patient
+        from tracker.cli.proposed import remember
 
         remember(given.get("db"))
         if lists and not _is_list(given["context"]):

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from tracker import reports
 from tracker.api.files import check_file, unwritable, write_file
-from tracker.cli.database import with_database
-from tracker.cli.options import FORMATS, Page
+from tracker.cli.proposed import with_database
+from tracker.cli.report_options import FORMATS, Page
 from tracker.errors import SourceError, UsageError
 from tracker.reports import encodable
 from tracker.units import MISSING_TEXT, counted, printable

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 
 from tracker import config
 from tracker.api.arguments import opened
-from tracker.cli import database
 from tracker.cli.options import Database
 from tracker.cli.output import emit, note
+from tracker.cli.proposed import with_database
 from tracker.config import PageRoles
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
@@ -138,7 +138,7 @@ def _serve(settings: Settings, rules: Rules, bound: socket.socket, *, opens: boo
     # a cookie is for all ports of a machine: each server has a name of its own
     cookie = f"tracker-{zlib.crc32(place.encode()) if is_file else place[1]}"
     guard = access.Access(replace(rules, cookie=cookie))
-    site = app.Site(settings, guard, lambda writes: opened(settings, read_only=not writes), database.with_database)
+    site = app.Site(settings, guard, lambda writes: opened(settings, read_only=not writes), with_database)
     name = "localhost:8642" if is_file else f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
     url = f"http://{name}{f'{access.LOGIN}?token={guard.once}' if rules.needs_token else ''}"
     emit(f"{url}{'  (for reading only)' if rules.read_only else ''}")

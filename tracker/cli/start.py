@@ -17,8 +17,9 @@ from tracker import api, compare, config, intake, reports
 from tracker.api.arguments import opened
 from tracker.api.files import check_file, write_file
 from tracker.cli import database
-from tracker.cli.options import Color, Database, JsonFormat
+from tracker.cli.options import Database, JsonFormat
 from tracker.cli.output import emit, next_lines, note, progress, screen
+from tracker.cli.report_options import Color
 from tracker.errors import SourceError, UsageError
 from tracker.limits.files import same_file
 from tracker.reports.json import without_commands

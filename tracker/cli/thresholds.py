@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from tracker import compare
 from tracker.api.arguments import opened
 from tracker.api.edits import account
-from tracker.cli.options import By, Database, ListFormat, Page, Reason, Workload
+from tracker.cli.options import By, Database, ListFormat, Reason, Workload
 from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines, note, plan
+from tracker.cli.report_options import Page
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
 from tracker.results.options import Option, pairs

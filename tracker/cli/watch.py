@@ -10,8 +10,9 @@ import typer
 
 from tracker import config, reports
 from tracker.api.arguments import opened
-from tracker.cli.options import Color, Database, JsonFormat
+from tracker.cli.options import Database, JsonFormat
 from tracker.cli.output import emit, next_lines, note, screen
+from tracker.cli.report_options import Color
 from tracker.config import spools
 from tracker.errors import EXIT_COULD_NOT_RUN
 from tracker.results.options import Option

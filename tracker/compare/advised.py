@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
+from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.advice.versions import compared, merged
 from tracker.columns import Columns
 from tracker.compare.bottleneck import bottleneck
@@ -20,7 +20,8 @@ from tracker.compare.references import find_named, needs_store
 from tracker.compare.slow_steps import list_slow_steps
 from tracker.compare.step_kinds import keep_kind
 from tracker.errors import UsageError
-from tracker.results import ADVICE_COLUMNS, Advice, Advised, AdviseOptions, ShowOptions
+from tracker.results import Advice, Advised, AdviseOptions, ShowOptions
+from tracker.results.advice import AdviceRow, EfficiencyRow
 from tracker.schema.series import UNPROFILED_STEP
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def advise(
             together_ns=found.together_ns,
             items=chosen,
             tables={
-                "advice": Columns.of_rows([row_of_advice(item) for item in chosen], ADVICE_COLUMNS["advice"]),
-                "efficiency": Columns.of_rows([*found.efficiency], ADVICE_COLUMNS["efficiency"]),
+                "advice": Columns.of_structs(AdviceRow, [item.row for item in chosen]),
+                "efficiency": Columns.of_structs(EfficiencyRow, found.efficiency),
             },
             use=found.use,
             missing=found.missing,

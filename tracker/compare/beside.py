@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.compare.overall import has_trace, step_numbers
 from tracker.profile import SUMMARY_STEP, TIMER_BATCH, TIMER_READER, CounterName
+from tracker.schema.column_names import ATTRIBUTE, MEAN, NAME, PATH, RUN_ID, SOURCE, STEP_NS
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import documents, queries
 from tracker.units import NS_PER_MS, format_diff, format_ns
@@ -28,7 +29,7 @@ def counted(side: LoadedSide, counter: CounterName) -> float | None:
         return None
     found: dict[int, list[float]] = {}
     table = side.query(queries.counters, by=("run",), in_steps=False)
-    for run_id, *name, mean in table.rows("run_id", "source", "name", "attribute", "mean"):
+    for run_id, *name, mean in table.rows(RUN_ID, SOURCE, NAME, ATTRIBUTE, MEAN):
         if tuple(name) == counter and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(values) for values in found.values()])) if found else None
@@ -37,7 +38,7 @@ def counted(side: LoadedSide, counter: CounterName) -> float | None:
 def remark_on_log(side: LoadedSide) -> Iterator[str]:
     """Yield that a log may be of another job than the trace beside it, where their steps differ by far."""
     numbers = step_numbers(side)
-    of_log, traced = numbers.get(UNPROFILED_STEP), numbers.get("step_ns")
+    of_log, traced = numbers.get(UNPROFILED_STEP), numbers.get(STEP_NS)
     if not side.has_markers or not has_trace(side) or not of_log or not traced:
         return
     ratio = max(of_log, traced) / min(of_log, traced)
@@ -57,7 +58,7 @@ def note_on_documents(side: LoadedSide) -> Iterator[str]:
     if not own:
         return
     names: dict[int, dict[str, None]] = {}
-    for run_id, path in queries.sources(side.store, own).rows("run_id", "path"):
+    for run_id, path in queries.sources(side.store, own).rows(RUN_ID, PATH):
         names.setdefault(run_id, {})[Path(path).name] = None
     sources = [f"run:{run_id} ({', '.join(names.get(run_id, ()))})" for run_id in own]
     yield f"Other sources of it: {', '.join(sources)}."

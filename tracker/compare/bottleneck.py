@@ -15,6 +15,24 @@ from tracker.compare.overall import step_numbers
 from tracker.compare.side import GRAIN
 from tracker.profile import DEVICE_USE, EMPTY_QUEUE, TIMER_BATCH, TIMER_READER, median
 from tracker.results import Bottleneck
+from tracker.schema.column_names import (
+    DATA_LOADING_IDLE_NS,
+    DATA_LOADING_NS,
+    DURATION_NS,
+    E2E_NS,
+    IDLE_NS,
+    KERNEL_COUNT,
+    MEAN,
+    NAME,
+    RANK,
+    RUN_ID,
+    SOURCE,
+    STAGE,
+    STEP_NS,
+    STEPS,
+    TIMELINE,
+    WHOLE_NS,
+)
 from tracker.store import queries
 from tracker.store.samples.statistics import over_ranks, over_runs, over_steps
 from tracker.table import number_distinct_rows
@@ -59,7 +77,7 @@ def bottleneck(side: LoadedSide) -> Bottleneck:
     if not side.partial.has_whole_steps:
         return Bottleneck(None, None, None, None, (_NOT_WHOLE,), THRESHOLDS, side.measured_by)
     times = _times(side)
-    loading, idle = (_share(side, name, "step_ns") for name in ("data_loading_ns", "data_loading_idle_ns"))
+    loading, idle = (_share(side, name, STEP_NS) for name in (DATA_LOADING_NS, DATA_LOADING_IDLE_NS))
     timer, empty_queue = _times_by_timer(side), _empty_queue(side)
     if timer is not None:
         # the log says how long the step is in which it waited; the device's part of that is not known
@@ -68,12 +86,12 @@ def bottleneck(side: LoadedSide) -> Bottleneck:
     utilisation = _utilisation(side, times)
     missing = []
     if loading is None and empty_queue is None:
-        missing.append(_NO_STEP if not side.steps.known("duration_ns").any() else _NO_LOADING)
+        missing.append(_NO_STEP if not side.steps.known(DURATION_NS).any() else _NO_LOADING)
     elif idle is None and loading is not None and loading > 0:
         missing.append(_NO_IDLE)
     if utilisation is None:
-        traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
-        missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
+        traced = side.captures.known(KERNEL_COUNT).any()  # a log knows of no device, and not that there is none
+        missing.append(_NO_DEVICE if traced and (side.captures[TIMELINE] == "host").all() else _NO_SPAN)
     exposed = _share(side, "exposed_communication_ns", "whole_ns")
     host_idle = _host_idle(side)
     return Bottleneck(
@@ -134,7 +152,7 @@ def _share(side: LoadedSide, part: str, whole: str) -> float | None:
 
 def _host_idle(side: LoadedSide) -> float | None:
     """Return the share of the steps in which nothing was launched for the device; None where launches are not known."""
-    of_device = side.steps.taken(side.steps["timeline"] == "device")
+    of_device = side.steps.taken(side.steps[TIMELINE] == "device")
     runs, (whole, waits, ranks), steps = _known(of_device, "whole_ns", "host_idle_ns", "rank")
     return _number(side, runs, ranks, waits * steps, whole * steps, steps) if len(runs) else None
 
@@ -149,8 +167,8 @@ def _times(side: LoadedSide) -> _Times:
     """Return of the rows of steps that know it: run, rank, how long the device worked, how long the steps lasted, in
     ns, and how many steps it is.
     """
-    of_device = side.steps.taken(side.steps["timeline"] == "device")
-    runs, (duration, whole, idle, rank), steps = _known(of_device, "duration_ns", "whole_ns", "idle_ns", "rank")
+    of_device = side.steps.taken(side.steps[TIMELINE] == "device")
+    runs, (duration, whole, idle, rank), steps = _known(of_device, DURATION_NS, WHOLE_NS, IDLE_NS, RANK)
     # a run read before steps were windows has parts that are shorter or longer than its step
     lasting = np.maximum(duration, whole) if side.has_markers else whole
     return runs, rank, (whole - idle) * steps, lasting * steps, steps
@@ -164,12 +182,12 @@ def _outside_steps(side: LoadedSide, times: _Times) -> float | None:
     if side.is_part:
         return None
     inside: dict[tuple[int, int], int] = {}
-    untold = Counter(side.steps.rows("run_id", "rank"))
+    untold = Counter(side.steps.rows(RUN_ID, RANK))
     step_runs, step_ranks, _, lasting, _ = (column.tolist() for column in times)
     for run_id, rank, ns in zip(step_runs, step_ranks, lasting, strict=True):
         inside[run_id, rank] = inside.get((run_id, rank), 0) + ns
         untold[run_id, rank] -= 1
-    runs, (ranks, e2e), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "rank", "e2e_ns")
+    runs, (ranks, e2e), _ = _known(side.captures.taken(side.captures[TIMELINE] == "device"), RANK, E2E_NS)
     keys = list(zip(runs.tolist(), ranks.tolist(), strict=True))
     known = np.array([key in inside and not untold[key] for key in keys], dtype=bool)
     outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
@@ -190,14 +208,14 @@ def _exposed_collectives(side: LoadedSide) -> tuple[str | None, float | None]:
     kinds: dict[str, float] = {}
     exposed_ns = known_ns = waits_ns = 0.0
     for run_id in side.run_ids:
-        steps = side.steps.taken(side.steps.integers("run_id") == run_id)
-        found = StepCollectives(rows.taken(rows.integers("run_id") == run_id), steps)
+        steps = side.steps.taken(side.steps.integers(RUN_ID) == run_id)
+        found = StepCollectives(rows.taken(rows.integers(RUN_ID) == run_id), steps)
         for kind, ranks in found.sum_by(lambda _, kind: kind).items():
             for row in ranks.values():
-                own_ns = row["exposed_ns"] or 0.0
+                own_ns = row.exposed_ns or 0.0
                 kinds[kind] = kinds.get(kind, 0.0) + own_ns
                 exposed_ns += own_ns
-                known_ns += own_ns if row["wait_ns"] is not None else 0.0
+                known_ns += own_ns if row.wait_ns is not None else 0.0
         waits_ns += sum(waits.least for waits in found.waits_of_ranks().values())
     # a part that is known stands for the whole only where it is most of it
     is_known = 2 * known_ns > exposed_ns
@@ -212,11 +230,11 @@ def _empty_queue(side: LoadedSide) -> float | None:
 
 
 def _said(side: LoadedSide) -> float | None:
-    if side.is_part or not (side.captures["timeline"] == "device").any():  # it says so of all steps together
+    if side.is_part or not (side.captures[TIMELINE] == "device").any():  # it says so of all steps together
         return None
     found: dict[int, list[float]] = {}
     counters = side.query(queries.counters, by=("run",), in_steps=False)
-    for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
+    for run_id, source, name, mean in counters.rows(RUN_ID, SOURCE, NAME, MEAN):
         if source == DEVICE_USE and not name.startswith("CPU") and mean is not None:
             found.setdefault(run_id, []).append(mean)
     return float(median([fmean(own) for own in found.values()])) / 100 if found else None
@@ -225,13 +243,13 @@ def _said(side: LoadedSide) -> float | None:
 def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
     """Of the rows that know all these columns: their runs, the columns, and how many steps each is the mean of."""
     known = np.logical_and.reduce([rows.known(name) for name in columns])
-    runs, steps, *found = (rows.integers(name)[known] for name in ("run_id", "steps", *columns))
+    runs, steps, *found = (rows.integers(name)[known] for name in (RUN_ID, STEPS, *columns))
     return runs, found, steps
 
 
 def _number(side: LoadedSide, runs: I64, ranks: I64, part: I64, whole: I64, steps: I64 | None = None) -> float | None:
     """Return `part` / `whole`: over the steps of each rank, then over ranks and runs as every number."""
-    stages = {(run, rank): stage for run, rank, stage in side.captures.rows("run_id", "rank", "stage")}
+    stages = {(run, rank): stage for run, rank, stage in side.captures.rows(RUN_ID, RANK, STAGE)}
     place, first = number_distinct_rows([runs, ranks])
     found: dict[int, dict[int, float]] = {}
     for at, row in enumerate(first.tolist()):

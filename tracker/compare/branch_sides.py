@@ -11,6 +11,7 @@ from tracker.compare.commits import TIMEOUT_S
 from tracker.errors import UsageError
 from tracker.hooks.branch import MAIN_NAMES, name_of_remote_main_line
 from tracker.profile.branches import branch_of, main_of
+from tracker.schema.column_names import VERSION, WORKLOAD
 from tracker.store import Store, queries
 from tracker.units import counted
 
@@ -37,7 +38,7 @@ class KnownNames:
     def labels_by_workload(self) -> Mapping[str, frozenset[str]]:
         """The labels of the versions of each workload, of main lines and of branches, in order."""
         labels: dict[str, set[str]] = {}
-        for workload, version in queries.versions(self.store).rows("workload", "version"):
+        for workload, version in queries.versions(self.store).rows(WORKLOAD, VERSION):
             labels.setdefault(workload, set()).add(version)
         return {workload: frozenset(own) for workload, own in labels.items()}
 

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tracker.columns import Column
 from tracker.compare.side import GRAIN
+from tracker.schema.column_names import BUBBLE_NS, RANK, RUN_ID, STEP, STEPS
 from tracker.store import queries
 from tracker.store.calls.splitting import is_between_stages
 
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
 def with_known_bubbles(side: LoadedSide) -> LoadedSide:
     """Return a side whose bubbles of 0 are what the ranks tell of them, else not known."""
     steps, captures = side.steps, side.captures
-    is_zero = steps.known("bubble_ns") & (steps.integers("bubble_ns") <= 0)
-    is_zero_of_capture = captures.known("bubble_ns") & (captures.integers("bubble_ns") == 0)
+    is_zero = steps.known(BUBBLE_NS) & (steps.integers(BUBBLE_NS) <= 0)
+    is_zero_of_capture = captures.known(BUBBLE_NS) & (captures.integers(BUBBLE_NS) == 0)
     if not is_zero.any() and not is_zero_of_capture.any():
         return side
     waits = _waits_between_stages(side)
-    bubbles, is_unknown = steps.integers("bubble_ns").copy(), ~steps.known("bubble_ns")
+    bubbles, is_unknown = steps.integers(BUBBLE_NS).copy(), ~steps.known(BUBBLE_NS)
     waits_of_rank: dict[tuple[int, int], float] = {}
-    for at, (run_id, rank, step, count) in enumerate(steps.rows("run_id", "rank", "step", "steps")):
+    for at, (run_id, rank, step, count) in enumerate(steps.rows(RUN_ID, RANK, STEP, STEPS)):
         wait_ns = waits.get((run_id, rank, step), 0.0)
         if is_zero[at]:
             bubbles[at] = round(wait_ns / count)
             is_unknown[at] = not wait_ns
         waits_of_rank[run_id, rank] = waits_of_rank.get((run_id, rank), 0.0) + wait_ns
-    sums, has_no_sum = captures.integers("bubble_ns").copy(), ~captures.known("bubble_ns")
-    for at, key in enumerate(captures.rows("run_id", "rank")):
+    sums, has_no_sum = captures.integers(BUBBLE_NS).copy(), ~captures.known(BUBBLE_NS)
+    for at, key in enumerate(captures.rows(RUN_ID, RANK)):
         if is_zero_of_capture[at]:
             sums[at] = round(waits_of_rank.get(key, 0.0))
             has_no_sum[at] = not sums[at]

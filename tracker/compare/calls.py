@@ -24,6 +24,30 @@ from tracker.profile import BEFORE_CAPTURE, F64, NO_OP, NO_STEP, NOT_LISTED, UNL
 from tracker.readers import ReadOptions
 from tracker.results.calls import CallList, CallSpread, HistogramRow, ListedCall, StoredCalls
 from tracker.results.options import KINDS_OF_CALLS, CallsOptions
+from tracker.schema.column_names import (
+    CANONICAL_NAME,
+    CAUSE,
+    COUNTS,
+    DEVICE_ORDINAL,
+    DIGEST,
+    DURATION_NS,
+    FORMAT,
+    GAPS,
+    GROUP_ROLE,
+    HOST_TOTAL_NS,
+    INPUT_SHAPES,
+    KIND,
+    MAX_NS,
+    MIN_NS,
+    NAME,
+    NS,
+    PATH,
+    PLACE,
+    RANK,
+    START_NS,
+    STEP,
+    TOTAL_NS,
+)
 from tracker.store import Store, queries
 from tracker.timeline import WantedCalls
 from tracker.units import format_ns, some_of
@@ -82,7 +106,7 @@ def list_calls(store: Store | None, reference: str, *, options: CallsOptions) ->
             traced_ranks=_list_traced_ranks(side),
             notes=(*sides.notes, *on_kinds),
         )
-        wanted = {rank: _want(side, kind, rank, options) for rank in side.captures.listed("rank")}
+        wanted = {rank: _want(side, kind, rank, options) for rank in side.captures.listed(RANK)}
         read = read_files(side, wanted, options)
         return _with_calls(side, made, read)
 
@@ -93,19 +117,19 @@ def _query_rows(side: LoadedSide) -> Mapping[str, Columns]:
     ops = side.query(queries.ops, by=by, in_steps=in_steps)
     idle = side.query(queries.idle, by=by, in_steps=in_steps)
     return {
-        "operator": ops.taken(np.array([name not in _STAND_INS for name in ops["name"]], dtype=bool)),
+        "operator": ops.taken(np.array([name not in _STAND_INS for name in ops[NAME]], dtype=bool)),
         "kernel": side.query(queries.kernels, by=by, in_steps=in_steps),
         "collective": side.query(queries.communication, by=by, in_steps=in_steps),
-        "idle": idle.having(total_ns=idle["ns"], calls=idle["gaps"]),
+        "idle": idle.having(total_ns=idle[NS], calls=idle[GAPS]),
     }
 
 
 def _names_of(kind: str, rows: Columns) -> Iterator[tuple[str, ...]]:
     """Yield the names that each row answers to."""
     if kind == "kernel":
-        yield from rows.rows("name", "canonical_name")
+        yield from rows.rows(NAME, CANONICAL_NAME)
     elif kind == "idle":
-        for cause, place in rows.rows("cause", "place"):
+        for cause, place in rows.rows(CAUSE, PLACE):
             yield cause, place or cause, label_idle(cause, place or "")
     else:
         yield from rows.rows("name" if kind == "operator" else "kind")
@@ -115,7 +139,7 @@ def _choose_kind(side: LoadedSide, rows: Mapping[str, Columns], options: CallsOp
     """Return of which kind the calls are; UsageError for a name of none, or of several."""
     label, name, asked = side.side.label, str(options.calls), options.calls_of
     if not any(map(len, rows.values())):
-        (format,) = side.runs.listed("format")
+        (format,) = side.runs.listed(FORMAT)
         raise UsageError(f"{label} has no calls: {format} states none", remedy="record a trace")
     kinds = [asked] if asked else list(KINDS_OF_CALLS)
     known = {kind: {one for names in _names_of(kind, rows[kind]) for one in names if one} for kind in kinds}
@@ -137,27 +161,27 @@ def _filter_rows(rows: Columns, kind: str, options: CallsOptions) -> Columns:
     """Return the rows whose calls are listed."""
     kept = rows.taken(np.array([options.calls in names for names in _names_of(kind, rows)], dtype=bool))
     if options.shapes is not None:
-        kept = kept.taken(kept.texts("input_shapes") == options.shapes)
+        kept = kept.taken(kept.texts(INPUT_SHAPES) == options.shapes)
     if kind == "operator":
         return matching(kept, "module", options.module)
     if kind == "kernel":
         return matching(kept, "op", options.op)
-    return matching(kept, "group_role", options.group) if kind == "collective" else kept
+    return matching(kept, GROUP_ROLE, options.group) if kind == "collective" else kept
 
 
 def _choose_measure(side: LoadedSide, kind: str, rows: Columns) -> str:
     """Return the column of the calls that says how long one took: of an operator what its row has the extremes of."""
     if kind != "operator":
-        return "duration_ns"
-    return "device_total_ns" if side.side.timeline == "device" else "host_total_ns"
+        return DURATION_NS
+    return "device_total_ns" if side.side.timeline == "device" else HOST_TOTAL_NS
 
 
 def _sum_stored(rows: Columns, kind: str, measure: str) -> StoredCalls:
     """Return what the rows say of all calls together."""
-    total = measure if kind == "operator" else "total_ns"
+    total = measure if kind == "operator" else TOTAL_NS
     calls, total_ns = _sum_known(rows, "calls"), _sum_known(rows, total)
-    lows = rows.integers("min_ns")[rows.known("min_ns")] if "min_ns" in rows else np.zeros(0, dtype=np.int64)
-    highs = rows.integers("max_ns")[rows.known("max_ns")] if "max_ns" in rows else np.zeros(0, dtype=np.int64)
+    lows = rows.integers(MIN_NS)[rows.known(MIN_NS)] if MIN_NS in rows else np.zeros(0, dtype=np.int64)
+    highs = rows.integers(MAX_NS)[rows.known(MAX_NS)] if MAX_NS in rows else np.zeros(0, dtype=np.int64)
     return StoredCalls(
         calls=calls,
         total_ns=total_ns,
@@ -174,7 +198,7 @@ def _sum_known(rows: Columns, name: str) -> int | None:
 def _list_traced_ranks(side: LoadedSide) -> tuple[int, ...]:
     from tracker.intake.cutting import traces_of
 
-    sources = queries.sources(side.store, side.run_ids).rows("rank", "format", "path", "digest")
+    sources = queries.sources(side.store, side.run_ids).rows(RANK, FORMAT, PATH, DIGEST)
     return tuple(traces_of(list(sources)))
 
 
@@ -183,7 +207,7 @@ def read_files(side: LoadedSide, wanted: Mapping[int, WantedCalls], options: Sel
     from tracker.intake.calls import StoredCapture, StoredSource, read_calls
 
     captures = queries.captures(side.store, side.run_ids)
-    sources = queries.sources(side.store, side.run_ids).rows("rank", "format", "path", "digest")
+    sources = queries.sources(side.store, side.run_ids).rows(RANK, FORMAT, PATH, DIGEST)
     report = options.on_progress
     read = ReadOptions(
         flow_category=options.flow_category,
@@ -193,7 +217,7 @@ def read_files(side: LoadedSide, wanted: Mapping[int, WantedCalls], options: Sel
         read = replace(read, max_bytes=options.max_bytes)
     return read_calls(
         [StoredSource(*source) for source in sources],
-        [StoredCapture(*capture) for capture in captures.rows("rank", "device_ordinal")],
+        [StoredCapture(*capture) for capture in captures.rows(RANK, DEVICE_ORDINAL)],
         wanted,
         read,
         options.loaders,
@@ -204,7 +228,7 @@ def _want(side: LoadedSide, kind: str, rank: int, options: CallsOptions) -> Want
     """Return which calls of a rank are listed: those of its shown steps."""
     steps = None
     if side.chosen_steps is not None or side.step_kind:
-        steps = frozenset(step for of, step in side.steps.rows("rank", "step") if of == rank)
+        steps = frozenset(step for of, step in side.steps.rows(RANK, STEP) if of == rank)
     return WantedCalls(
         kind=kind,
         name=str(options.calls),
@@ -223,7 +247,7 @@ def _with_calls(side: LoadedSide, made: CallList, read: ReadCalls) -> CallList:
     notes = list(made.notes)
     reasons = [str(error) for error in read.unread]
     if reasons and made.kind == "collective":
-        by_rank = {rank: _stored_collectives(side, rank, made.options) for rank in side.captures.listed("rank")}
+        by_rank = {rank: _stored_collectives(side, rank, made.options) for rank in side.captures.listed(RANK)}
         notes.append(f"The calls are those of the database, without streams and ends: {some_of(reasons, most=2)}.")
     elif reasons and not by_rank:
         return replace(made, missing=f"The calls cannot be read again: {some_of(reasons, most=2)}")
@@ -234,7 +258,7 @@ def _with_calls(side: LoadedSide, made: CallList, read: ReadCalls) -> CallList:
         return replace(made, missing="The calls cannot be listed: the source states their sum alone")
     counted_ns = table.integers(made.measure)[table.known(made.measure)]
     order_ns = np.where(table.known(made.measure), table.integers(made.measure), -1)
-    order = np.lexsort((table.integers("start_ns"), table.integers("rank"), -order_ns))
+    order = np.lexsort((table.integers(START_NS), table.integers(RANK), -order_ns))
     if not reasons:
         notes += _compare_with_stored(made.stored, _count_calls(made.kind, table), int(counted_ns.sum()))
     # what no call states needs no column of a long list
@@ -261,11 +285,11 @@ def _stored_collectives(side: LoadedSide, rank: int, options: CallsOptions) -> C
     calls = queries.collective_calls(side.store, run_id, rank)
     if not len(calls):
         return calls
-    step = calls.integers("step")
-    wanted = _want(side, "collective", rank, options).keep_steps(step) & (calls.texts("kind") == options.calls)
+    step = calls.integers(STEP)
+    wanted = _want(side, "collective", rank, options).keep_steps(step) & (calls.texts(KIND) == options.calls)
     calls = calls.having(step=Column(step, step == NO_STEP)).taken(wanted)
-    calls = matching(calls, "group_role", options.group)
-    return calls.renamed({"kind": "name", "elapse_ns": "duration_ns"})
+    calls = matching(calls, GROUP_ROLE, options.group)
+    return calls.renamed({"kind": "name", "elapse_ns": DURATION_NS})
 
 
 def _count_calls(kind: str, table: Columns) -> int | None:
@@ -274,7 +298,7 @@ def _count_calls(kind: str, table: Columns) -> int | None:
     """
     if kind != "operator":
         return len(table)
-    counts = int(table["counts"].sum())
+    counts = int(table[COUNTS].sum())
     return counts or None
 
 

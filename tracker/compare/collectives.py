@@ -20,6 +20,27 @@ from tracker.compare import coverage, match
 from tracker.compare.filters import matching
 from tracker.compare.side import GRAIN
 from tracker.results import COMMUNICATION_KEY, DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
+from tracker.schema.column_names import (
+    BANDWIDTH_GB_PER_S,
+    BYTES,
+    CALLS,
+    GROUP,
+    GROUP_ROLE,
+    GROUP_SIZE,
+    KIND,
+    LARGE_PACKET_RATIO,
+    PACKET_BYTES,
+    PACKETS,
+    RANK,
+    RUN_ID,
+    SIZE_CLASS_BYTES,
+    SOURCE_RANK,
+    SPLIT_BY,
+    STEP,
+    STEPS,
+    TRANSIT_NS,
+)
+from tracker.schema.column_names import TRANSPORT as TRANSPORT_COLUMN
 from tracker.store import queries
 from tracker.table import add_up_rows, is_among, number_distinct_rows, number_tables
 from tracker.units import format_ns
@@ -55,8 +76,8 @@ _GROUP, _PAYLOAD = (_ROLE, _GROUP_SIZE), (_TYPE, _SIZE)
 
 _LINK_KEY: Final = list(LINK_KEY)
 _LINK_NUMBERS: Final = ("group_size", "source_rank", "target_rank")
-_LINK_SUMS: Final = ["calls", "packets", "bytes", "transit_ns"]
-_LINK_COLLECTIVE: Final = ("run_id", "rank", "step", "kind", "group_role", "group_size")
+_LINK_SUMS: Final = [CALLS, PACKETS, BYTES, TRANSIT_NS]
+_LINK_COLLECTIVE: Final = (RUN_ID, RANK, STEP, KIND, GROUP_ROLE, GROUP_SIZE)
 _PARTS_OF_SDMA: Final = ["HCCS", "PCIE", "SIO"]
 _LINK_ENDS: Final = ["source_rank", "target_rank", "packet_bytes"]
 
@@ -75,7 +96,7 @@ def with_roles(table: Columns, roles: Names) -> Columns:
     """Return `table` (columns group_role, group_size) with the `roles` that its groups without one are given."""
     if not roles:
         return table
-    groups = table.rows("group_role", "group_size")
+    groups = table.rows(GROUP_ROLE, GROUP_SIZE)
     return table.having(
         group_role=objects([role or roles.get(-1 if size is None else size, "") for role, size in groups])
     )
@@ -84,7 +105,7 @@ def with_roles(table: Columns, roles: Names) -> Columns:
 def _groups(side: LoadedSide) -> set[tuple[str, int]]:
     if side.is_empty(queries.communication):
         return set()
-    groups = side.query(queries.communication).rows("group_role", "group_size")
+    groups = side.query(queries.communication).rows(GROUP_ROLE, GROUP_SIZE)
     return {(role, size) for role, size in groups if size is not None and size > 0}
 
 
@@ -107,19 +128,19 @@ def name_task_waits(side: LoadedSide, table: Columns, *, by: Sequence[str] = GRA
     if not len(table) or side.is_empty(queries.communication_waits):
         return table
     waits = side.query(queries.communication_waits, by=by, in_steps=in_steps)
-    key = [name for name in ("run_id", "rank", "step", *COMMUNICATION_KEY) if name in table and name in waits]
-    sizes = ("group_size", "size_class_bytes")
+    key = [name for name in (RUN_ID, RANK, STEP, *COMMUNICATION_KEY) if name in table and name in waits]
+    sizes = (GROUP_SIZE, SIZE_CLASS_BYTES)
     known = [one.having(**{name: one.integers(name, missing=-1) for name in sizes}) for one in (table, waits)]
     (calls, waiting), _ = number_tables(known, key)
     is_by_tasks = np.isin(calls.number, waiting.number)
-    words = [word or "" for word in table.listed("split_by")]
+    words = [word or "" for word in table.listed(SPLIT_BY)]
     named = objects([BY_TASKS if own and word else word or None for own, word in zip(is_by_tasks, words, strict=True)])
     return table.having(split_by=named)
 
 
 def one_split(table: Columns, key: Sequence[str]) -> Columns:
     """Collectives without the parts of those whose rows with one `key` (of several runs) were split in two ways."""
-    split = table.texts("split_by")
+    split = table.texts(SPLIT_BY)
     words = objects([word or "" for word in split])
     place, first = number_distinct_rows([table[name] for name in key])
     ways = sum((np.bincount(place, words == word, len(first)) > 0).astype(np.int64) for word in _WORDS)
@@ -138,7 +159,7 @@ def split_of_groups(table: Columns) -> dict[str, str]:
     Numbers of one kind are not compared with numbers of another.
     """
     found: dict[str, set[str]] = {}
-    for group, word in table.rows("group", "split_by"):
+    for group, word in table.rows(GROUP, SPLIT_BY):
         found.setdefault(group, set()).add(word or "")
     return {group: words.pop() if len(words) == 1 else "" for group, words in found.items()}
 
@@ -167,7 +188,7 @@ def notes_of_difference(baseline: Mapping[str, str], candidate: Mapping[str, str
 def notes_of_groups(sides: Sequence[LoadedSide]) -> Iterator[str]:
     """Yield why wait and transit of a side are not computed across ranks, and where clocks were corrected for it."""
     for side in {side.side.label: side for side in sides}.values():
-        often = Counter(side.captures.listed("run_id"))
+        often = Counter(side.captures.listed(RUN_ID))
         several = {run_id for run_id, count in often.items() if count > 1}
         if several and not side.is_empty(queries.communication):
             yield from dict.fromkeys(_notes_of_rows(side.side.label, side.query_with(queries.run_groups), several))
@@ -240,9 +261,9 @@ def calls_of(side: LoadedSide, table: Columns) -> Calls:
     """Return the collectives of a side (sizes -1 where unknown), with the calls per step and rank over all of
     its runs.
     """
-    steps = sum(max(steps, 1) for steps in side.captures.listed("steps"))
+    steps = sum(max(steps, 1) for steps in side.captures.listed(STEPS))
     found: dict[Key, float] = {}
-    for calls, *key in table.rows("calls", *COMMUNICATION_KEY):
+    for calls, *key in table.rows(CALLS, *COMMUNICATION_KEY):
         name: Key = (key[0], key[1], key[2], key[3], key[4])
         found[name] = found.get(name, 0.0) + (calls or 0) / steps
     return found
@@ -359,24 +380,24 @@ def links_of_side(side: LoadedSide, options: Selection, by: Sequence[str], *, in
     `options.minimum_ns` drops rows, but no part of a sum.
     """
     asked = side.query(queries.communication_links, by=by, in_steps=in_steps)
-    table = matching(matching(asked, "kind", options.kind), "group_role", options.group)
+    table = matching(matching(asked, "kind", options.kind), GROUP_ROLE, options.group)
     table = _with_totals(_without_sums(table))
     if options.minimum_ns is not None:
-        table = table.taken(table.integers("transit_ns") >= options.minimum_ns)
-    transit = table.reals("transit_ns")
+        table = table.taken(table.integers(TRANSIT_NS) >= options.minimum_ns)
+    transit = table.reals(TRANSIT_NS)
     return _by_level(
         table.having(
-            large_packet_ratio=np.where(table.known("packets"), table.reals("large_packet_ratio"), np.nan),
-            bandwidth_gb_per_s=table.reals("bytes") / np.where(transit > 0, transit, np.nan),
+            large_packet_ratio=np.where(table.known(PACKETS), table.reals(LARGE_PACKET_RATIO), np.nan),
+            bandwidth_gb_per_s=table.reals(BYTES) / np.where(transit > 0, transit, np.nan),
         )
     )
 
 
 def _by_level(table: Columns) -> Columns:
     """Return `table` with its `level`, level by level, the order within a level kept."""
-    place = table.known("source_rank").astype(np.int64)
-    if "packet_bytes" in table:
-        place[table.known("packet_bytes")] = 2
+    place = table.known(SOURCE_RANK).astype(np.int64)
+    if PACKET_BYTES in table:
+        place[table.known(PACKET_BYTES)] = 2
     level = objects([TRANSPORT, LINK, PACKET])[place]
     names = list(table.arrays)
     at = names.index("kind")
@@ -386,18 +407,18 @@ def _by_level(table: Columns) -> Columns:
 def _without_sums(table: Columns) -> Columns:
     """Return `table` without SDMA where its parts have rows of their own: the bytes would be there twice."""
     place, first = number_distinct_rows([table[name] for name in table.arrays if name in _LINK_COLLECTIVE])
-    has_parts = np.bincount(place, is_among(table["transport"], _PARTS_OF_SDMA), len(first)) > 0
-    return table.taken(~((table["transport"] == "SDMA") & has_parts[place]))
+    has_parts = np.bincount(place, is_among(table[TRANSPORT_COLUMN], _PARTS_OF_SDMA), len(first)) > 0
+    return table.taken(~((table[TRANSPORT_COLUMN] == "SDMA") & has_parts[place]))
 
 
 def _with_totals(table: Columns) -> Columns:
     """Return `table` and, per collective and transport without a row for all links together, the sum of its single
     links; a sum is missing where any of its numbers is: a sum of the others would look whole.
     """
-    of_links, of_packets = table.known("source_rank"), table.known("packet_bytes")
+    of_links, of_packets = table.known(SOURCE_RANK), table.known(PACKET_BYTES)
     if not (of_links & ~of_packets).any():
         return table
-    key = [name for name in table.arrays if name not in (*_LINK_SUMS, *_LINK_ENDS, "large_packet_ratio")]
+    key = [name for name in table.arrays if name not in (*_LINK_SUMS, *_LINK_ENDS, LARGE_PACKET_RATIO)]
     sums = add_up_rows(table.taken(of_links & ~of_packets), key, dict.fromkeys(_LINK_SUMS, "sum"))
     (whole, own), _ = number_tables([table.taken(~of_links & ~of_packets), sums], key)
     added = sums.taken(~np.isin(own.number, whole.number))
@@ -415,11 +436,11 @@ def compare_links(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpti
         return match.empty_table("communication_links")
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
         table = links_of_side(side, replace(options, minimum_ns=None), ("run", *GRAIN), in_steps=True)
-        tables.append(_with_shares(with_roles(table.taken(~table.known("packet_bytes")), roles)))
+        tables.append(_with_shares(with_roles(table.taken(~table.known(PACKET_BYTES)), roles)))
     rows, keys = number_tables(tables, _LINK_KEY)
     numbers = [_numbers_of(side, own) for side, own in zip(sides, rows, strict=True)]
-    joined = match.add_difference(match.match_rows(keys, rows, numbers), "transit_ns")
-    joined = match.keep_large(joined, "transit_ns", options.minimum_ns)
+    joined = match.add_difference(match.match_rows(keys, rows, numbers), TRANSIT_NS)
+    joined = match.keep_large(joined, TRANSIT_NS, options.minimum_ns)
     joined = joined.having(**{name: Column(joined[name], joined[name] < 0) for name in _LINK_NUMBERS})
     return _by_level(joined).only(DIFF_COLUMNS["communication_links"])
 
@@ -428,7 +449,7 @@ def _with_shares(table: Columns) -> Columns:
     """Return the rows with the bytes in `large` packets, those of which the share is `stated`, and -1 for
     unknown ends.
     """
-    ratio, size = table.reals("large_packet_ratio"), table.reals("bytes")
+    ratio, size = table.reals(LARGE_PACKET_RATIO), table.reals(BYTES)
     ends = {name: table.integers(name, missing=-1) for name in _LINK_NUMBERS}
     return table.having(**ends, large=ratio * size, stated=np.where(np.isnan(ratio), np.nan, size))
 
@@ -437,7 +458,7 @@ def _numbers_of(side: LoadedSide, rows: Numbered) -> dict[str, F64]:
     found = match.reduce_side(
         side, rows, [*_LINK_SUMS, "large", "stated"], _LINK_SUMS, dict.fromkeys(("large", "stated"), "bytes")
     )
-    transit, stated = found["transit_ns"], found.pop("stated")
-    found["bandwidth_gb_per_s"] = found["bytes"] / np.where(transit != 0, transit, np.nan)
-    found["large_packet_ratio"] = found.pop("large") / np.where(stated != 0, stated, np.nan)
+    transit, stated = found[TRANSIT_NS], found.pop("stated")
+    found[BANDWIDTH_GB_PER_S] = found[BYTES] / np.where(transit != 0, transit, np.nan)
+    found[LARGE_PACKET_RATIO] = found.pop("large") / np.where(stated != 0, stated, np.nan)
     return found

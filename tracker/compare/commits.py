@@ -16,6 +16,7 @@ from msgspec import Struct
 from tracker.hooks.environment import ask_git
 from tracker.profile.branches import main_of
 from tracker.results.findings import ListedFinding, ToldCommit
+from tracker.schema.column_names import COMMIT, ORDINAL, VERSION, WORKLOAD
 from tracker.store import Store, queries
 from tracker.units import counted, printable
 
@@ -170,7 +171,7 @@ def describe_commit(one: ToldCommit) -> str:
 def list_commits(store: Store) -> VersionCommits:
     """Return the commits of all versions that have one; what is no hash is left out."""
     hashes, places = {}, {}
-    for workload, version, ordinal, commit in queries.versions(store).rows("workload", "version", "ordinal", "commit"):
+    for workload, version, ordinal, commit in queries.versions(store).rows(WORKLOAD, VERSION, ORDINAL, COMMIT):
         places[workload, version] = int(ordinal)
         text = str(commit or "").lower()
         if HASH.fullmatch(text):

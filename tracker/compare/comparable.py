@@ -33,6 +33,23 @@ from tracker.results.recording import (
     rests_on,
 )
 from tracker.results.verdicts import GUESS, INCOMPARABLE, NEVER_JUDGED, RANKS, SETTINGS, TOO_FEW
+from tracker.schema.column_names import (
+    BASELINE_NS,
+    CANDIDATE_NS,
+    DIGEST,
+    INPUT_SHAPES,
+    KEY,
+    KIND,
+    MODULE,
+    NAME,
+    OWN_NS,
+    RANKS_AWAITED,
+    RUN_ID,
+    STATUS,
+    VALUE,
+)
+from tracker.schema.column_names import RANKS as RANKS_COLUMN
+from tracker.schema.column_names import SETTINGS as SETTINGS_COLUMN
 from tracker.schema.series import ALLOCATIONS, MODULE_NAMES, NAMES, RATE, SHAPES_IN_KEY
 from tracker.store import queries
 from tracker.table import number_distinct_rows, number_tables
@@ -120,10 +137,10 @@ class Recorded(Struct, frozen=True):
         doubtful = {word for word, cut in zip((ADDED, REMOVED), self.cut, strict=True) if unlike or name in cut}
         if not doubtful:
             return table
-        names = table.listed("name") if "name" in table.arrays else [""] * len(table)
+        names = table.listed(NAME) if "name" in table.arrays else [""] * len(table)
         texts = [
             UNMATCHED if word in doubtful or (word != BOTH and text in _RESTS) else word
-            for word, text in zip(table.listed("status"), names, strict=True)
+            for word, text in zip(table.listed(STATUS), names, strict=True)
         ]
         return table.having(status=objects(texts))
 
@@ -205,21 +222,21 @@ def _cut(side: LoadedSide) -> frozenset[str]:
     """Return the tables of a Diff of which the source of a side lists only a part: tables in texts that were
     shortened.
     """
-    settings = dict.fromkeys(side.captures.listed("settings"))
+    settings = dict.fromkeys(side.captures.listed(SETTINGS_COLUMN))
     if not any(queries.settings_of(text).get("profiler") == "summary" for text in settings):
         return frozenset()
     asked = ((queries.ops, _OF_OPS), (queries.kernels, _OF_KERNELS))
-    found = [tables for question, tables in asked if _RESTS & {*side.query(question).listed("name")}]
+    found = [tables for question, tables in asked if _RESTS & {*side.query(question).listed(NAME)}]
     return frozenset().union(*found)
 
 
 def _recordings(side: LoadedSide) -> Sequence[Recording]:
     """Return the distinct recordings of the runs of a side."""
     ops = side.query(queries.ops)
-    number, _ = number_distinct_rows([ops["name"], ops["input_shapes"]])
-    shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
-    of_run = ops.integers("run_id")
-    with_memory = {run_id for run_id, has in side.filled_tables().rows("run_id", coverage.MEMORY) if has}
+    number, _ = number_distinct_rows([ops[NAME], ops[INPUT_SHAPES]])
+    shaped, placed = ops[INPUT_SHAPES] != "", ops[MODULE] != ""
+    of_run = ops.integers(RUN_ID)
+    with_memory = {run_id for run_id, has in side.filled_tables().rows(RUN_ID, coverage.MEMORY) if has}
     said = side.query_with(queries.recordings)
     found = []
     for run_id, one in queries.recorded_of(said.rows(*said.arrays), side.run_ids).items():
@@ -269,7 +286,7 @@ def _timed_otherwise(baseline: LoadedSide, candidate: LoadedSide) -> str:
 
 def _guess(baseline: LoadedSide, candidate: LoadedSide) -> str:
     """Say that the times of a side are a guess, which no number of runs makes sure."""
-    guessed = [side for side in (baseline, candidate) if are_guesses(side.captures.listed("settings"))]
+    guessed = [side for side in (baseline, candidate) if are_guesses(side.captures.listed(SETTINGS_COLUMN))]
     if not guessed:
         return ""
     labels = short_names([side.side for side in (baseline, candidate)])
@@ -282,7 +299,7 @@ def _guess(baseline: LoadedSide, candidate: LoadedSide) -> str:
 
 
 def _waits_for_ranks(side: LoadedSide) -> str:
-    for run_id, ranks, awaited in side.runs.rows("run_id", "ranks", "ranks_awaited"):
+    for run_id, ranks, awaited in side.runs.rows(RUN_ID, RANKS_COLUMN, RANKS_AWAITED):
         if awaited is not None:
             return f"Not judged: run {run_id} has {ranks} of {awaited} ranks."
     return ""
@@ -316,7 +333,7 @@ def are_same_runs(baseline: LoadedSide, candidate: LoadedSide) -> bool:
     if all(needs_store(side.side.label) for side in (baseline, candidate)):
         # a database takes each recording once
         return False
-    files = [sorted(side.query_with(queries.sources).listed("digest")) for side in (baseline, candidate)]
+    files = [sorted(side.query_with(queries.sources).listed(DIGEST)) for side in (baseline, candidate)]
     return files[0] == files[1] and bool(files[0])
 
 
@@ -369,7 +386,7 @@ def _common_share(side: LoadedSide, rows: Columns) -> float:
     if side.side.runs < 2:
         return 1.0
     (own,), _ = number_tables([rows], ["name"])
-    times = match.reduce_per_run(side, own, ["own_ns"])["own_ns"]
+    times = match.reduce_per_run(side, own, [OWN_NS])[OWN_NS]
     times = times[:, ~np.isnan(times).all(axis=0)]
     in_all = ~np.isnan(times).any(axis=1)
     total = float(np.nansum(times))
@@ -381,8 +398,8 @@ def _in_common(operators: Operators) -> tuple[float, float] | None:
     that both sides have; None where they have too few operators to say which work it is.
     """
     ops = operators.everything
-    number, first = number_distinct_rows([ops["name"]])
-    sides = [np.nan_to_num(ops.reals(name)) for name in ("baseline_ns", "candidate_ns")]
+    number, first = number_distinct_rows([ops[NAME]])
+    sides = [np.nan_to_num(ops.reals(name)) for name in (BASELINE_NS, CANDIDATE_NS)]
     times = [np.bincount(number, own, len(first)) for own in sides]
     there = [own > 0 for own in times]
     if min(own.sum() for own in there) < _FEWEST_NAMES:
@@ -394,7 +411,7 @@ def _in_common(operators: Operators) -> tuple[float, float] | None:
 
 
 def _models(side: LoadedSide) -> set[str]:
-    facts = side.query_with(queries.facts).rows("kind", "key", "value")
+    facts = side.query_with(queries.facts).rows(KIND, KEY, VALUE)
     return {value for kind, key, value in facts if kind == "configuration" and key.lower() in _MODEL}
 
 

@@ -12,17 +12,36 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns
 from tracker.compare import coverage, match
-from tracker.compare.kernel_causes import BESIDE_COMPUTE, split_stand_ins
-from tracker.compare.overall import LEAST_EARLIER, PARTS, step_numbers
+from tracker.compare.kernel_causes import NOT_OPERATORS, split_stand_ins
+from tracker.compare.overall import LEAST_EARLIER, step_numbers
 from tracker.compare.overall_rows import EXPOSED
 from tracker.compare.overlap import describe_owners, measure_overlap
-from tracker.compare.renames import Change, list_changes, make_contribution
+from tracker.compare.renames import NUMBERS, Change, list_changes, make_contribution
 from tracker.compare.waiting import split_exposed_part
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.regressions.replacements import name_replacement
 from tracker.results import ADDED, BOTH, OTHER_SHAPES, REMOVED, Contribution, Rename
 from tracker.results.diff_rows import OverallRow
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.results.verdicts import CHANGED, OTHER_WORK
+from tracker.schema.column_names import (
+    CATEGORY,
+    CAUSE,
+    COMPUTE_NS,
+    DATA_LOADING_NS,
+    DELTA,
+    DELTA_NS,
+    EARLIER_NS,
+    IDLE_NS,
+    INPUT_SHAPES,
+    METRIC,
+    NAME,
+    OP,
+    OP_INPUT_SHAPES,
+    REST_NS,
+    TOTAL_NS,
+    WHOLE_NS,
+)
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows
 
@@ -39,18 +58,16 @@ _LEAST_SHARE: Final = 0.02
 """Part of the change below which a cause is only named where it is a finding."""
 _LEAST_OF_REST: Final = 0.25
 """Part of the rest below which kernels at the same time do not explain it."""
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
-_EXPLAINED_PARTS: Final = ("compute_ns", "rest_ns", "earlier_ns")
+_EXPLAINED_PARTS: Final = (COMPUTE_NS, REST_NS, EARLIER_NS)
 """Parts that operators explain, or that are computed once more from all rows."""
 _HIDDEN: Final = {
     "exposed_communication_ns": "not hidden by compute",
     "exposed_copy_ns": "not hidden by compute",
     "data_loading_ns": "waits for data",
 }
-_WHY_ON_HOST: Final = _HIDDEN | {"idle_ns": "no operator runs"}
-_WHY_ON_DEVICE: Final = _HIDDEN | {"idle_ns": "nothing runs on the device"}
+_WHY_ON_HOST: Final = _HIDDEN | {IDLE_NS: "no operator runs"}
+_WHY_ON_DEVICE: Final = _HIDDEN | {IDLE_NS: "nothing runs on the device"}
 """Part of the step -> what it means that it takes longer."""
-_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 _PLURALS: Final = {"kernel": "kernels", "category": "kinds of work"}
 
 Sides = tuple["LoadedSide", "LoadedSide"]
@@ -101,7 +118,7 @@ def list_contributions(
     largest = [*named, *of_parts]
     if delta_ns is not None:
         rest = fsum([delta_ns, *(-row.delta_ns for row in (*largest, *last))])
-        compute_sides = (sides[0].of_runs_of("compute_ns", own), sides[1])
+        compute_sides = (sides[0].of_runs_of(COMPUTE_NS, own), sides[1])
         overlap = measure_overlap(compute_sides)
         if overlap is not None and _explains(overlap, rest, delta_ns):
             why = describe_owners(compute_sides, overlap.baseline_ns or 0.0, overlap.candidate_ns or 0.0)
@@ -135,11 +152,11 @@ def _list_earlier(
     in_own_runs = _list_work((own.side, sides[1]), work, (), {}, judged)
     of_parts = []
     for part in parts:
-        if part.name in PARTS and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
+        if part.name in PARTS_OF_STEP and part.name not in _EXPLAINED_PARTS and part.baseline_ns is not None:
             of_parts.append(part.baseline_ns - numbers[part.name])
     of_rows = [*(cause.delta_ns for cause in in_step), *(-cause.delta_ns for cause in in_own_runs)]
     delta = fsum([*of_rows, *of_parts])
-    least = LEAST_EARLIER * numbers.get("whole_ns", 0.0)
+    least = LEAST_EARLIER * numbers.get(WHOLE_NS, 0.0)
     return [Contribution("earlier", "", delta)] if abs(delta) > least else []
 
 
@@ -205,7 +222,7 @@ def _list_parts(
     is_on_device = any(side.side.timeline == "device" for side in sides)
     why_of_part = dict(_WHY_ON_DEVICE if is_on_device else _WHY_ON_HOST)
     for part in parts:
-        if part.name == "idle_ns":
+        if part.name == IDLE_NS:
             main_cause = find_main_idle_cause(tables.idle, part.delta_ns)
             if main_cause:
                 why_of_part[part.name] = f"mostly {main_cause}"
@@ -214,7 +231,7 @@ def _list_parts(
     contributions = []
     for part in parts:
         # where nothing parts the step, all of it is listed, however little it changed
-        has_changed = bool(part.delta_ns) or part.name == "whole_ns"
+        has_changed = bool(part.delta_ns) or part.name == WHOLE_NS
         if part.name in _EXPLAINED_PARTS or not has_changed:
             continue
         row = judged.find_part(part.name)
@@ -257,7 +274,7 @@ def find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
     """Return the cause that makes most of a change of idle time, at least half of it; "" where none does."""
     change_by_cause: dict[str, float] = {}
     direction = 1 if delta_ns > 0 else -1
-    for cause, change in idle.rows("cause", "delta_ns"):
+    for cause, change in idle.rows(CAUSE, DELTA_NS):
         change_by_cause[cause] = change_by_cause.get(cause, 0.0) + change * direction
     main_cause = max(change_by_cause, key=lambda cause: (change_by_cause[cause], cause), default="")
     if not main_cause or change_by_cause[main_cause] < abs(delta_ns) / 2:
@@ -267,7 +284,7 @@ def find_main_idle_cause(idle: Columns, delta_ns: float) -> str:
 
 def change_of_data_loading(overall: Columns) -> float:
     """Return by how much data loading changed, 0 where that is not known."""
-    return dict(overall.rows("metric", "delta")).get("data_loading_ns") or 0.0
+    return dict(overall.rows(METRIC, DELTA)).get(DATA_LOADING_NS) or 0.0
 
 
 def is_waiting_for_data(idle_delta_ns: float, overall: Columns, delta_ns: float | None) -> bool:
@@ -303,8 +320,8 @@ def _list_work(
     other_work = judged.recorded.other_work
     scaled = frozenset() if other_work is None else other_work.inputs.list_scaled()[0]
     by_kernel = split_stand_ins(sides, work.names, judged)
-    is_real = ~is_among(work.ops["name"], _STAND_INS)
-    moved = np.abs(np.nan_to_num(work.ops["delta_ns"]))
+    is_real = ~is_among(work.ops[NAME], NOT_OPERATORS)
+    moved = np.abs(np.nan_to_num(work.ops[DELTA_NS]))
     are_unknown = moved[is_real].sum() < moved[~is_real].sum()
     if not by_kernel.names and are_unknown and len(work.kernels):
         return _list_kernels(work.kernels)
@@ -322,7 +339,7 @@ def _list_categories(overall: Columns) -> list[Contribution]:
     for row in overall.structs(OverallRow):
         if row.level == 1:
             above = row.metric
-        if row.level == 2 and above == "compute_ns" and row.unit == "ns" and row.delta is not None:
+        if row.level == 2 and above == COMPUTE_NS and row.unit == "ns" and row.delta is not None:
             categories.append(
                 Contribution(
                     "category",
@@ -337,7 +354,7 @@ def _list_categories(overall: Columns) -> list[Contribution]:
 
 
 def _list_kernels(kernels: Columns) -> list[Contribution]:
-    compute = kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
+    compute = kernels.taken(~is_among(kernels[CATEGORY], BESIDE_COMPUTE))
     return [make_contribution("kernel", change) for change in list_changes(compute)]
 
 
@@ -353,7 +370,7 @@ def _list_operators(
         before, after = (_sum_beside_compute(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS))
         beside = {name: (before.get(name, 0.0), after.get(name, 0.0)) for name in before.keys() | after.keys()}
     else:
-        names = names.taken(~is_among(names["name"], _find_host_collectives(sides)))
+        names = names.taken(~is_among(names[NAME], _find_host_collectives(sides)))
     operators = {}
     for change in list_changes(names):
         beside_before, beside_after = beside.get(change.name, (0.0, 0.0))
@@ -386,7 +403,7 @@ def _find_other_shapes(ops: Columns, finding_of_name: Mapping[str, Cause]) -> di
     """Return of each operator of which one shape is a finding the sum of its other shapes."""
     shape_of_name = {name: finding.input_shapes for name, finding in finding_of_name.items() if finding.kind == "op"}
     numbers_of_name = dict.fromkeys(shape_of_name, (0.0, 0.0, 0.0, 0.0))
-    for name, shapes, *numbers in ops.rows("name", "input_shapes", *_NUMBERS):
+    for name, shapes, *numbers in ops.rows(NAME, INPUT_SHAPES, *NUMBERS):
         if name in shape_of_name and shapes != shape_of_name[name]:
             before, after, calls_before, calls_after = (number or 0.0 for number in numbers)
             sums = numbers_of_name[name]
@@ -458,27 +475,27 @@ def _make_replacement(
 def _sum_beside_compute(side: LoadedSide) -> dict[str, float]:
     """Return name of an operator -> its time in collectives and copies."""
     kernels = side.query(queries.kernels)
-    kernels = kernels.taken(is_among(kernels["category"], BESIDE_COMPUTE))
+    kernels = kernels.taken(is_among(kernels[CATEGORY], BESIDE_COMPUTE))
     kernels = side.keep_own(
-        "ops", kernels.having(name=kernels["op"], input_shapes=kernels["op_input_shapes"]), by_name=True
+        "ops", kernels.having(name=kernels[OP], input_shapes=kernels[OP_INPUT_SHAPES]), by_name=True
     )
-    number, first = number_distinct_rows([kernels["op"]])
-    times = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns"])["total_ns"]
-    return dict(zip(kernels["op"][first].tolist(), np.nan_to_num(times).tolist(), strict=True))
+    number, first = number_distinct_rows([kernels[OP]])
+    times = match.reduce_side(side, Numbered(kernels, number, len(first)), [TOTAL_NS])[TOTAL_NS]
+    return dict(zip(kernels[OP][first].tolist(), np.nan_to_num(times).tolist(), strict=True))
 
 
 def _find_host_collectives(sides: Sides) -> list[str]:
     """Return names of the operators in which a host waits for its collectives."""
     names: set[str] = set()
     for side in coverage.blank_unless_both(*sides, coverage.COLLECTIVES):
-        names.update(side.query(queries.communication_tasks).listed("name"))
+        names.update(side.query(queries.communication_tasks).listed(NAME))
     return sorted(names)
 
 
 def _find_main_shapes(ops: Columns, operators: Mapping[str, Contribution]) -> dict[str, str]:
     """Return name -> the shapes that carry most of its change, where it has others too."""
     shapes_of_name: dict[str, list[tuple[float, str]]] = {}
-    for name, shapes, delta in ops.rows("name", "input_shapes", "delta_ns"):
+    for name, shapes, delta in ops.rows(NAME, INPUT_SHAPES, DELTA_NS):
         shapes_of_name.setdefault(name, []).append((delta or 0.0, shapes or ""))
     main_shapes = {}
     for name, changes in shapes_of_name.items():

@@ -11,6 +11,7 @@ from tracker.columns import Columns
 from tracker.compare import match
 from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS, OPERATOR_ARGUMENTS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
+from tracker.schema.column_names import BASELINE_MEAN, CANDIDATE_MEAN, SOURCE, STATUS
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_tables
 
@@ -30,11 +31,11 @@ def compare(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     asked = [of_side(side, ("run",)) for side in sides if side.may_have_rows(queries.counters)]
     if len(asked) < len(sides) or not all(map(len, asked)):
         return match.empty_table("counters")
-    counted = [table.taken(~is_among(table["source"], REPEATED_COUNTERS)) for table in asked]
+    counted = [table.taken(~is_among(table[SOURCE], REPEATED_COUNTERS)) for table in asked]
     rows, keys = number_tables(counted, _KEY)
     joined = match.match_rows(keys, rows, list(map(_medians, rows)))
-    joined = joined.taken(joined["status"] == BOTH)
-    mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
+    joined = joined.taken(joined[STATUS] == BOTH)
+    mean0, mean1 = joined[BASELINE_MEAN], joined[CANDIDATE_MEAN]
     joined = joined.having(delta=mean1 - mean0, diff=match.relative_change(mean0, mean1))
     return match.finish_table("counters", match.sort_by_size(joined, "diff"))
 
@@ -47,7 +48,7 @@ def of_side(side: LoadedSide, by: Sequence[str]) -> Columns:
     """
     steps = side.asked_steps if side.is_part else None
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
-    return table.taken(~is_among(table["source"], _ELSEWHERE))
+    return table.taken(~is_among(table[SOURCE], _ELSEWHERE))
 
 
 def _medians(rows: Numbered) -> dict[str, F64]:

@@ -14,6 +14,7 @@ from tracker.compare.side import Rank, keep_ranks, ranks_of
 from tracker.profile import STEP_RULES, STEP_SETTING
 from tracker.results import recording
 from tracker.results.recording import EARLIER_IDLE_RULES
+from tracker.schema.column_names import RANK, RUN_ID, SETTINGS, STEP, STEPS, TIMELINE
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -31,7 +32,7 @@ KERNELS: Final = "has_kernels"
 MEMORY: Final = "has_memory"
 API: Final = "has_api"
 _TABLES: Final = (OPS, KERNELS, MEMORY, API)
-_RANK: Final = ("run_id", "rank")
+_RANK: Final = (RUN_ID, RANK)
 
 _OF_STEPS: Final = (
     "duration_ns", "marker_ns", "whole_ns", "compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns",
@@ -86,7 +87,7 @@ def _blank(side: LoadedSide) -> LoadedSide:
 def with_step_counts(captures: Columns, steps: Columns) -> Columns:
     """Return `captures` with the number of steps that the rows of `steps` stand for."""
     counted: dict[Rank, int] = {}
-    for run_id, rank, number in steps.rows(*_RANK, "steps"):
+    for run_id, rank, number in steps.rows(*_RANK, STEPS):
         counted[run_id, rank] = counted.get((run_id, rank), 0) + number
     return captures.having(steps=Column.of([counted.get(rank, 0) for rank in ranks_of(captures)], np.int64))
 
@@ -104,9 +105,9 @@ def leave_out_older_steps(captures: Columns, steps: Columns) -> tuple[Columns, t
     of today, and a sentence that says so. Runs that all follow one rule stay as they are.
     """
     older = _older_runs(captures, steps)
-    if not older or len(older) == len(set(captures.listed("run_id"))):
+    if not older or len(older) == len(set(captures.listed(RUN_ID))):
         return steps, ()
-    is_older = np.isin(steps.integers("run_id"), sorted(older))
+    is_older = np.isin(steps.integers(RUN_ID), sorted(older))
     masked = {name: Column(steps.integers(name), ~steps.known(name) | is_older) for name in _OF_STEPS}
     return steps.having(**masked), (f"{_name_runs(older)} read by an earlier step definition: no steps; {_REMEDY}.",)
 
@@ -126,7 +127,7 @@ def find_idle_rules(sides: Iterable[LoadedSide]) -> set[str]:
     """Return the rules by which the runs of the sides say why their devices idle."""
     found = set()
     for side in sides:
-        for settings in dict.fromkeys(side.captures.listed("settings")):
+        for settings in dict.fromkeys(side.captures.listed(SETTINGS)):
             rules = recording.find_idle_rules(json.loads(settings or "{}"))
             if rules is not None:
                 found.add(rules)
@@ -152,9 +153,9 @@ def note_on_earlier_idle_rules(side: LoadedSide) -> tuple[str, ...]:
 def _older_runs(captures: Columns, steps: Columns) -> set[int]:
     """Return the runs on a device with step markers of which no capture states the rule of today."""
     # a capture without markers is one step, 0
-    is_marked = {run_id for run_id, step in steps.rows("run_id", "step") if step != 0}
+    is_marked = {run_id for run_id, step in steps.rows(RUN_ID, STEP) if step != 0}
     on_device, current = set(), set()
-    for run_id, timeline, settings in captures.rows("run_id", "timeline", "settings"):
+    for run_id, timeline, settings in captures.rows(RUN_ID, TIMELINE, SETTINGS):
         if timeline == "device" and run_id in is_marked:
             on_device.add(run_id)
         if json.loads(settings or "{}").get(STEP_SETTING) == STEP_RULES:

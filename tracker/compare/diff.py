@@ -44,6 +44,7 @@ from tracker.regressions.sides import verdicts_of_sides
 from tracker.results import DIFF_COLUMNS, Diff, DiffOptions
 from tracker.results.budgets import JudgedBudget
 from tracker.results.diff import DiffSamples
+from tracker.schema.column_names import BASELINE_NS, CANDIDATE_NS, LEVEL, MODULE, NAME, RUN_ID, VERSION
 from tracker.schema.series import IDLE_SERIES, RUN, key_of_run
 from tracker.store import queries
 from tracker.units import some_of
@@ -121,7 +122,7 @@ def _diff(store: Store | None, pair: Pair) -> Diff:
         if options.module:
             unfiltered = replace(options, op=None, module=None, minimum_ns=None)
             everything = compare_table(sections.MODULES, left, right, unfiltered)
-            check_named("module", options.module, everything.listed("module"), (left, right))
+            check_named("module", options.module, everything.listed(MODULE), (left, right))
         check_exchange(options, (left, right))
         allocated, allocated_details = memory.compare_allocations(rows_of, right, options)
         at_peak = _of_peak(left, own)
@@ -248,7 +249,7 @@ def _find_own_rows(
     kept = {} if side.own_runs is None else side.own_runs.of_series
     moved = {run_id for key in kept for run_id in bases[key].other_level}
     order = queries.order_of_versions(left.store, left.side.workload)
-    versions = {version for run_id, version in left.runs.rows("run_id", "version") if run_id in moved}
+    versions = {version for run_id, version in left.runs.rows(RUN_ID, VERSION) if run_id in moved}
     return OwnRows(side, tables, tuple(sorted(versions, key=lambda version: order.get(version, 0))))
 
 
@@ -261,7 +262,7 @@ def _note_on_levels(judged: Judged, own: OwnRows | None, found: operators.Operat
     moved = {key for key in own.side.own_runs.of_series if judged.bases[key].other_level}
     names = [key.name for key in moved if key.kind == RUN and not key.name.startswith(IDLE_SERIES)]
     of_ops = {key.name for key in moved if key.kind == "op_name"}
-    rows = sorted(found.names.rows("name", "baseline_ns"), key=lambda row: -(row[1] or 0.0))
+    rows = sorted(found.names.rows(NAME, BASELINE_NS), key=lambda row: -(row[1] or 0.0))
     listed = [*sorted(names), *(name for name, _ in rows if name in of_ops)]
     own_level = "Each row is compared with the newest runs of its own level"
     if not listed:
@@ -292,9 +293,9 @@ def _draw_tree(
     """
     if not options.with_flame or options.tree:
         return _DrawnTree()
-    word = "module" if any(modules.listed("module")) else "op"
+    word = "module" if any(modules.listed(MODULE)) else "op"
     tree = tree_tables.compare_trees(left, right, replace(options, by=(word,)), judged)
-    nodes = tree.rows("level", "name", "baseline_ns", "candidate_ns")
+    nodes = tree.rows(LEVEL, NAME, BASELINE_NS, CANDIDATE_NS)
     return _DrawnTree(word, tuple((level, name, before, after) for level, name, before, after in nodes))
 
 
@@ -308,7 +309,7 @@ def _without_tables(found: Diff) -> Diff:
 def _op_names(found: operators.Operators) -> Iterator[str]:
     """Yield the names of operators under which rows may be asked for: of both sides, and those that a map renames."""
     for rows in (found.baseline_rows, found.candidate_rows, found.everything):
-        yield from dict.fromkeys(rows.listed("name"))
+        yield from dict.fromkeys(rows.listed(NAME))
 
 
 def _metric(baseline: str, candidate: str) -> str:

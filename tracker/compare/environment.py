@@ -9,6 +9,21 @@ from tracker.compare.references import FILES
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.profile.branches import main_of
 from tracker.results.diff_rows import EnvironmentRow
+from tracker.schema.column_names import (
+    COMMIT,
+    DEVICE,
+    FORMAT,
+    HOST,
+    KEY,
+    KIND,
+    QUALITY,
+    RULES_VERSION,
+    SETTINGS,
+    TIMELINE,
+    VALUE,
+    VENDOR,
+    WORKLOAD,
+)
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -40,17 +55,17 @@ def _known(side: LoadedSide) -> dict[tuple[str, str], str]:
         if value is not None and str(value) != "":
             found.setdefault((kind, key), set()).add(str(value))
 
-    runs = side.runs.rows("workload", "vendor", "device", "format", "commit", "rules_version")
+    runs = side.runs.rows(WORKLOAD, VENDOR, DEVICE, FORMAT, COMMIT, RULES_VERSION)
     for workload, vendor, device, source, commit, rules in runs:
         add("workload", "workload", main_of(workload) if workload != FILES else None)
         add("device", "device", f"{vendor} {device}".strip())
         add("capture", "format", source)
         add("code", "commit", commit)
         add("capture", "naming rules", rules)
-    for kind, key, value in side.query_with(queries.facts).rows("kind", "key", "value"):
+    for kind, key, value in side.query_with(queries.facts).rows(KIND, KEY, VALUE):
         if kind != "fact" or key not in OF_A_RUN:
             add("code" if kind == "fact" and key in OF_THE_CODE else kind, key, value)
-    for host, timeline, quality, settings in side.captures.rows("host", "timeline", "quality", "settings"):
+    for host, timeline, quality, settings in side.captures.rows(HOST, TIMELINE, QUALITY, SETTINGS):
         add("host", "host", host)
         add("capture", "timeline", timeline)
         add("capture", "quality", quality)

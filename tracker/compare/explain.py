@@ -46,6 +46,21 @@ from tracker.compare.slow_steps import explain_mean, list_slow_steps
 from tracker.profile.code_lines import code_line
 from tracker.results import Cause, Contribution, Explanation, Part
 from tracker.results.verdicts import SeriesVerdict
+from tracker.schema.column_names import (
+    CALL_STACK,
+    COMPUTE_NS,
+    DATA_LOADING_NS,
+    DELTA_NS,
+    E2E_NS,
+    EARLIER_NS,
+    IDLE_NS,
+    INPUT_SHAPES,
+    MODULE,
+    NAME,
+    OWN_NS,
+    STEP_NS,
+    TEXT,
+)
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.table import is_among, number_tables, rank_values
 from tracker.units import format_ns
@@ -96,7 +111,7 @@ def explain(
     after = step_numbers(candidate)
     measured_numbers = (before, after)
     before, after = with_one_step(sides, before, after)
-    metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
+    metric = STEP_NS if baseline.has_markers and candidate.has_markers else E2E_NS
     total_before, total_after = before.get(metric), after.get(metric)
     delta = None if total_before is None or total_after is None else total_after - total_before
     has_whole_device = all(side.partial.has_whole_device for side in sides)
@@ -105,7 +120,7 @@ def explain(
         operators = replace(operators, everything=operators.everything.head(0), names=operators.names.head(0))
     ops = operators.everything
 
-    deltas = np.nan_to_num(ops["delta_ns"])
+    deltas = np.nan_to_num(ops[DELTA_NS])
     explained = float(deltas.sum())
     loss, gain = float(np.maximum(deltas, 0).sum()), float(np.minimum(deltas, 0).sum())
     moved = loss - gain
@@ -262,7 +277,7 @@ def _list_causes(
     out of the runs.
     """
     largest = operators.everything.head(_MAX_CAUSES)
-    places = _find_places(operators, set(largest.listed("name")))
+    places = _find_places(operators, set(largest.listed(NAME)))
     causes = []
     for row in largest.structs(_OpChange):
         if row.delta_ns:
@@ -270,7 +285,7 @@ def _list_causes(
             causes.append(replace(_make_cause("op", row, delta), where=where))
     if judged.verdicts is not None and judged.has_op_series:
         return [_add_verdict(cause, judged.find_op(cause.name, cause.input_shapes)) for cause in causes]
-    stands_out = _find_what_stands_out(sides, operators, ["name", "input_shapes"])
+    stands_out = _find_what_stands_out(sides, operators, [NAME, INPUT_SHAPES])
     return [replace(cause, stands_out=stands_out.get((cause.name, cause.input_shapes))) for cause in causes]
 
 
@@ -305,7 +320,7 @@ def _find_what_stands_out(
 
 def _find_ranges(side: LoadedSide, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], Range]:
     (numbered,), keys = number_tables([rows], key)
-    values = np.nan_to_num(match.reduce_per_run(side, numbered, ["own_ns"])["own_ns"])
+    values = np.nan_to_num(match.reduce_per_run(side, numbered, [OWN_NS])[OWN_NS])
     ranges = zip(values.min(axis=1).tolist(), values.max(axis=1).tolist(), strict=True)
     return dict(zip(keys.rows(*key), ranges, strict=True))
 
@@ -323,7 +338,7 @@ def _list_findings(operators: Operators, delta: float | None, judged: Judged) ->
     verdicts = judged.find_op_findings()
     if not verdicts:
         return ()
-    by_name, by_shapes = (ops.taken(is_among(ops["name"], verdicts)) for ops in (operators.names, operators.everything))
+    by_name, by_shapes = (ops.taken(is_among(ops[NAME], verdicts)) for ops in (operators.names, operators.everything))
     row_of_name = {row.name: row for row in _of_names(by_name).structs(_OpChange)}
     row_of_shape = {(row.name, row.input_shapes): row for row in by_shapes.structs(_OpChange)}
     causes = []
@@ -366,12 +381,12 @@ def _list_parts(
         return tuple(parts)
     if not shared:
         return _list_parts_of_log(before, after, metric)
-    earlier = before.get("earlier_ns")
+    earlier = before.get(EARLIER_NS)
     if earlier:
         parts.append(Part("earlier_ns", "Parts of other runs", None, None, -earlier))
     rest = fsum([after[metric], -before[metric], *(-part.delta_ns for part in parts)])
     if abs(rest) > ROUNDING * after[metric]:
-        has_main_parts = all(name in times for name in ("compute_ns", "idle_ns") for times in (before, after))
+        has_main_parts = all(name in times for name in (COMPUTE_NS, IDLE_NS) for times in (before, after))
         why = _NO_SUMS if has_main_parts else "in no part that both sources know"
         parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
     return tuple(parts)
@@ -381,9 +396,9 @@ def _list_parts_of_log(before: dict[str, float], after: dict[str, float], metric
     """Return the parts of a step of which the sources say at most how long it waits for its data, as training
     logs do.
     """
-    if "data_loading_ns" not in before or "data_loading_ns" not in after:
+    if DATA_LOADING_NS not in before or DATA_LOADING_NS not in after:
         return (_make_part("whole_ns", "All of it (the sources do not part it)", before[metric], after[metric]),)
-    loading_before, loading_after = before["data_loading_ns"], after["data_loading_ns"]
+    loading_before, loading_after = before[DATA_LOADING_NS], after[DATA_LOADING_NS]
     return (
         _make_part("data_loading_ns", "Data loading", loading_before, loading_after),
         _make_part("others_ns", "All but data loading", before[metric] - loading_before, after[metric] - loading_after),
@@ -402,7 +417,7 @@ def _of_names(names: Columns) -> Columns:
     """Return the rows of names without shapes, in the order of their changes: the roll-up that a reader must see
     first.
     """
-    order = np.lexsort([rank_values(names["name"]), -np.abs(np.nan_to_num(names["delta_ns"]))])
+    order = np.lexsort([rank_values(names[NAME]), -np.abs(np.nan_to_num(names[DELTA_NS]))])
     ordered = names.taken(order)
     return ordered.having(input_shapes=objects([""] * len(ordered)))
 
@@ -413,12 +428,12 @@ def _find_places(operators: Operators, names: Set[str]) -> dict[tuple[str, str],
     """
     places_of_op: dict[tuple[str, str], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
-        columns = [name for name in ("module", "call_stack") if name in rows]
-        chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(is_among(rows["name"], names))
-        (numbered,), keys = number_tables([chosen], ["name", "input_shapes"])
+        columns = [name for name in (MODULE, CALL_STACK) if name in rows]
+        chosen = rows.only([NAME, INPUT_SHAPES, OWN_NS, *columns]).taken(is_among(rows[NAME], names))
+        (numbered,), keys = number_tables([chosen], [NAME, INPUT_SHAPES])
         for column in columns:
-            texts = match.dominant_texts(numbered, column, "own_ns")
-            for name, shapes, text in keys.having(text=texts).rows("name", "input_shapes", "text"):
+            texts = match.dominant_texts(numbered, column, OWN_NS)
+            for name, shapes, text in keys.having(text=texts).rows(NAME, INPUT_SHAPES, TEXT):
                 place = text if column == "module" else code_line(text)
                 if place:
                     places_of_op.setdefault((name, shapes), {})[place] = None

@@ -29,6 +29,7 @@ from tracker.results.verdicts import (
     GateResult,
     Outcome,
 )
+from tracker.schema.column_names import INPUT_SHAPES, METRIC, SAMPLES_PER_SECOND
 from tracker.schema.series import KIND_OF_TABLE, RUN, SeriesKey, key_of_run, metric_of_number, own_time_of
 from tracker.units import format_diff
 
@@ -151,11 +152,11 @@ class _Gating(Struct, frozen=True):
         table = self.diff.tables[table_name]
         rows = _list_judged_rows(table, _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX))
         if table_name == _OVERALL:
-            keys = [_key_of_run_metric(metric_of_number(metric)) for metric in table.listed("metric")]
+            keys = [_key_of_run_metric(metric_of_number(metric)) for metric in table.listed(METRIC)]
         else:
             by_name = self.diff.options.match == "name"
             keys = list_keys(table_name, table, self.own_time, by_name=by_name)
-        sizes = _sum_names_on_both_sides(rows) if "input_shapes" in table else {}
+        sizes = _sum_names_on_both_sides(rows) if INPUT_SHAPES in table else {}
         gated = []
         for row, key in zip(rows, keys, strict=True):
             if row.verdict is not None:
@@ -168,7 +169,7 @@ class _Gating(Struct, frozen=True):
         name, unit = key.name, _NUMBER_SUFFIXES.get(section, _TIME_SUFFIX)
         if section == _OVERALL:
             name, unit = row.title or "", row.unit or ""
-        if unit == "count" and key.metric == "samples_per_second":
+        if unit == "count" and key.metric == SAMPLES_PER_SECOND:
             unit = "per_second"
         reason = row.reason or ""
         why = EXCUSED if reason == EXCUSED else self._why_no_news(row, section, sizes)

@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare.comparable import are_same_runs, other_track
+from tracker.compare.kernel_causes import NOT_OPERATORS
 from tracker.compare.notes import (
     lacks_device_data,
     sentence_on_level,
@@ -18,7 +19,7 @@ from tracker.compare.notes import (
 from tracker.compare.references import FILES, short_names
 from tracker.compare.renames import list_changes
 from tracker.detect import DEFAULTS
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.detect.verdicts import LEVEL_CHANGES
 from tracker.profile.branches import branch_of
 from tracker.regressions.replacements import main_names
 from tracker.regressions.rounding import find_rounding
@@ -46,6 +47,7 @@ from tracker.results.verdicts import (
     sentence_on_throttled,
     words_of_rounding,
 )
+from tracker.schema.column_names import BASELINE_VALUE, CANDIDATE_VALUE, METRIC, NAME, STATUS, WORKLOAD
 from tracker.schema.series import STEP_KEY, UNPROFILED_STEP, key_of_run
 from tracker.store import queries, recordings
 from tracker.units import (
@@ -76,8 +78,6 @@ _LEAST_MOVE_OF_PART: Final = 0.02
 """Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
 _LEAST_MOVE_OF_PEAK: Final = 0.01
 """Part of the peak below which a change of it is no fact: allocators of devices round."""
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
-_CHANGED: Final = ("REGRESSED", "IMPROVED")
 _MOST_REGRESSED: Final = 2
 """Operators with a verdict that a headline names."""
 _STEP_COLUMN: Final = "step_ns"
@@ -121,7 +121,7 @@ def list_regressed(
     for finding in findings:
         rename = rename_of_name.get(finding.name)
         is_worse = finding.verdict in ("REGRESSED", ADDED)
-        if finding.name in excused or finding.name in _STAND_INS or not is_worse:
+        if finding.name in excused or finding.name in NOT_OPERATORS or not is_worse:
             continue
         if rename is not None and rename.is_worse:
             sides = [main_names(side.split(" + ")) for side in (rename.removed, rename.added)]
@@ -228,10 +228,10 @@ def find_facts(operators: Operators, overall: Columns) -> Facts:
 
     `operators`: of their Diff; `overall`: its overall rows.
     """
-    one_sided = {name for name, status in operators.everything.rows("name", "status") if status in (ADDED, REMOVED)}
+    one_sided = {name for name, status in operators.everything.rows(NAME, STATUS) if status in (ADDED, REMOVED)}
     added, removed, reshaped, called = [], [], [], []
     for change in list_changes(operators.names):
-        if change.name in _STAND_INS:
+        if change.name in NOT_OPERATORS:
             continue
         if change.status == ADDED:
             added.append(change.name)
@@ -246,7 +246,7 @@ def find_facts(operators: Operators, overall: Columns) -> Facts:
 
 
 def _find_peak(overall: Columns) -> tuple[float, float] | None:
-    for metric, before, after in overall.rows("metric", "baseline_value", "candidate_value"):
+    for metric, before, after in overall.rows(METRIC, BASELINE_VALUE, CANDIDATE_VALUE):
         is_peak = metric == key_of_run("peak memory").metric
         if is_peak and before and after and abs(after / before - 1.0) >= _LEAST_MOVE_OF_PEAK:
             return float(before), float(after)
@@ -333,13 +333,13 @@ def make_headline(
         # other work is a difference, however long it takes
         phrase = _RAN
     more = "" if total.under_profiler is None else _describe_under_profiler(total.under_profiler)
-    if verdict not in _CHANGED and total.metric == _STEP_COLUMN:
+    if verdict not in LEVEL_CHANGES and total.metric == _STEP_COLUMN:
         runs_of_sides = (len(baseline.run_ids), len(candidate.run_ids))
         more = _describe_mean_step(judged, verdict, total.slow_steps, runs_of_sides, a)
     for words in (clause, certain):
         if words:
             more += f"{FACTS}{words}"
-    if judged.awaited is not None and verdict in (*_CHANGED, "SUSPECT"):
+    if judged.awaited is not None and verdict in (*LEVEL_CHANGES, "SUSPECT"):
         more = f", {judged.awaited.words}{more}"
     elif judged.awaited is not None and any(word in CHANGED for word, _ in judged.judgement.counts):
         remarks = (f"{judged.awaited.words.capitalize()}.", *remarks)
@@ -410,7 +410,7 @@ def _say(a: str, b: str, phrase: str, change: float, size: str, delta: str) -> s
 
 def _describe_facts(facts: Facts, verdict: str | None, runs: tuple[int, int]) -> str:
     """Return what differs for certain, where the step does not say it all: it is no finding, or was not judged."""
-    if verdict in (*_CHANGED, "SUSPECT"):
+    if verdict in (*LEVEL_CHANGES, "SUSPECT"):
         return ""
     # calls vary from run to run where inputs do, and several runs are judged
     return facts.describe(with_calls=min(runs) == 1)
@@ -441,7 +441,7 @@ def add_machines(headline: Headline, sides: Sequence[LoadedSide]) -> Headline:
     labels = short_names([side.side for side in sides])
     sentences = []
     for label, side in zip(labels, sides, strict=True):
-        is_of_files = FILES in side.runs.listed("workload")
+        is_of_files = FILES in side.runs.listed(WORKLOAD)
         runs = [(label if is_of_files else f"run {run_id}", facts) for run_id, facts in side.machines().items()]
         sentences.append(sentence_on_machines(label, runs))
     return replace(headline, remarks=(*headline.remarks, *dict.fromkeys(filter(None, sentences))))
@@ -504,7 +504,7 @@ def _describe_mean_step(
     "" where the mean did not change, or is no more than the suspect that the step is.
     """
     row = judged.find_total("mean_step_ns")
-    if row is None or row.verdict == verdict or row.verdict not in (*_CHANGED, "SUSPECT"):
+    if row is None or row.verdict == verdict or row.verdict not in (*LEVEL_CHANGES, "SUSPECT"):
         return ""
     is_slower = row.change > 0
     verb = _MAY_BE if row.verdict == "SUSPECT" else _IS
@@ -574,7 +574,7 @@ def _phrase_of_verdict(
     against: tuple[str, ...] = ()
     if judged.base_runs and abs(judged_change - change) >= limit:
         against = (sentence_on_level(judged.base_runs, judged_change),)
-    if verdict in _CHANGED or verdict == "SUSPECT":
+    if verdict in LEVEL_CHANGES or verdict == "SUSPECT":
         return _phrase_of_change(verdict, change, judged_change, judged, runs[1], against)
     if verdict == "UNCHANGED":
         # it is, against its level; the numbers of the two sides may show a change all the same

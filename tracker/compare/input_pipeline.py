@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, InputAttribute
 from tracker.results import SHOWN_COLUMNS
 from tracker.results.diff_rows import InputOperationChange, InputQueueChange
 from tracker.results.shown_rows import InputOperationRow, InputQueueRow
+from tracker.schema.column_names import RANK, RUN_ID, SOURCE, STEP
 from tracker.store import queries
 from tracker.table import is_among
 from tracker.units import NS_PER_MS, NS_PER_US
@@ -42,7 +43,14 @@ class _Measurement(Struct, frozen=True):
 
 Counted = Mapping[str, _Measurement]
 """Attribute -> what was counted of it, of one operation."""
-Key = tuple[Any, ...]
+
+
+class _PipelineKey(Struct, frozen=True):
+    """What a row of a diff is matched by: an operation, or an interval of the time of a queue."""
+
+    operation: str
+    interval: int | None = None
+    intervals: int | None = None
 
 
 class _Numbers(Struct, frozen=True):
@@ -59,36 +67,37 @@ class _Numbers(Struct, frozen=True):
     cpu_percent: float | None = None
 
 
-Side = Mapping[Key, _Numbers]
+Side = Mapping[_PipelineKey, _Numbers]
+_Row = TypeVar("_Row", InputOperationRow, InputQueueRow)
 
 
 def counters_of(side: LoadedSide, by: Sequence[str]) -> Columns:
     """Return what was counted of the data pipeline of a side at the grain `by`, of whole captures."""
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=None)
-    return table.taken(is_among(table["source"], (INPUT_OPERATIONS, INPUT_QUEUES)))
+    return table.taken(is_among(table[SOURCE], (INPUT_OPERATIONS, INPUT_QUEUES)))
 
 
 def list_operations(counted: Columns) -> Columns:
     """Return `input_operations` of a run, the operation with most time first; of several ranks their sums."""
-    rows = [row for own in _grouped(counted, INPUT_OPERATIONS).values() for row in _operations_of(own)]
+    rows = [row for own in _grouped(counted, INPUT_OPERATIONS) for row in _operations_of(own)]
     return _with_grains("input_operations", InputOperationRow, rows, counted)
 
 
 def list_queues(counted: Columns) -> Columns:
     """Return `input_queues` of a run, that next to the device first, each with its intervals of time behind it."""
-    rows = [row for own in _grouped(counted, INPUT_QUEUES).values() for row in _queues_of(own)]
+    rows = [row for own in _grouped(counted, INPUT_QUEUES) for row in _queues_of(own)]
     return _with_grains("input_queues", InputQueueRow, rows, counted)
 
 
 def compare_operations(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     """Return the `input_operations` of a Diff, by change of the average time; none unless both sides know them."""
-    sides = _both(baseline, candidate, INPUT_OPERATIONS, _operations_of, lambda row: (row.operation,))
+    sides = _both(baseline, candidate, INPUT_OPERATIONS, _operations_of, lambda row: _PipelineKey(row.operation))
     rows = []
-    for (operation,), before, after in _pairs(sides):
+    for key, before, after in _pairs(sides):
         delta, diff = _change(before.average_ns, after.average_ns)
         rows.append(
             InputOperationChange(
-                operation=operation,
+                operation=key.operation,
                 baseline_calls=before.calls,
                 candidate_calls=after.calls,
                 baseline_average_ns=before.average_ns,
@@ -108,16 +117,20 @@ def compare_operations(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
 def compare_queues(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     """Return the `input_queues` of a Diff in the order of the pipeline; none unless both sides know them."""
     sides = _both(
-        baseline, candidate, INPUT_QUEUES, _queues_of, lambda row: (row.operation, row.interval, row.intervals)
+        baseline,
+        candidate,
+        INPUT_QUEUES,
+        _queues_of,
+        lambda row: _PipelineKey(row.operation, row.interval, row.intervals),
     )
     rows = []
-    for (operation, interval, intervals), before, after in _pairs(sides):
+    for key, before, after in _pairs(sides):
         delta, diff = _change(before.mean, after.mean)
         rows.append(
             InputQueueChange(
-                operation=operation,
-                interval=interval,
-                intervals=intervals,
+                operation=key.operation,
+                interval=key.interval,
+                intervals=key.intervals,
                 baseline_mean=before.mean,
                 candidate_mean=after.mean,
                 delta=delta,
@@ -135,27 +148,31 @@ def compare_queues(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     return Columns.of_structs(InputQueueChange, rows)
 
 
-class _Operations(Struct, frozen=True):
-    """What was counted of the operations of one rank, or of what a grain holds."""
+class _Place(Struct, frozen=True):
+    """What a row is of: a run, and the rank and step where they are kept apart."""
 
+    run_id: int | None
     rank: int | None
     step: int | None
+
+
+class _Operations(Struct, frozen=True):
+    """What was counted of the operations at one place."""
+
+    place: _Place
     by_name: Mapping[str, Counted]
 
 
-def _grouped(counted: Columns, source: str) -> dict[Key, _Operations]:
-    """Return the counters of a source by what a row is of: run, rank and step, as far as they are kept apart."""
-    own = counted.taken(counted["source"] == source)
-    grains = [name for name in ("run_id", *grains_of(own)) if name in own]
-    found: dict[Key, dict[str, dict[str, _Measurement]]] = {}
-    keys: list[Key] = list(own.rows(*grains)) if grains else [()] * len(own)
-    for key, counter in zip(keys, own.structs(_Measurement), strict=True):
-        found.setdefault(key, {}).setdefault(counter.name, {})[counter.attribute] = counter
-    groups: dict[Key, _Operations] = {}
-    for key, by_name in found.items():
-        place = dict(zip(grains, key, strict=True))
-        groups[key] = _Operations(place.get("rank"), place.get("step"), by_name)
-    return groups
+def _grouped(counted: Columns, source: str) -> list[_Operations]:
+    """Return the counters of a source by what a row is of, in the order in which these first come."""
+    own = counted.taken(counted[SOURCE] == source)
+    grains = [name for name in (RUN_ID, *grains_of(own)) if name in own]
+    lacking = [None] * len(own)
+    places = map(_Place, *(own.listed(name) if name in grains else lacking for name in (RUN_ID, RANK, STEP)))
+    found: dict[_Place, dict[str, dict[str, _Measurement]]] = {}
+    for place, counter in zip(places, own.structs(_Measurement), strict=True):
+        found.setdefault(place, {}).setdefault(counter.name, {})[counter.attribute] = counter
+    return [_Operations(place, by_name) for place, by_name in found.items()]
 
 
 def _operations_of(own: _Operations) -> list[InputOperationRow]:
@@ -167,8 +184,8 @@ def _operations_of(own: _Operations) -> list[InputOperationRow]:
         total_ns = None if total_us is None else total_us * NS_PER_US
         rows.append(
             InputOperationRow(
-                rank=own.rank,
-                step=own.step,
+                rank=own.place.rank,
+                step=own.place.step,
                 operation=name,
                 calls=calls,
                 total_ns=total_ns,
@@ -188,8 +205,8 @@ def _queues_of(own: _Operations) -> list[InputQueueRow]:
         size = counted.get(InputAttribute.SIZE)
         rows.append(
             InputQueueRow(
-                rank=own.rank,
-                step=own.step,
+                rank=own.place.rank,
+                step=own.place.step,
                 operation=name,
                 interval=None,
                 intervals=None,
@@ -215,11 +232,11 @@ def _intervals_of(own: _Operations, name: str, sampled_ns: float | None) -> list
             continue
         intervals.append(
             InputQueueRow(
-                rank=own.rank,
-                step=own.step,
+                rank=own.place.rank,
+                step=own.place.step,
                 operation=name,
-                interval=int(match["interval"]),
-                intervals=int(match["intervals"]),
+                interval=int(match.group("interval")),
+                intervals=int(match.group("intervals")),
                 workers=None,
                 capacity=None,
                 cpu_percent=None,
@@ -227,7 +244,7 @@ def _intervals_of(own: _Operations, name: str, sampled_ns: float | None) -> list
                 mean=counter.mean,
                 min=counter.min,
                 max=counter.max,
-                sampled_ns=None if sampled_ns is None else sampled_ns / int(match["intervals"]),
+                sampled_ns=None if sampled_ns is None else sampled_ns / int(match.group("intervals")),
             )
         )
     return sorted(intervals, key=lambda row: (row.intervals or 0, row.interval or 0))
@@ -251,17 +268,17 @@ def _both(
     baseline: LoadedSide,
     candidate: LoadedSide,
     source: str,
-    rows_of: Callable[[_Operations], Sequence[Any]],
-    key_of: Callable[[Any], Key],
+    rows_of: Callable[[_Operations], Sequence[_Row]],
+    key_of: Callable[[_Row], _PipelineKey],
 ) -> tuple[Side, Side]:
     """Return the numbers of both sides by key, medians over their runs and ranks; none unless both sides have some."""
     found: list[Side] = []
     for side in (baseline, candidate):
-        numbers: dict[Key, list[Any]] = {}
+        numbers: dict[_PipelineKey, list[_Row]] = {}
         # the counters of runs were asked for by their own section: most have no data pipeline, and need no ranks
         has_pipeline = side.may_have_rows(queries.counters) and len(counters_of(side, ("run",)))
         groups = _grouped(counters_of(side, ("run", "rank")), source) if has_pipeline else {}
-        for own in groups.values():
+        for own in groups:
             for row in rows_of(own):
                 numbers.setdefault(key_of(row), []).append(row)
         found.append({key: _medians(rows) for key, rows in numbers.items()})
@@ -278,7 +295,7 @@ def _medians(rows: Sequence[Struct]) -> _Numbers:
     return _Numbers(**medians)
 
 
-def _pairs(sides: tuple[Side, Side]) -> Iterator[tuple[Key, _Numbers, _Numbers]]:
+def _pairs(sides: tuple[Side, Side]) -> Iterator[tuple[_PipelineKey, _Numbers, _Numbers]]:
     """Yield the numbers of both sides, those of the baseline in their order, then what is new."""
     before, after = sides
     for key in dict.fromkeys([*before, *after]):

@@ -17,7 +17,8 @@ from tracker.compare import coverage, match
 from tracker.compare.kernels import with_canonical_names
 from tracker.compare.renames import find_changed_names, list_changes, make_contribution
 from tracker.detect import DEFAULTS
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.regressions.replacements import (
     OperatorChange,
     Replacement,
@@ -26,6 +27,7 @@ from tracker.regressions.replacements import (
 )
 from tracker.results import Contribution
 from tracker.results.verdicts import CHANGED
+from tracker.schema.column_names import BASELINE_NS, CATEGORY, INPUT_SHAPES, NAME, OP
 from tracker.schema.series import KERNEL_TIME, SeriesKey
 from tracker.store import queries
 from tracker.table import is_among
@@ -38,8 +40,8 @@ if TYPE_CHECKING:
 
 STAND_INS: Final = (UNLINKED_OP, NO_OP)
 """Names of the operators that stand for device work without an operator."""
-BESIDE_COMPUTE: Final = ("communication", "copy", "memset")
-"""Categories of device work that have a part of the step of their own."""
+NOT_OPERATORS: Final = (*STAND_INS, NOT_LISTED)
+"""Names that stand for all that is no single operator."""
 OUTSIDE: Final = "outside of operators"
 """Why a kernel changed that operators launch, too: its calls outside of them did."""
 _OF_CALLS: Final = ("new", "gone", "more calls", "fewer calls", "on one side only")
@@ -65,11 +67,11 @@ def split_stand_ins(sides: Sides, names: Columns, judged: Judged) -> KernelCause
 
     `names`: a row per name of an operator. Nothing where the kernels are more than the rows that stand for them.
     """
-    stand_ins = names.taken(is_among(names["name"], STAND_INS))
+    stand_ins = names.taken(is_among(names[NAME], STAND_INS))
     if not len(stand_ins):
         return KernelCauses()
     tables = [_query_kernels(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS)]
-    chosen = [_take_compute(table.taken(is_among(table["op"], STAND_INS))) for table in tables]
+    chosen = [_take_compute(table.taken(is_among(table[OP], STAND_INS))) for table in tables]
     matched = match.match_sums(sides, chosen, ["name"], ["ns", "calls"])
     if not len(matched):
         return KernelCauses()
@@ -88,14 +90,14 @@ def _query_kernels(side: LoadedSide) -> Columns:
 
 
 def _take_compute(kernels: Columns) -> Columns:
-    return kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
+    return kernels.taken(~is_among(kernels[CATEGORY], BESIDE_COMPUTE))
 
 
 def _find_kinds_of_work(tables: Sequence[Columns]) -> dict[str, str]:
     """Return kernel -> its category."""
     kinds: dict[str, str] = {}
     for table in tables:
-        kinds.update(table.rows("name", "category"))
+        kinds.update(table.rows(NAME, CATEGORY))
     return kinds
 
 
@@ -105,7 +107,7 @@ def _find_mixed(tables: Sequence[Columns]) -> set[str]:
     """
     names: set[str] = set()
     for table in tables:
-        names.update(table.taken(~is_among(table["op"], STAND_INS)).listed("name"))
+        names.update(table.taken(~is_among(table[OP], STAND_INS)).listed(NAME))
     return names
 
 
@@ -118,7 +120,7 @@ def _find_verdicts(tables: Sequence[Columns], judged: Judged) -> dict[str, str]:
     ops_of_kernel: dict[str, set[str]] = {}
     keys: dict[str, set[SeriesKey]] = {}
     for table in tables:
-        for name, shapes, op in table.rows("name", "input_shapes", "op"):
+        for name, shapes, op in table.rows(NAME, INPUT_SHAPES, OP):
             ops_of_kernel.setdefault(name, set()).add(op)
             keys.setdefault(name, set()).add(SeriesKey("kernel", KERNEL_TIME.name, name, shapes or ""))
     verdicts = {}
@@ -140,7 +142,7 @@ def _list_causes(
             continue
         numbers = (change.before_ns, change.after_ns, change.calls_before, change.calls_after)
         moved.append(OperatorChange(change.name, *numbers, shapes=kinds[change.name]))
-    least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched["baseline_ns"]))
+    least = _LEAST_OF_REPLACEMENT * float(np.nansum(matched[BASELINE_NS]))
     causes, replaced = [], set[str]()
     for replacement in pair_kernels(moved):
         if min(replacement.removed_ns, replacement.added_ns) >= least:

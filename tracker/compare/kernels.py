@@ -21,6 +21,27 @@ from tracker.compare.match import sum_exactly
 from tracker.profile import known_medians
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
 from tracker.results.diff_rows import KernelMetricRow
+from tracker.schema.column_names import (
+    BASELINE_AVERAGE_NS,
+    BASELINE_MEAN,
+    CALLS,
+    CANDIDATE_AVERAGE_NS,
+    CANDIDATE_MEAN,
+    CANONICAL_NAME,
+    CORE_TYPE,
+    INPUT_SHAPES,
+    MEAN,
+    METRIC,
+    NAME,
+    NS,
+    OP,
+    OP_INPUT_SHAPES,
+    RUN_ID,
+    SETTINGS,
+    SHARE,
+    STATUS,
+    TOTAL_NS,
+)
 from tracker.store import queries
 from tracker.table import Numbered, is_among, number_distinct_rows, number_tables, rank_values
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, format_numbers, time_unit
@@ -33,7 +54,7 @@ if TYPE_CHECKING:
 Names = Mapping[tuple[str, ...], str]
 """Key -> what its cores or planes are called."""
 
-KERNEL: Final = ["name", "input_shapes", "core_type"]
+KERNEL: Final = [NAME, INPUT_SHAPES, CORE_TYPE]
 """What identifies a kernel here; `name` is the canonical one."""
 
 _CHANGED: Final = 0.02  # a kernel whose calls take this much longer or shorter has a change to speak of
@@ -62,10 +83,10 @@ def with_canonical_names(table: Columns, op_map: Mapping[str, str] | None = None
     """Return `table` with the canonical name as `name`, `total_ns` as `ns`, and `op` under the name that `op_map` gives
     it.
     """
-    found = table.without("name").renamed({"canonical_name": "name", "total_ns": "ns"})
+    found = table.without("name").renamed({CANONICAL_NAME: "name", TOTAL_NS: "ns"})
     if not op_map:
         return found
-    return found.having(op=objects([op_map.get(op, op) for op in found.texts("op").tolist()]))
+    return found.having(op=objects([op_map.get(op, op) for op in found.texts(OP).tolist()]))
 
 
 def pair_cores(tables: Sequence[Columns], key: Sequence[str]) -> list[Columns]:
@@ -81,7 +102,7 @@ def pair_cores(tables: Sequence[Columns], key: Sequence[str]) -> list[Columns]:
 
 def shared_core_names(tables: Sequence[Columns], key: Sequence[str]) -> Names:
     """Return what `pair_cores` calls the cores of each `key` that the sides run on other cores."""
-    if len({core for table in tables for core in table.listed("core_type")}) < 2:
+    if len({core for table in tables for core in table.listed(CORE_TYPE)}) < 2:
         return {}
     before, after = (_only_core_of_each(table, key) for table in tables)
     names = {}
@@ -99,13 +120,13 @@ def shared_core_names(tables: Sequence[Columns], key: Sequence[str]) -> Names:
 
 def _only_core_of_each(table: Columns, key: Sequence[str]) -> Names:
     """Return the core of each key that runs on one kind of core alone."""
-    cores_of = _distinct_texts(table, key, "core_type")
+    cores_of = _distinct_texts(table, key, CORE_TYPE)
     return {own_key: cores.pop() for own_key, cores in cores_of.items() if len(cores) == 1}
 
 
 def with_core_names(table: Columns, key: Sequence[str], names: Names) -> Columns:
     """Return `table` with the cores of `names`, an answer of `shared_core_names` for this `key`."""
-    return _replace_texts(table, key, "core_type", names)
+    return _replace_texts(table, key, CORE_TYPE, names)
 
 
 def pair_planes(tables: Sequence[Columns], key: Sequence[str]) -> list[Columns]:
@@ -170,7 +191,7 @@ def kind_of(metric: str) -> str:
     ('ratio', 'other')
     """
     if timed := _TIME.fullmatch(metric):
-        return CORE_TIME if timed["name"] in _CORE_TIMES else PIPE_TIME
+        return CORE_TIME if timed.group("name") in _CORE_TIMES else PIPE_TIME
     if metric.endswith("cycles"):
         return CYCLES
     return RATIO if metric.endswith(("_ratio", "_rate", "(%)", " %")) else OTHER_METRIC
@@ -193,14 +214,14 @@ def measure_kernels(baseline: LoadedSide, candidate: LoadedSide) -> Measured:
     kernels = [with_canonical_names(side.query_with(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = shared_core_names(kernels, KERNEL[:-1])
     rows, keys = number_tables([with_core_names(own, KERNEL[:-1], cores) for own in stated], [*KERNEL, "metric"])
-    means = [{"mean": _average(own, own.rows.reals("mean") * own.rows.reals("calls"))} for own in rows]
+    means = [{"mean": _average(own, own.rows.reals(MEAN) * own.rows.reals(CALLS))} for own in rows]
     table = match.match_rows(keys, rows, means)
-    table = table.taken(table["status"] == BOTH)
+    table = table.taken(table[STATUS] == BOTH)
     # the mean time of a call of the kernel, over the whole captures as its metrics are
     rows, keys = number_tables([with_core_names(own, KERNEL[:-1], cores) for own in kernels], KERNEL)
     place = {key: at for at, key in enumerate(keys.rows(*KERNEL))}
     at = [place.get(key, -1) for key in table.rows(*KERNEL)]
-    before, after = (np.append(_average(own, own.rows.reals("ns")), np.nan)[at] for own in rows)
+    before, after = (np.append(_average(own, own.rows.reals(NS)), np.nan)[at] for own in rows)
     table = _with_shares(table.having(baseline_average_ns=before, candidate_average_ns=after))
     found = table.only(DIFF_COLUMNS["kernel_metrics"])
     of_kernel: dict[tuple[str, ...], list[KernelMetricRow]] = {}
@@ -217,9 +238,9 @@ def add_metrics(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]
     table = measured.table
     place = {key: at for at, key in enumerate(dict.fromkeys(keys))}
     places = np.array([place.get(key, len(place)) for key in table.rows(*KERNEL)], dtype=np.int64)
-    share = table.reals("share")
+    share = table.reals(SHARE)
     size = np.where(np.isnan(share), -1.0, np.abs(share))
-    order = np.lexsort([rank_values(table["metric"]), -size, places])
+    order = np.lexsort([rank_values(table[METRIC]), -size, places])
     return kernels, table.taken(order[: int((places < len(place)).sum())])
 
 
@@ -242,8 +263,8 @@ def op_reasons(
         own = with_core_names(with_canonical_names(side.query(queries.kernels), renames), KERNEL[:-1], measured.cores)
         if by_name or options.match == "name":
             own = own.having(op_input_shapes=objects([""] * len(own)))
-        tables.append(own.taken(is_among(own["op"], asked)))
-    joined = match.match_sums(sides, tables, ["op", "op_input_shapes", *KERNEL], ["ns"])
+        tables.append(own.taken(is_among(own[OP], asked)))
+    joined = match.match_sums(sides, tables, [OP, OP_INPUT_SHAPES, *KERNEL], ["ns"])
     rows = list(match.add_difference(joined, "ns").structs(_KernelOfOp))
     return [_reason(cause, rows, measured) if _per_call(cause) else "" for cause in causes]
 
@@ -280,19 +301,19 @@ def _reason(cause: Cause, kernels: Sequence[_KernelOfOp], measured: Measured) ->
 
 def _average(rows: Numbered, total: F64) -> F64:
     """Of each key `total` per call: the mean over the calls of a run, the median over runs; nan where none says it."""
-    (run, runs), size = number_distinct_rows([rows.rows["run_id"]]), rows.count
+    (run, runs), size = number_distinct_rows([rows.rows[RUN_ID]]), rows.count
     cell = rows.number * len(runs) + run
-    sums, calls = (sum_exactly(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals("calls")))
+    sums, calls = (sum_exactly(numbers, cell, size * len(runs)) for numbers in (total, rows.rows.reals(CALLS)))
     return known_medians((sums / calls).reshape(size, len(runs)))
 
 
 def _with_shares(table: Columns) -> Columns:
     """Return `table` with all other columns; `share` and `moved` are missing where they say nothing: see `Diff`."""
-    before, after, metrics = table["baseline_mean"], table["candidate_mean"], table["metric"].tolist()
-    change = table["candidate_average_ns"] - table["baseline_average_ns"]
+    before, after, metrics = table[BASELINE_MEAN], table[CANDIDATE_MEAN], table[METRIC].tolist()
+    change = table[CANDIDATE_AVERAGE_NS] - table[BASELINE_AVERAGE_NS]
     units = [_unit_ns_of(name) or np.nan for name in metrics]
     share = (after - before) * np.array(units) / np.where(change != 0, change, np.nan)
-    is_news = ~np.isnan(share) & (np.abs(change) >= _CHANGED * table["baseline_average_ns"])
+    is_news = ~np.isnan(share) & (np.abs(change) >= _CHANGED * table[BASELINE_AVERAGE_NS])
     return table.having(
         kind=objects([kind_of(name) for name in metrics]), delta=after - before,
         diff=match.relative_change(before, after), share=share, moved=Column(share >= _MOVED, ~is_news),
@@ -368,7 +389,7 @@ def _sentence(rows: Sequence[KernelMetricRow]) -> str:
 def _unit_ns_of(metric: str) -> int | None:
     """Return how many ns the unit of a metric has; None for one that is no time."""
     timed = _TIME.fullmatch(metric)
-    return _UNIT_NS[timed["unit"]] if timed else None
+    return _UNIT_NS[timed.group("unit")] if timed else None
 
 
 def _lacking(sides: Sequence[LoadedSide], stated: Sequence[Columns]) -> str:
@@ -378,7 +399,7 @@ def _lacking(sides: Sequence[LoadedSide], stated: Sequence[Columns]) -> str:
 
 def _differing(sides: Sequence[LoadedSide], stated: Sequence[Columns]) -> tuple[str, ...]:
     """Return a sentence where the two profilers measured other pipes."""
-    names = [{*found["metric"]} for found in stated]
+    names = [{*found[METRIC]} for found in stated]
     pipes = [{name for name in found if kind_of(name) == PIPE_TIME} for found in names]
     if names[0] == names[1] or pipes[0] & pipes[1] or not (pipes[0] or pipes[1]):
         return ()
@@ -392,7 +413,7 @@ def _groups(sides: Sequence[LoadedSide]) -> str:
     """Return the metric groups that the profilers were asked for, where they differ."""
     found = []
     for side in sides:
-        settings = [queries.settings_of(text) for text in side.captures.listed("settings")]
+        settings = [queries.settings_of(text) for text in side.captures.listed(SETTINGS)]
         found.append(" | ".join(sorted({group for chosen in settings if (group := chosen.get("aic_metrics"))})) or "?")
     return f" (aic_metrics: {found[0]} against {found[1]})" if found[0] != found[1] else ""
 

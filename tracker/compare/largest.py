@@ -8,10 +8,12 @@ import numpy as np
 
 from tracker.columns import Columns, objects
 from tracker.compare.filters import matching
+from tracker.compare.kernel_causes import NOT_OPERATORS
 from tracker.compare.operators import own_time
 from tracker.compare.per_step import NUMBER, of_rows, query_fine
-from tracker.profile import NO_OP, NOT_LISTED, NOT_LISTED_COLLECTIVES, UNLINKED_OP
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
 from tracker.results import SHOWN_COLUMNS
+from tracker.schema.column_names import CALLS, CANONICAL_NAME, KIND, NAME, SHARE, TOTAL_NS
 from tracker.store import queries
 from tracker.table import AddUp, add_up_rows, is_among, sort_largest_first
 
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import ShowOptions
 
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _NOT_NAMED: Final = (NOT_LISTED, NOT_LISTED_COLLECTIVES)
 """Rows of kernels that stand for what the source left out of its table."""
 
@@ -33,7 +34,7 @@ def largest_names(side: LoadedSide, ops: Columns, kernels: Columns, options: Sho
     """
     own_ns = own_time(side)
     names = sum_names(ops, kernels, own_ns)
-    kind = names.listed("kind")[0] if len(names) else ""
+    kind = names.listed(KIND)[0] if len(names) else ""
     if kind == "operator":
         fine = query_fine(side, queries.ops)
         fine = fine.having(total_ns=fine[own_ns])
@@ -41,7 +42,7 @@ def largest_names(side: LoadedSide, ops: Columns, kernels: Columns, options: Sho
             fine = matching(fine, column, pattern)
     else:
         fine = matching(_named_canonically(query_fine(side, queries.kernels)), "op", options.op)
-    times = of_rows(side, names, fine, ("name",), "total_ns")[NUMBER]
+    times = of_rows(side, names, fine, ("name",), TOTAL_NS)[NUMBER]
     calls = of_rows(side, names, fine, ("name",), "calls")[NUMBER]
     found = names.having(per_step_ns=times, calls_per_step=calls).only(SHOWN_COLUMNS["largest"])
     return sort_largest_first(found, ["per_step_ns", "total_ns"], ["name"])
@@ -53,23 +54,23 @@ def sum_names(ops: Columns, kernels: Columns, own_ns: str) -> Columns:
     `own_ns`: the column of `ops` that is their own time. Names without time are left out.
     """
     of_ops = _sum_by_name(ops.having(total_ns=ops[own_ns]))
-    if not is_among(of_ops["name"], _STAND_INS).all() or not len(kernels):
+    if not is_among(of_ops[NAME], NOT_OPERATORS).all() or not len(kernels):
         return _of_kind(of_ops, "operator")
     named = _named_canonically(kernels)
-    named = named.taken(~is_among(named["name"], _NOT_NAMED))
+    named = named.taken(~is_among(named[NAME], _NOT_NAMED))
     return _of_kind(_sum_by_name(named), "kernel")
 
 
 def _named_canonically(kernels: Columns) -> Columns:
     """Return kernels under the names that do not change from build to build, where they have one."""
-    pairs = zip(kernels["canonical_name"], kernels["name"], strict=True)
+    pairs = zip(kernels[CANONICAL_NAME], kernels[NAME], strict=True)
     return kernels.having(name=objects([canonical or name for canonical, name in pairs]))
 
 
 def _sum_by_name(rows: Columns) -> Columns:
-    numbers: dict[str, AddUp] = {"calls": "known", "total_ns": "known", "share": "known"}
+    numbers: dict[str, AddUp] = {CALLS: "known", TOTAL_NS: "known", SHARE: "known"}
     sums = add_up_rows(rows, ["name"], numbers)
-    return sums.taken(np.nan_to_num(sums.reals("total_ns")) > 0)
+    return sums.taken(np.nan_to_num(sums.reals(TOTAL_NS)) > 0)
 
 
 def _of_kind(sums: Columns, kind: str) -> Columns:

@@ -6,9 +6,9 @@ from math import fsum
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare.contributions import change_of_data_loading, find_main_idle_cause, is_waiting_for_data
+from tracker.compare.kernel_causes import NOT_OPERATORS
 from tracker.compare.overall_rows import EXPOSED
 from tracker.compare.waiting import TRANSFER, WAIT
-from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.results.leading_cause import (
     DATA_LOADING,
     LeadingCause,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tracker.compare.side import ExplainedTables
     from tracker.results import Contribution
 
-_STAND_INS: Final = (UNLINKED_OP, NO_OP, NOT_LISTED)
 _WORK: Final = ("operator", "kernel", "replacement")
 _MAIN: Final = 0.5
 """Part of exposed communication that waiting or transfers have at least to be named."""
@@ -71,7 +70,7 @@ def _name_cause(
     row: Contribution, tables: ExplainedTables, delta_ns: float | None, *, is_on_device: bool
 ) -> LeadingCause | None:
     """Return a row as a cause; None for sums, rests and stand-ins, which say nothing of what happened."""
-    if row.kind in _WORK and row.name not in _STAND_INS and row.why != OTHER_WORK:
+    if row.kind in _WORK and row.name not in NOT_OPERATORS and row.why != OTHER_WORK:
         return cause_of_operator(row.name, row.why, row.delta_ns)
     if row.kind == "alike":
         return cause_of_part(f"all {row.count:,} {row.name} alike", row.delta_ns)

@@ -23,6 +23,7 @@ from tracker.compare.tree import (
     plus,
 )
 from tracker.profile import MODULE_CALLS, NO_STEP
+from tracker.schema.column_names import DURATION_NS, RUN_ID, STEPS
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class _Source(Struct, frozen=True):
 
     def list_groups(self, table: Columns) -> Iterator[Group]:
         """Yield the tree that each row of a table belongs to."""
-        return table.rows("run_id", *self.options.grains)
+        return table.rows(RUN_ID, *self.options.grains)
 
     def list_ops(self) -> Iterator[_Op]:
         """Yield the ops that the patterns let through."""
@@ -258,7 +259,7 @@ def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[_Op]) -> L
     if source.top or source.options.op or source.options.module:
         return None
     steps = source.side.steps
-    for name, value in zip(("run_id", *source.options.grains), group, strict=True):
+    for name, value in zip((RUN_ID, *source.options.grains), group, strict=True):
         steps = steps.taken(steps.integers(name) == value)
     times_of_phases = []
     for op in sums:
@@ -266,9 +267,9 @@ def _find_rest_of_steps(source: _Source, group: Group, sums: Iterable[_Op]) -> L
             if op.row.host_total_ns is None:
                 return None
             times_of_phases.append(op.row.host_total_ns)
-    if not len(steps) or not steps.known("duration_ns").all():
+    if not len(steps) or not steps.known(DURATION_NS).all():
         return None
-    rest = int((steps.integers("duration_ns") * steps.integers("steps")).sum()) - sum(times_of_phases)
+    rest = int((steps.integers(DURATION_NS) * steps.integers(STEPS)).sum()) - sum(times_of_phases)
     return Leaf(group, (_name_phase(""),), None, rest, None) if rest > 0 else None
 
 

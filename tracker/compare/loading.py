@@ -23,6 +23,7 @@ from tracker.compare.side import LoadedSide, SharedAnswers, rows_of_captures
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.results import Selection, Side
+from tracker.schema.column_names import DEVICE, DURATION_NS, FORMAT, RANK, RUN_ID, STAGE, STEP, STEPS, TIMELINE, VENDOR
 from tracker.store import Store, open_store, queries
 from tracker.units import counted, format_numbers, steps_words
 
@@ -68,7 +69,7 @@ def load(
             workload=FILES,
             options=_ingest_options(options),
         )
-        run_ids, left_out = _of_one_format(dict(queries.runs(memory).rows("run_id", "format")))
+        run_ids, left_out = _of_one_format(dict(queries.runs(memory).rows(RUN_ID, FORMAT)))
         side = _loaded(memory, reference, (run_ids, None), options, steps, SharedAnswers())
         warned = dict.fromkeys(warning for result in results for warning in result.warnings)
         beside = [left_out] if left_out else []
@@ -207,10 +208,10 @@ def _loaded(
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
         _require_steps(label, captures, steps, chosen)
-        steps = steps.taken(np.isin(steps.integers("step"), list(chosen)))
+        steps = steps.taken(np.isin(steps.integers(STEP), list(chosen)))
         counted = coverage.with_step_counts(captures, steps)
-        is_part, captures = bool((captures.integers("steps") > counted.integers("steps")).any()), counted
-    left = set(captures.listed("run_id"))
+        is_part, captures = bool((captures.integers(STEPS) > counted.integers(STEPS)).any()), counted
+    left = set(captures.listed(RUN_ID))
     run_ids = tuple(run_id for run_id in run_ids if run_id in left)
     runs = shared.query(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
@@ -235,38 +236,38 @@ def _chosen(
     """Return the captures of the chosen `ranks` (empty: all) and `stage`, and the ranks that this leaves, None
     for all.
     """
-    stages = captures.integers("stage", missing=_NO_STAGE)
+    stages = captures.integers(STAGE, missing=_NO_STAGE)
     captures = captures.having(stage=stages)
     left = ranks or None
     kept = np.ones(len(captures), dtype=bool)
     if left is not None:
-        kept &= np.isin(captures.integers("rank"), left)
+        kept &= np.isin(captures.integers(RANK), left)
     if stage is not None:
         kept &= stages == stage
-        left = tuple(dict.fromkeys(captures.integers("rank")[kept].tolist()))
+        left = tuple(dict.fromkeys(captures.integers(RANK)[kept].tolist()))
     if not kept.any():
         raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
     return captures.taken(kept), left
 
 
 def _has_markers(captures: Columns, steps: Columns) -> bool:
-    if len(steps) != len(captures) or (steps.integers("step") != 0).any():
+    if len(steps) != len(captures) or (steps.integers(STEP) != 0).any():
         return True
-    lasting = {(run_id, rank): ns for run_id, rank, ns in captures.rows("run_id", "rank", "duration_ns")}
-    pairs = [(ns, lasting.get((run_id, rank))) for run_id, rank, ns in steps.rows("run_id", "rank", "duration_ns")]
+    lasting = {(run_id, rank): ns for run_id, rank, ns in captures.rows(RUN_ID, RANK, DURATION_NS)}
+    pairs = [(ns, lasting.get((run_id, rank))) for run_id, rank, ns in steps.rows(RUN_ID, RANK, DURATION_NS)]
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
 def _require_steps(label: str, captures: Columns, steps: Columns, chosen: Sequence[int]) -> None:
     """Raise UsageError unless every capture has every chosen step: a mean over others would be of something else."""
     known: dict[tuple[int, int], set[int]] = {}
-    for run_id, rank, step in steps.rows("run_id", "rank", "step"):
+    for run_id, rank, step in steps.rows(RUN_ID, RANK, STEP):
         known.setdefault((run_id, rank), set()).add(step)
-    for run_id, rank in captures.rows("run_id", "rank"):
+    for run_id, rank in captures.rows(RUN_ID, RANK):
         there = known.get((run_id, rank), set())
         lacking = sorted(set(chosen) - there)
         if lacking:
-            run = "" if label == f"run:{run_id}" or len(set(captures.listed("run_id"))) == 1 else f" of run:{run_id}"
+            run = "" if label == f"run:{run_id}" or len(set(captures.listed(RUN_ID))) == 1 else f" of run:{run_id}"
             where = f"rank {rank}{run}" if len(captures) > 1 else "it"
             has = steps_words(sorted(there)) if there else "no step markers"
             raise UsageError(
@@ -279,9 +280,9 @@ def _side(label: str, run_ids: tuple[int, ...], runs: Columns, captures: Columns
     def words(column: str) -> str:
         return ", ".join(dict.fromkeys(value for value in runs.listed(column) if value is not None))
 
-    devices = dict.fromkeys(f"{vendor} {device}".strip() for vendor, device in runs.rows("vendor", "device"))
-    ranks = Counter(run_id for run_id, _ in set(captures.rows("run_id", "rank")))
-    steps = captures.integers("steps")
+    devices = dict.fromkeys(f"{vendor} {device}".strip() for vendor, device in runs.rows(VENDOR, DEVICE))
+    ranks = Counter(run_id for run_id, _ in set(captures.rows(RUN_ID, RANK)))
+    steps = captures.integers(STEPS)
     return Side(
         label=label,
         run_ids=run_ids,
@@ -293,5 +294,5 @@ def _side(label: str, run_ids: tuple[int, ...], runs: Columns, captures: Columns
         ranks=max(ranks.values()),
         steps=int(steps.max()),
         fewest_steps=int(steps[steps > 0].min()) if (steps > 0).any() else None,
-        timeline="device" if set(captures.listed("timeline")) == {"device"} else "host",
+        timeline="device" if set(captures.listed(TIMELINE)) == {"device"} else "host",
     )

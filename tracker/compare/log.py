@@ -20,6 +20,7 @@ from tracker.results import LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.results.log import LogAdviceRow, LogCellRow, LogColumnRow, LogDirectionRow, LogRows, LogVersionRow
 from tracker.results.machine_state import marks_of_machines
 from tracker.results.recording import rests_on
+from tracker.schema.column_names import WORKLOAD
 from tracker.schema.series import PROFILER_OF_WAY, RUN, SeriesKey, key_of_run, way_of
 from tracker.store import queries, read_one_state
 from tracker.store.samples.statistics import over_runs
@@ -176,7 +177,7 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
 
 
 def _workload(store: Store, name: str | None) -> str:
-    known: list[str] = list(dict.fromkeys(map(main_of, queries.versions(store).listed("workload"))))
+    known: list[str] = list(dict.fromkeys(map(main_of, queries.versions(store).listed(WORKLOAD))))
     if name is None:
         if len(known) == 1:
             return known[0]
@@ -350,10 +351,10 @@ def expected_gain(text: str) -> float | None:
     """
     text = text.strip()
     if match := _PER_CENT.fullmatch(text):
-        number = float(match["number"]) / 100
-        return -number if match["sign"] == "-" else number
+        number = float(match.group("number")) / 100
+        return -number if match.group("sign") == "-" else number
     if match := _TIMES.fullmatch(text):
-        return float(match["before"] or match["behind"]) - 1
+        return float(match.group("before") or match.group("behind")) - 1
     return None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tracker.results.recording import Recording
+from tracker.schema.column_names import KEY, KIND, RUN_ID, VALUE
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -92,6 +93,6 @@ def list_runs(store: Store, workload: str) -> list[LoggedRun]:
 def _find_facts(store: Store, run_ids: Sequence[int]) -> dict[tuple[int, str], dict[str, str]]:
     """Return what is known of each run, by kind and key."""
     known: dict[tuple[int, str], dict[str, str]] = {}
-    for run_id, kind, key, value in queries.facts(store, run_ids).rows("run_id", "kind", "key", "value"):
+    for run_id, kind, key, value in queries.facts(store, run_ids).rows(RUN_ID, KIND, KEY, VALUE):
         known.setdefault((run_id, kind), {})[key] = value
     return known

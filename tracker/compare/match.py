@@ -18,6 +18,17 @@ from msgspec.structs import fields
 from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+from tracker.schema.column_names import (
+    BASELINE_CALLS,
+    BASELINE_NS,
+    CANDIDATE_CALLS,
+    CANDIDATE_NS,
+    RANK,
+    RUN_ID,
+    STAGE,
+    STEP,
+    STEPS,
+)
 from tracker.store.samples.statistics import (
     is_sparse,
     order_cells,
@@ -86,7 +97,7 @@ def reduce_per_run(
     side: LoadedSide, rows: Numbered, columns: Sequence[str], parts: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, F64]:
     """Return the same before the mean over runs: (keys, runs) per column, in the order of `side.run_ids`."""
-    run, rank, step = (rows.rows.integers(name) for name in ("run_id", *GRAIN))
+    run, rank, step = (rows.rows.integers(name) for name in (RUN_ID, *GRAIN))
     order = np.lexsort([rank, run])
     run, rank, step, number = run[order], rank[order], step[order], rows.number[order]
     values = {name: rows.rows.reals(name)[order] for name in columns}
@@ -168,9 +179,9 @@ def reduce_steps(side: LoadedSide, columns: Sequence[str]) -> dict[str, F64]:
     """Return the number of each run per column of its steps, in the order of `side.run_ids`; nan where no step states
     it.
     """
-    run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
+    run, rank = (side.steps.integers(name) for name in (RUN_ID, RANK))
     table = np.array([side.steps.reals(name) for name in columns]).reshape(len(columns), len(run))
-    weights = side.steps.reals("steps")
+    weights = side.steps.reals(STEPS)
     found = np.full((len(columns), len(side.run_ids)), np.nan)
     for at, run_id in enumerate(side.run_ids):
         members = list(_ranks_of_run(side, run_id))
@@ -188,10 +199,10 @@ def _ranks_of_run(side: LoadedSide, run_id: int) -> Iterator[tuple[int, int, Ste
 
     def of_runs() -> dict[int, list[tuple[int, int, Steps]]]:
         steps: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for run, rank, step, count in side.steps.rows("run_id", "rank", "step", "steps"):
+        for run, rank, step, count in side.steps.rows(RUN_ID, RANK, STEP, STEPS):
             steps.setdefault((run, rank), []).append((step, count))
         found: dict[int, list[tuple[int, int, Steps]]] = {}
-        for run, rank, stage in side.captures.rows("run_id", "rank", "stage"):
+        for run, rank, stage in side.captures.rows(RUN_ID, RANK, STAGE):
             own = np.array(sorted(steps.get((run, rank), ())), dtype=np.int64).reshape(-1, 2)
             numbers = (own[:, 0], own[:, 1].astype(np.float64)) if len(own) else (_NO_STEPS, np.ones(1))
             found.setdefault(run, []).append((rank, stage, numbers))
@@ -380,8 +391,8 @@ def split_by_calls(rows: Columns) -> Columns:
 
     delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side; nan where a side has no calls.
     """
-    calls0, calls1 = rows["baseline_calls"], rows["candidate_calls"]
-    price0 = rows["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)
+    calls0, calls1 = rows[BASELINE_CALLS], rows[CANDIDATE_CALLS]
+    price0 = rows[BASELINE_NS] / np.where(calls0 > 0, calls0, np.nan)
     by_calls = np.where(calls1 > 0, (calls1 - calls0) * price0, np.nan)
-    delta = rows["candidate_ns"] - rows["baseline_ns"]
+    delta = rows[CANDIDATE_NS] - rows[BASELINE_NS]
     return rows.having(calls_delta_ns=by_calls, per_call_delta_ns=delta - by_calls)

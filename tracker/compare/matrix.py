@@ -26,6 +26,19 @@ from tracker.compare.sections import compare_table
 from tracker.compare.step_kinds import keep_shared_kind
 from tracker.errors import UsageError
 from tracker.results import DiffOptions, Matrix, check_matrix
+from tracker.schema.column_names import (
+    CATEGORY,
+    DATA_TYPE,
+    GROUP_ROLE,
+    INPUT_SHAPES,
+    LEVEL,
+    METRIC,
+    NAME,
+    PHASE,
+    SECTION,
+    SIZE_CLASS_BYTES,
+    TITLE,
+)
 from tracker.table import Numbered, number_tables
 from tracker.units import format_bytes
 
@@ -72,11 +85,11 @@ def matrix(
             for pair, found in zip(pairwise(sides), judged, strict=True)
         ]
         tables = _joined(pairs, options.minimum_ns)
-        if options.op and by not in tables["rows"]["section"]:
+        if options.op and by not in tables["rows"][SECTION]:
             everything = [
                 operators.compare(*pair, replace(whole, op=None, module=None)).ops for pair in pairwise(sides)
             ]
-            names = (name for table in everything for name in table.listed("name"))
+            names = (name for table in everything for name in table.listed(NAME))
             check_named("operator", options.op, names, sides)
         metrics = {operators.own_time(side) for side in sides}
         of_recordings = [note for found in found_of for note in found.notes()]
@@ -93,8 +106,8 @@ def matrix(
 
 def _of_overall(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged) -> Columns:
     found = judged.add_verdicts("overall", overall.compare_overall(before, after))
-    found = found.taken(found.integers("level") <= _DEEPEST)
-    return _section("overall", found, "value", name=found["title"], part=found["metric"])
+    found = found.taken(found.integers(LEVEL) <= _DEEPEST)
+    return _section("overall", found, "value", name=found[TITLE], part=found[METRIC])
 
 
 def _of_rows(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged, by: str, options: DiffOptions) -> Columns:
@@ -107,7 +120,7 @@ def _of_rows(before: LoadedSide, after: LoadedSide, judged: verdicts.Judged, by:
 
 def _section(section: str, found: Columns, value: str, **columns: Any) -> Columns:
     """Return the rows of a section of a matrix, with the numbers of two neighbours."""
-    shapes = found["input_shapes"] if "input_shapes" in found else objects([""] * len(found))
+    shapes = found[INPUT_SHAPES] if INPUT_SHAPES in found else objects([""] * len(found))
     ends = {"before": found[f"baseline_{value}"], "after": found[f"candidate_{value}"]}
     made = found.having(section=objects([section] * len(found)), input_shapes=shapes, **ends, **columns)
     return made.only([*_KEY, *ends, "diff", "verdict", "q", "reason"])
@@ -118,7 +131,7 @@ def _ops(before: LoadedSide, after: LoadedSide, options: DiffOptions) -> Columns
 
 
 def _groups(found: Columns) -> list[str]:
-    rows = found.rows("group_role", "data_type", "size_class_bytes")
+    rows = found.rows(GROUP_ROLE, DATA_TYPE, SIZE_CLASS_BYTES)
     return [", ".join(filter(None, (*texts, format_bytes(size) if size and size > 0 else ""))) for *texts, size in rows]
 
 
@@ -126,9 +139,9 @@ _ROWS: Final[
     Mapping[str, tuple[str, Callable[[LoadedSide, LoadedSide, DiffOptions], Columns], Callable[[Columns], list[str]]]]
 ] = {
     "op": ("ops", _ops, lambda found: [""] * len(found)),
-    "kernel": ("kernels", partial(compare_table, sections.KERNELS), lambda found: found.listed("category")),
+    "kernel": ("kernels", partial(compare_table, sections.KERNELS), lambda found: found.listed(CATEGORY)),
     "communication": ("communication", partial(compare_table, sections.COMMUNICATION), _groups),
-    "module": ("modules", partial(compare_table, sections.MODULES), lambda found: found.listed("phase")),
+    "module": ("modules", partial(compare_table, sections.MODULES), lambda found: found.listed(PHASE)),
 }
 """Word of MATRIX_ROWS -> table of a Diff, what makes it, and what tells its rows from others of their name."""
 
@@ -140,7 +153,7 @@ def _joined(pairs: Sequence[Columns], minimum_ns: int | None) -> dict[str, Colum
     values = np.array([found[0].before, *(own.after for own in found)]).T
     filled = np.nan_to_num(values)
     movement = filled.max(axis=1) - filled.min(axis=1)
-    is_overall = keys["section"] == "overall"
+    is_overall = keys[SECTION] == "overall"
     keep = (filled != 0).any(axis=1)
     if minimum_ns is not None:
         keep &= (filled.max(axis=1) >= minimum_ns) | is_overall

@@ -21,6 +21,21 @@ from tracker.profile import MAX_BLOCKS, OWNER_SETTING
 from tracker.profile.code_lines import code_line
 from tracker.results import ADDED, BOTH, ONE_BY_ONE, OP_KEY, REMOVED
 from tracker.results.diff_rows import MemoryBlockRow, MemoryPeakRow
+from tracker.schema.column_names import (
+    ALLOCATOR,
+    BYTES,
+    CALLS,
+    COMPONENT,
+    HAS_MEMORY,
+    INPUT_SHAPES,
+    INPUT_TYPES,
+    NAME,
+    PEAK_ALLOCATED_BYTES,
+    RANK,
+    RUN_ID,
+    SETTINGS,
+    STEP,
+)
 from tracker.store import queries
 from tracker.table import add_up_rows, number_distinct_rows, number_tables, stack_numbered
 from tracker.units import NS_PER_S
@@ -57,14 +72,14 @@ def compare_allocations(baseline: LoadedSide, candidate: LoadedSide, options: Di
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         table = _rows_by_allocator(side) if by_allocator else _rows_by_owner(side)
         if renames:
-            table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
+            table = table.having(name=objects([renames.get(name, name) for name in table[NAME].tolist()]))
         if options.match == "name":
             table = table.having(input_shapes=objects([""] * len(table)))
         tables.append(side.keep_own("memory", matching(table, "name", options.op)))
     if not any(map(len, tables)):
         return match.empty_table("memory"), match.empty_table("memory_details")
     rows, _ = number_tables(tables, OP_KEY[:2])
-    types = match.join_distinct_texts(stack_numbered(rows, "input_types"), "input_types")
+    types = match.join_distinct_texts(stack_numbered(rows, INPUT_TYPES), INPUT_TYPES)
     tables = [own.rows.having(input_types=types[own.number]) for own in rows]
     rows, keys = number_tables(tables, OP_KEY)
     sums = [match.reduce_side(side, own, _ALLOCATION_SUMS[:2]) for side, own in zip(sides, rows, strict=True)]
@@ -96,10 +111,10 @@ def note_on_rules(baseline: LoadedSide, candidate: LoadedSide) -> tuple[str, ...
 def _rules(side: LoadedSide) -> dict[tuple[int, int], str | None]:
     """(run, rank) -> the rule by which its memory is counted to ops, of the captures that have any."""
     filled = side.filled_tables()
-    having = set(compress(filled.rows("run_id", "rank"), filled.integers("has_memory") == 1))
+    having = set(compress(filled.rows(RUN_ID, RANK), filled.integers(HAS_MEMORY) == 1))
     return {
         (run_id, rank): json.loads(settings or "{}").get(OWNER_SETTING)
-        for run_id, rank, settings in side.captures.rows("run_id", "rank", "settings")
+        for run_id, rank, settings in side.captures.rows(RUN_ID, RANK, SETTINGS)
         if (run_id, rank) in having
     }
 
@@ -117,21 +132,21 @@ def _rows_by_allocator(side: LoadedSide) -> Columns:
     """Return rows whose name is that of the allocator, without shapes: an old row has no other name."""
     fine, coarse = (side.query(question) for question in (queries.memory_allocators, queries.memory))
     old = {rank for rank, rule in _rules(side).items() if rule is None}
-    kept = np.array([rank in old for rank in coarse.rows("run_id", "rank")], dtype=bool)
+    kept = np.array([rank in old for rank in coarse.rows(RUN_ID, RANK)], dtype=bool)
     coarse = coarse.taken(kept)
-    names = ["run_id", *GRAIN, "name", "component", *_ALLOCATION_SUMS]
+    names = [RUN_ID, *GRAIN, NAME, COMPONENT, *_ALLOCATION_SUMS]
     parts = (fine.renamed({"allocator": "name"}), coarse.renamed({"op": "name"}))
     table = Columns.stacked([part.only(names) for part in parts])
     empty = objects([""] * len(table))
-    return table.having(input_shapes=empty, input_types=empty, allocator=table["name"])
+    return table.having(input_shapes=empty, input_types=empty, allocator=table[NAME])
 
 
 def _helpers(rows: Sequence[Numbered]) -> dict[str, Any]:
     """Return the allocator of most bytes of each key, and how many others there are."""
     every = stack_numbered(rows, "allocator", "bytes")
     found = match.dominant_texts(every, "allocator", "bytes")
-    named = every.rows.texts("allocator") != ""
-    _, first = number_distinct_rows([every.number[named], every.rows.texts("allocator")[named]])
+    named = every.rows.texts(ALLOCATOR) != ""
+    _, first = number_distinct_rows([every.number[named], every.rows.texts(ALLOCATOR)[named]])
     more: F64 = np.maximum(np.bincount(every.number[named][first], minlength=every.count) - 1.0, 0.0)
     return {"allocator": found, "more_allocators": more}
 
@@ -143,7 +158,7 @@ def chosen_capture(side: LoadedSide) -> tuple[int, int] | None:
     of single moments, of which there are no means.
     """
     of_runs: dict[int, tuple[int, int]] = {}
-    for run_id, rank, peak in side.captures.rows("run_id", "rank", "peak_allocated_bytes"):
+    for run_id, rank, peak in side.captures.rows(RUN_ID, RANK, PEAK_ALLOCATED_BYTES):
         size = (-1 if peak is None else peak, -rank)
         of_runs[run_id] = max(of_runs.get(run_id, size), size)
     ordered = sorted((peak, run_id, -rank) for run_id, (peak, rank) in of_runs.items())
@@ -169,7 +184,7 @@ def blocks(side: LoadedSide) -> Columns:
     found = _of_chosen(side, queries.memory_blocks)
     if side.chosen_steps is None:
         return found
-    return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
+    return found.taken(np.isin(found.integers(STEP), list(side.chosen_steps)))
 
 
 def curves(baseline: LoadedSide, candidate: LoadedSide) -> tuple[Curve, ...]:
@@ -202,11 +217,11 @@ def note_on_blocks(side: LoadedSide, captures: Collection[tuple[int, int]]) -> t
     if not side.may_have_rows(queries.memory_blocks):
         return ()
     blocks = side.query_with(queries.memory_blocks)
-    kept: Counter[tuple[int, int, str]] = Counter(blocks.rows("run_id", "rank", "component"))
+    kept: Counter[tuple[int, int, str]] = Counter(blocks.rows(RUN_ID, RANK, COMPONENT))
     full = {key for key, count in kept.items() if count >= MAX_BLOCKS and key[:2] in captures}
     made: Counter[tuple[int, int, str]] = Counter()
     memory = side.query_with(queries.memory, by=("run", "rank"), in_steps=False) if full else None
-    for *key, calls in () if memory is None else memory.rows("run_id", "rank", "component", "calls"):
+    for *key, calls in () if memory is None else memory.rows(RUN_ID, RANK, COMPONENT, CALLS):
         made[*key] += calls or 0
     if not any(made[key] > kept[key] for key in full):
         return ()
@@ -228,7 +243,7 @@ def _of_chosen(side: LoadedSide, question: queries.Question) -> Columns:
     chosen = chosen_capture(side)
     found = side.query_with(question)
     run_id, rank = chosen or (-1, -1)
-    return found.taken((found.integers("run_id") == run_id) & (found.integers("rank") == rank))
+    return found.taken((found.integers(RUN_ID) == run_id) & (found.integers(RANK) == rank))
 
 
 class _PeakOwner(Struct, frozen=True):
@@ -378,7 +393,7 @@ def compare_totals(baseline: LoadedSide, candidate: LoadedSide) -> Columns:
     numbers = []
     for own in rows:
         sizes = np.full(own.count, np.nan)
-        sizes[own.number] = own.rows.reals("bytes")
+        sizes[own.number] = own.rows.reals(BYTES)
         numbers.append({"bytes": sizes})
     joined = match.add_difference(match.match_rows(keys, rows, numbers), "bytes", unit="bytes")
     return match.finish_table("memory_peak_totals", joined)
@@ -393,7 +408,7 @@ def compare_blocks(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpt
     tables = _query_both(baseline, candidate, blocks, options)
     if not all(map(len, tables)):
         return match.empty_table("memory_blocks")
-    types = {(name, shapes): own for name, shapes, own in memory.rows("name", "input_shapes", "input_types")}
+    types = {(name, shapes): own for name, shapes, own in memory.rows(NAME, INPUT_SHAPES, INPUT_TYPES)}
     (before, least_before), (after, least_after) = (_place_blocks(list(table.structs(_Block))) for table in tables)
     rows = []
     for key in dict.fromkeys([*before, *after]):
@@ -472,7 +487,7 @@ def _query_both(
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         table = ask(side).renamed({"op": "name"})
         if renames:
-            table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
+            table = table.having(name=objects([renames.get(name, name) for name in table[NAME].tolist()]))
         if options.match == "name":
             table = table.having(input_shapes=objects([""] * len(table)))
         tables.append(matching(matching(table, "name", options.op), "module", options.module))

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.compare.operators import own_time
+from tracker.schema.column_names import INPUT_SHAPES, MODULE, NAME, NS
 from tracker.store import queries
 from tracker.table import number_distinct_rows
 
@@ -78,14 +79,14 @@ def describe_other_model(baseline: LoadedSide, candidate: LoadedSide, names_in_c
 
 def _take_ops(side: LoadedSide) -> Columns:
     ops = side.query(queries.ops)
-    return ops.only(["name", "input_shapes", "module"]).having(ns=np.nan_to_num(ops.reals(own_time(side))))
+    return ops.only([NAME, INPUT_SHAPES, MODULE]).having(ns=np.nan_to_num(ops.reals(own_time(side))))
 
 
 def _sum_by_shapes(ops: Columns) -> Times:
-    shaped = ops.taken(ops["input_shapes"] != "")
-    key = ("name", "input_shapes")
+    shaped = ops.taken(ops[INPUT_SHAPES] != "")
+    key = (NAME, INPUT_SHAPES)
     number, first = number_distinct_rows([shaped[name] for name in key])
-    times = np.bincount(number, shaped.reals("ns"), len(first)).tolist()
+    times = np.bincount(number, shaped.reals(NS), len(first)).tolist()
     return dict(zip(shaped.taken(first).rows(*key), times, strict=True))
 
 
@@ -95,10 +96,10 @@ def _sum_by_class(ops: Columns) -> Times:
     >>> _NUMBER.sub("", "Linear_12")
     'Linear'
     """
-    number, first = number_distinct_rows([ops["module"]])
-    times_of_paths = np.bincount(number, ops.reals("ns"), len(first)).tolist()
+    number, first = number_distinct_rows([ops[MODULE]])
+    times_of_paths = np.bincount(number, ops.reals(NS), len(first)).tolist()
     times: Times = {}
-    for path, ns in zip(ops["module"][first].tolist(), times_of_paths, strict=True):
+    for path, ns in zip(ops[MODULE][first].tolist(), times_of_paths, strict=True):
         if not path:
             continue
         for name in {_NUMBER.sub("", part) for part in path.split("/")}:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.columns import Column, Columns, objects
+from tracker.schema.column_names import DEVICE_SELF_NS, HOST_SELF_NS, MODULE, PHASE
 from tracker.table import add_up_rows, number_distinct_rows
 
 _NUMBERS: Final = ("calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns")
@@ -21,8 +22,8 @@ def module_times(ops: Columns, grains: Sequence[str]) -> Columns:
     self times (sums per phase), its totals.
     """
     key = [*(grain for grain in grains if grain in ("rank", "step")), "module", "phase"]
-    named = ops.taken((ops["module"] != "") | (ops["phase"] != ""))
-    known = named.known("host_self_ns") | named.known("device_self_ns")
+    named = ops.taken((ops[MODULE] != "") | (ops[PHASE] != ""))
+    known = named.known(HOST_SELF_NS) | named.known(DEVICE_SELF_NS)
     totals = {}
     for place in ("host", "device"):
         own, total = f"{place}_self_ns", f"{place}_total_ns"

@@ -20,6 +20,7 @@ from tracker.regressions.sides import UserMark
 from tracker.regressions.track import waiting_runs
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.results.recording import has_no_device_data
+from tracker.schema.column_names import BASELINE_NAME, NAME, RULES_VERSION, RUN_ID, SETTINGS, SOURCE, STATUS
 from tracker.schema.series import RUN
 from tracker.store import queries
 from tracker.units import counted, format_diff, format_numbers, some_of, steps_words
@@ -118,7 +119,7 @@ def _notes_on_mixed_runs(side: LoadedSide) -> Iterator[str]:
 
 def _notes_on_mixed_detail(side: LoadedSide) -> Iterator[str]:
     """Yield which settings differ between captures of a side, so that only some of them tell rows apart."""
-    settings_of_captures = [queries.settings_of(text) for text in dict.fromkeys(side.captures.listed("settings"))]
+    settings_of_captures = [queries.settings_of(text) for text in dict.fromkeys(side.captures.listed(SETTINGS))]
     for setting in _DETAIL:
         values = sorted({settings.get(setting, "not stated") for settings in settings_of_captures})
         if len(values) > 1:
@@ -130,7 +131,7 @@ def _notes_on_mixed_detail(side: LoadedSide) -> Iterator[str]:
 
 def _notes_on_naming_rules(baseline: LoadedSide, candidate: LoadedSide) -> list[str]:
     """Return that the names of runs were made by different rules, where both sides say by which."""
-    rules = [sorted({*side.runs.listed("rules_version")} - {None}) for side in (baseline, candidate)]
+    rules = [sorted({*side.runs.listed(RULES_VERSION)} - {None}) for side in (baseline, candidate)]
     if not all(rules) or len({*rules[0], *rules[1]}) == 1:
         return []
     words = " and ".join(format_numbers(numbers) for numbers in rules)
@@ -141,7 +142,7 @@ def _notes_on_missing_times(side: LoadedSide) -> Iterator[str]:
     """Yield which ranks do not report where their time goes; one sentence where no profiler ran, for then no
     rank does.
     """
-    settings_of_captures = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
+    settings_of_captures = [queries.settings_of(text) for text in set(side.captures.listed(SETTINGS))]
     if all(settings.get("profiler") == "off" for settings in settings_of_captures):
         yield (
             "measured without a profiler, so that it is not known where a step spends its time: a profile of each side "
@@ -151,7 +152,7 @@ def _notes_on_missing_times(side: LoadedSide) -> Iterator[str]:
     reporting = coverage.ranks_that_report(side, coverage.TIMES)
     for run_id, ranks in coverage.ranks_without(side.captures, reporting).items():
         of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
-        is_all = len(ranks) == (side.captures.integers("run_id") == run_id).sum()
+        is_all = len(ranks) == (side.captures.integers(RUN_ID) == run_id).sum()
         rest = "" if is_all else "; each number is of the ranks that report it"
         yield f"rank {format_numbers(ranks)}{of_run} does not report all times{rest}."
 
@@ -228,7 +229,7 @@ def left_out(sides: Sequence[LoadedSide]) -> tuple[str, ...]:
     sources: set[str] = set()
     for side in parts:
         outside = queries.counters(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
-        sources.update(outside.listed("source"))
+        sources.update(outside.listed(SOURCE))
     sources -= set(REPEATED_COUNTERS)
     if sources:
         missing.append(f"counters of {', '.join(sorted(sources))}")
@@ -243,8 +244,8 @@ def _notes_on_op_map(
     """Return the entries of the op map that pair nothing."""
     if not options.op_map:
         return []
-    baseline_names = set(operators.baseline_rows.listed("baseline_name"))
-    candidate_names = set(operators.candidate_rows.listed("name"))
+    baseline_names = set(operators.baseline_rows.listed(BASELINE_NAME))
+    candidate_names = set(operators.candidate_rows.listed(NAME))
     unknown = [(name, baseline) for name in options.op_map if name not in baseline_names]
     unknown += [(name, candidate) for name in options.op_map.values() if name not in candidate_names]
     notes = [f"The op map names {name!r}, which {side.side.label} does not have." for name, side in unknown]
@@ -257,8 +258,8 @@ def _notes_on_shapes_of_op_map(operators: Operators, options: DiffOptions, unkno
         return []
     ops = operators.everything
     paired: set[tuple[str, str]] = set()
-    mapped = ops.taken((ops["status"] == BOTH) & ops.known("baseline_name"))
-    for baseline_names, name in mapped.rows("baseline_name", "name"):
+    mapped = ops.taken((ops[STATUS] == BOTH) & ops.known(BASELINE_NAME))
+    for baseline_names, name in mapped.rows(BASELINE_NAME, NAME):
         # several operators of the baseline may be mapped to one
         paired.update((baseline_name, name) for baseline_name in baseline_names.split(" | "))
     unpaired = []
@@ -285,7 +286,7 @@ def notes_on_incomplete_captures(sides: Sequence[LoadedSide]) -> tuple[str, ...]
 
 def lacks_device_data(side: LoadedSide) -> bool:
     """Return whether some capture of a side is of a device of which its source has no event."""
-    return any(has_no_device_data(text) for text in side.captures.listed("settings"))
+    return any(has_no_device_data(text) for text in side.captures.listed(SETTINGS))
 
 
 def sentences_of_judgement(

@@ -13,6 +13,7 @@ from tracker.compare.median_run import find_median_run
 from tracker.errors import UsageError
 from tracker.results import ADDED, BOTH, REMOVED
 from tracker.results.diff_rows import OperatorKernelRow
+from tracker.schema.column_names import INPUT_SHAPES, INPUT_TYPES, NAME, RANK, STEP
 from tracker.timeline import WantedCalls
 
 if TYPE_CHECKING:
@@ -87,10 +88,10 @@ def _list_kernels(
     """
     run_id = find_median_run(side)
     one = side.of_runs([side.run_ids[-1] if run_id is None else run_id])
-    rank = min(one.captures.listed("rank"))
+    rank = min(one.captures.listed(RANK))
     steps = None
     if one.chosen_steps is not None or one.step_kind:
-        steps = frozenset(step for of, step in one.steps.rows("rank", "step") if of == rank)
+        steps = frozenset(step for of, step in one.steps.rows(RANK, STEP) if of == rank)
     wanted = WantedCalls(kind="kernel", name=None, steps=steps, in_steps=one.has_markers)
     read = read_files(one, {rank: wanted}, options)
     if rank not in read.calls:
@@ -127,7 +128,7 @@ def _choose_owner(callers: Sequence[OpKey], opened: Set[OpKey] | None, whole_nam
 
 def _pair_up(before: _Listed, after: _Listed, ops: Columns) -> Iterator[OperatorKernelRow]:
     """Yield the kernels of each operator, in order of their start on the side that has them."""
-    for name, shapes, types in ops.rows("name", "input_shapes", "input_types"):
+    for name, shapes, types in ops.rows(NAME, INPUT_SHAPES, INPUT_TYPES):
         places: dict[tuple[str, int], list[_Kernel | None]] = {}
         for side, listed in enumerate((before, after)):
             counts: dict[str, int] = {}

@@ -17,6 +17,7 @@ from tracker.profile import OPERATOR_ARGUMENTS, OperatorArguments, arguments_of,
 from tracker.results import ADDED, BOTH, REMOVED, SHOWN_COLUMNS
 from tracker.results.diff_rows import OperatorArgumentChange
 from tracker.results.shown_rows import OperatorArgumentRow
+from tracker.schema.column_names import ATTRIBUTE, NAME, RANK, SOURCE
 from tracker.store import queries
 from tracker.units import counted
 
@@ -67,10 +68,10 @@ def list_arguments(side: LoadedSide, by: Sequence[str], kernels: Columns) -> Col
     """
     recorded = _recorded_by(side, [name for name in by if name != "step"])
     work = _work_by_shape(kernels) if len(recorded) else {}
-    every = [arguments_of(text) for text in recorded.listed("attribute")]
+    every = [arguments_of(text) for text in recorded.listed(ATTRIBUTE)]
     keys = [
         _ShapedOperator(rank, operator, dimensions_in(arguments.inputs))
-        for rank, operator, arguments in zip(_ranks_in(recorded), recorded.listed("name"), every, strict=True)
+        for rank, operator, arguments in zip(_ranks_in(recorded), recorded.listed(NAME), every, strict=True)
     ]
     arguments_of_shape = Counter(keys)
     rows = []
@@ -120,7 +121,7 @@ def note_on_arguments(changes: Columns) -> str:
 def _recorded_by(side: LoadedSide, by: Sequence[str]) -> Columns:
     """Return the counters of a side that hold arguments, at the grain `by`, of whole captures."""
     table = side.query_with(queries.counters, by=tuple(by), ranks=side.ranks, steps=None)
-    return table.taken(table["source"] == OPERATOR_ARGUMENTS)
+    return table.taken(table[SOURCE] == OPERATOR_ARGUMENTS)
 
 
 def _by_operator(side: LoadedSide) -> Mapping[str, Sequence[OperatorArguments]]:
@@ -136,7 +137,7 @@ def _by_operator(side: LoadedSide) -> Mapping[str, Sequence[OperatorArguments]]:
 
 def _ranks_in(table: Columns) -> list[int | None]:
     """Return the rank of each row, None where ranks are not kept apart."""
-    return table.listed("rank") if "rank" in table else [None] * len(table)
+    return table.listed(RANK) if "rank" in table else [None] * len(table)
 
 
 def _work_by_shape(kernels: Columns) -> Mapping[_ShapedOperator, _KernelSums]:

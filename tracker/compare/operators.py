@@ -17,6 +17,35 @@ from tracker.columns import Column, Columns, objects
 from tracker.compare import coverage, match
 from tracker.compare.filters import matching
 from tracker.compare.side import GRAIN
+from tracker.schema.column_names import (
+    AVERAGE_NS,
+    BASELINE_HOST_SELF_NS,
+    BASELINE_NAME,
+    CALLS,
+    CANDIDATE_HOST_SELF_NS,
+    CANONICAL_NAME,
+    CATEGORY,
+    HOST_SELF_NS,
+    HOST_TOTAL_NS,
+    INPUT_SHAPES,
+    INPUT_TYPES,
+    IS_WHOLE,
+    KERNEL_COUNT,
+    MAX_NS,
+    MIN_NS,
+    NAME,
+    NODE,
+    NS,
+    OP,
+    OP_INPUT_SHAPES,
+    OWN_NS,
+    PARENT,
+    RANK,
+    RUN_ID,
+    STEP,
+    TOTAL_CALLS,
+    TOTAL_NS,
+)
 from tracker.schema.series import own_time_of
 from tracker.store import queries
 from tracker.table import Numbered, number_tables
@@ -26,11 +55,11 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import DiffOptions
 
-_MATCH: Final = ["name", "input_shapes"]
+_MATCH: Final = [NAME, INPUT_SHAPES]
 _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
-_PARTS: Final = ("run_id", "rank", "step", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns")
+_PARTS: Final = (RUN_ID, RANK, STEP, OP, OP_INPUT_SHAPES, CANONICAL_NAME, CATEGORY, CALLS, TOTAL_NS)
 _PART_NAMES: Final = ("run_id", "rank", "step", "name", "input_shapes", "kernel", "category", "calls", "ns")
-_SUMS: Final = ["calls", "own_ns", *_TIMES]
+_SUMS: Final = [CALLS, OWN_NS, *_TIMES]
 
 
 class Operators(Struct, frozen=True, eq=False):
@@ -95,7 +124,7 @@ def compare(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions) -
     whole = match.finish_table("ops", everything)
     shown = whole if ops is everything else match.finish_table("ops", ops)
     names = whole
-    if any(whole.listed("input_shapes")):
+    if any(whole.listed(INPUT_SHAPES)):
         names = match.finish_table("ops", _join_ops(sides, [_without_shapes(table) for table in rows_of_names]).ops)
     opened = None if drilled is None else frozenset(drilled)
     return Operators(shown, whole, names, details, rows[0], rows[1], opened, joined.keys, joined.runs)
@@ -124,7 +153,7 @@ def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     """
     if not op_map:
         return table.having(baseline_name=objects([""] * len(table)))
-    old = table["name"].tolist()
+    old = table[NAME].tolist()
     return table.having(
         name=objects([op_map.get(name, name) for name in old]),
         baseline_name=objects([name if name in op_map else "" for name in old]),
@@ -143,19 +172,19 @@ def _join_ops(sides: Sequence[LoadedSide], parts: Sequence[Columns]) -> _JoinedO
     rows, keys = number_tables(parts, _MATCH)
     each = [match.reduce_per_run(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     tables = [match.reduce_runs(*own) for own in zip(rows, each, strict=True)]
-    before_of_runs, after_of_runs = (table["own_ns"] for table in each)
+    before_of_runs, after_of_runs = (table[OWN_NS] for table in each)
     for table, own in zip(tables, rows, strict=True):
-        calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
-        table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
-        table["ns"] = table.pop("own_ns")
+        calls = np.bincount(own.number, np.nan_to_num(own.rows.reals(CALLS)), own.count)
+        table[TOTAL_CALLS] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
+        table[NS] = table.pop(OWN_NS)
         table.update(_extremes(own))
     for table, side in zip(tables, sides, strict=True):
         total = table[own_time(side).replace("self", "total")]
-        table["average_ns"] = total / np.where(table["calls"] > 0, table["calls"], np.nan)
+        table[AVERAGE_NS] = total / np.where(table[CALLS] > 0, table[CALLS], np.nan)
     joined = match.split_by_calls(match.match_rows(keys, rows, tables))
-    mapped = match.join_distinct_texts(rows[0], "baseline_name")
-    types = _changed(*(match.join_distinct_texts(own, "input_types") for own in rows))
-    before, after = joined["baseline_host_self_ns"], joined["candidate_host_self_ns"]
+    mapped = match.join_distinct_texts(rows[0], BASELINE_NAME)
+    types = _changed(*(match.join_distinct_texts(own, INPUT_TYPES) for own in rows))
+    before, after = joined[BASELINE_HOST_SELF_NS], joined[CANDIDATE_HOST_SELF_NS]
     joined = joined.having(
         baseline_name=objects([name or None for name in mapped]), input_types=types, host_delta_ns=after - before,
         host_diff=match.relative_change(before, after),
@@ -169,10 +198,10 @@ def _extremes(own: Numbered) -> dict[str, F64]:
     """Return the shortest and the longest call; nan where ops stand for everything below them, of which nobody knows
     it.
     """
-    if "min_ns" not in own.rows.arrays:
+    if MIN_NS not in own.rows.arrays:
         return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns", "host_min_ns", "host_max_ns")}
     host = match.find_extremes(own, "host_min_ns", "host_max_ns")
-    return match.find_extremes(own, "min_ns", "max_ns") | host
+    return match.find_extremes(own, MIN_NS, MAX_NS) | host
 
 
 def with_host_spread(side: LoadedSide, ops: Columns) -> Columns:
@@ -180,7 +209,7 @@ def with_host_spread(side: LoadedSide, ops: Columns) -> Columns:
     if side.side.timeline != "host":
         return ops
     found = {}
-    for name in ("min_ns", "max_ns"):
+    for name in (MIN_NS, MAX_NS):
         own = ops.known(f"host_{name}")
         values = np.where(own, ops.integers(f"host_{name}"), ops.integers(name))
         found[f"host_{name}"] = Column(values, ~(own | ops.known(name)))
@@ -205,14 +234,14 @@ def _kernel_parts(side: LoadedSide, keys: Set[tuple[str, str]] | None = None) ->
 
 
 def _own_keys(rows: Columns) -> set[tuple[str, str]]:
-    return set(rows.taken(~rows["is_whole"]).rows(*_MATCH))
+    return set(rows.taken(~rows[IS_WHOLE]).rows(*_MATCH))
 
 
 def _join_details(sides: Sequence[LoadedSide], parts: Sequence[Columns], ops: Columns) -> Columns:
     joined = match.match_sums(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
-    types = dict(zip(ops.rows(*_MATCH), ops["input_types"], strict=True))
+    types = dict(zip(ops.rows(*_MATCH), ops[INPUT_TYPES], strict=True))
     joined = joined.having(input_types=objects([types.get(pair) for pair in joined.rows(*_MATCH)]))
-    return match.finish_table("op_details", match.add_difference(joined.taken(joined.known("input_types")), "ns"))
+    return match.finish_table("op_details", match.add_difference(joined.taken(joined.known(INPUT_TYPES)), "ns"))
 
 
 def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str, str]]:
@@ -221,7 +250,7 @@ def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str
     """
     drilled: set[tuple[str, str]] = set()
     for tree in trees:
-        calls, kernels = tree.integers("calls"), tree.integers("kernel_count")
+        calls, kernels = tree.integers(CALLS), tree.integers(KERNEL_COUNT)
         large = None if max_kernels is None else kernels > max_kernels * np.where(calls > 0, calls, 1)
         drilled.update((tree if large is None else tree.taken(large)).rows(*_MATCH))
     return drilled
@@ -236,7 +265,7 @@ def _context_rows(
     Returns the rows (as `_self_rows`, with `is_whole`) and what the whole ones consist of (as `_kernel_parts`).
     """
     total, own = (
-        ("device_total_ns", "device_self_ns") if side.side.timeline == "device" else ("host_total_ns", "host_self_ns")
+        ("device_total_ns", "device_self_ns") if side.side.timeline == "device" else (HOST_TOTAL_NS, HOST_SELF_NS)
     )
     above = _parents(tree)
     tree = tree.having(host_self_ns=_host_self(tree, above))
@@ -246,26 +275,26 @@ def _context_rows(
     inner, head = tree.taken(~stands), tree.only(_MATCH).taken(owner[~stands])
     below = Columns(
         {
-            **{name: inner[name] for name in ("run_id", *GRAIN)},
-            "name": head["name"], "input_shapes": head["input_shapes"],
-            "kernel": inner["name"], "category": objects(["op"] * len(inner)),
-            "calls": inner["calls"], "ns": inner[own],
+            **{name: inner[name] for name in (RUN_ID, *GRAIN)},
+            "name": head[NAME], "input_shapes": head[INPUT_SHAPES],
+            "kernel": inner[NAME], "category": objects(["op"] * len(inner)),
+            "calls": inner[CALLS], "ns": inner[own],
         }
     )  # fmt: skip
-    return tree.having(is_whole=is_whole, own_ns=own_ns).taken(stands), below.taken(below.reals("ns") > 0)
+    return tree.having(is_whole=is_whole, own_ns=own_ns).taken(stands), below.taken(below.reals(NS) > 0)
 
 
 def _parents(tree: Columns) -> I64:
     """Of each row the place of the one above it, -1 for none."""
-    ranks = list(tree.rows("run_id", *GRAIN))
-    place = {(*rank, node): at for at, (rank, node) in enumerate(zip(ranks, tree.listed("node"), strict=True))}
-    above = zip(ranks, tree.listed("parent"), strict=True)
+    ranks = list(tree.rows(RUN_ID, *GRAIN))
+    place = {(*rank, node): at for at, (rank, node) in enumerate(zip(ranks, tree.listed(NODE), strict=True))}
+    above = zip(ranks, tree.listed(PARENT), strict=True)
     return np.array([place.get((*rank, parent), -1) for rank, parent in above], dtype=np.int64)
 
 
 def _host_self(tree: Columns, above: I64) -> F64:
     """Return the host time of each context without those below it."""
-    total = tree.reals("host_total_ns")
+    total = tree.reals(HOST_TOTAL_NS)
     inside = above >= 0
     return total - np.bincount(above[inside], np.nan_to_num(total[inside]), len(total))
 

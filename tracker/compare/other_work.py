@@ -14,6 +14,7 @@ from tracker.compare.operators import own_time
 from tracker.detect import DEFAULTS
 from tracker.profile.shapes import elements, shapes_of
 from tracker.regressions.scaled_inputs import ScaledInputs, Work, find_scaled_inputs, has_half
+from tracker.schema.column_names import CALLS, INPUT_SHAPES, INPUT_TYPES, NAME, NS
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 from tracker.table import number_tables
@@ -48,11 +49,11 @@ def find_other_work(baseline: LoadedSide, candidate: LoadedSide) -> OtherWork | 
     differs, or where the runs of one side have other inputs than each other.
     """
     tables = [_take_times(side) for side in (baseline, candidate)]
-    rows, keys = number_tables(tables, ["name", "input_shapes"])
+    rows, keys = number_tables(tables, [NAME, INPUT_SHAPES])
     there, times = [], []
     for own in rows:
         there.append(np.bincount(own.number, minlength=own.count) > 0)
-        known = np.nan_to_num(own.rows.reals("ns"))
+        known = np.nan_to_num(own.rows.reals(NS))
         times.append(np.bincount(own.number, known, own.count).astype(np.float64))
     # most sides have the same shapes, and need no numbers per run
     for place in (0, 1):
@@ -63,16 +64,16 @@ def find_other_work(baseline: LoadedSide, candidate: LoadedSide) -> OtherWork | 
     for side, own in zip((baseline, candidate), rows, strict=True):
         numbers = match.reduce_per_run(side, own, ["ns", "calls"])
         means = {name: np.nan_to_num(over_runs(table)) for name, table in numbers.items()}
-        totals.append(float(means["ns"].sum()))
+        totals.append(float(means[NS].sum()))
         # batches of any length: what not all runs of a side have says nothing of its inputs
-        is_of_all = np.asarray(~np.isnan(numbers["ns"]).any(axis=1))
-        works.append(_make_works(keys, is_of_all.tolist(), means["ns"].tolist(), means["calls"].tolist()))
+        is_of_all = np.asarray(~np.isnan(numbers[NS]).any(axis=1))
+        works.append(_make_works(keys, is_of_all.tolist(), means[NS].tolist(), means[CALLS].tolist()))
     found = find_scaled_inputs(works[0], works[1], (totals[0], totals[1]))
     if found is None:
         return None
     types: dict[OpKey, str] = {}
     for table in tables:
-        types.update(zip(table.rows("name", "input_shapes"), table.listed("input_types"), strict=True))
+        types.update(zip(table.rows(NAME, INPUT_SHAPES), table.listed(INPUT_TYPES), strict=True))
     return OtherWork(found, tuple(_compare_rates(found, works[0], works[1], types)))
 
 
@@ -83,9 +84,7 @@ def _take_times(side: LoadedSide) -> Columns:
 
 def _make_works(keys: Columns, chosen: Sequence[bool], times: Sequence[float], calls: Sequence[float]) -> Works:
     works: dict[OpKey, Work] = {}
-    for (name, shapes), is_chosen, ns, count in zip(
-        keys.rows("name", "input_shapes"), chosen, times, calls, strict=True
-    ):
+    for (name, shapes), is_chosen, ns, count in zip(keys.rows(NAME, INPUT_SHAPES), chosen, times, calls, strict=True):
         if is_chosen:
             works[name, shapes] = Work(ns, count)
     return works

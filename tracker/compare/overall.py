@@ -30,6 +30,33 @@ from tracker.compare.overall_rows import (
 )
 from tracker.detect.slow_steps import SLOW_FACTOR
 from tracker.profile.odd_runs import find_odd_runs
+from tracker.results.run_summary import PARTS_OF_STEP
+from tracker.schema.column_names import (
+    BASELINE_VALUE,
+    CANDIDATE_VALUE,
+    COMPUTE_NS,
+    DURATION_NS,
+    EARLIER_NS,
+    IDLE_NS,
+    IDLE_SHARE,
+    KIND,
+    MARKER_NS,
+    METRIC,
+    OUTSIDE_STEPS_KERNEL_TOTAL_NS,
+    RANK,
+    REST_NS,
+    RUN_ID,
+    SAMPLES_PER_SECOND,
+    SETTINGS,
+    SLOW_STEPS,
+    STAGE,
+    START_NS,
+    STEP,
+    STEP_NS,
+    STEPS,
+    TIMELINE,
+    WHOLE_NS,
+)
 from tracker.schema.series import UNPROFILED, UNPROFILED_STEP, key_of_run
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, over_runs, over_steps, without_filling
@@ -51,8 +78,6 @@ LEAST_EARLIER: Final = 0.001
 _MATTERS: Final = 0.01
 """Share of the step by which the mean step is longer."""
 
-PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
-"""What a step consists of."""
 ROUNDING: Final = 1e-9
 """Part of a time below which a rest is none of medians."""
 _PEAKS: Final = ("peak_allocated_bytes", "peak_reserved_bytes")
@@ -127,8 +152,8 @@ def note_on_outside_work(side: LoadedSide) -> tuple[str, ...]:
 
 def note_on_steps_without_time(side: LoadedSide) -> tuple[str, ...]:
     """Return a sentence where the device worked on earlier steps until a step, which launched no kernel, was over."""
-    has_marker = side.steps.known("marker_ns")
-    count = int((has_marker & ~side.steps.known("duration_ns")).sum())
+    has_marker = side.steps.known(MARKER_NS)
+    count = int((has_marker & ~side.steps.known(DURATION_NS)).sum())
     if not count:
         return ()
     return (
@@ -139,10 +164,10 @@ def note_on_steps_without_time(side: LoadedSide) -> tuple[str, ...]:
 def _time_outside_steps(side: LoadedSide, columns: Sequence[str]) -> dict[int, tuple[float, float]]:
     """Return for each run what of the sum of `columns` is in no step, and the sum: means over ranks, in ns."""
     inside: dict[tuple[int, int], list[tuple[int | None, int]]] = {}
-    for run_id, rank, steps, *values in side.steps.rows("run_id", "rank", "steps", *columns):
+    for run_id, rank, steps, *values in side.steps.rows(RUN_ID, RANK, STEPS, *columns):
         inside.setdefault((run_id, rank), []).append((_sum(values), steps))
     ranks: dict[int, list[tuple[int, int, int]]] = {}
-    for run_id, rank, *values in side.captures.rows("run_id", "rank", *columns):
+    for run_id, rank, *values in side.captures.rows(RUN_ID, RANK, *columns):
         own, whole = inside.get((run_id, rank)), _sum(values)
         if not own or whole is None:
             continue
@@ -178,12 +203,12 @@ class StepsOfRuns(Struct, frozen=True, eq=False):
 
 def measure_steps_of_runs(side: LoadedSide) -> StepsOfRuns:
     """Return the step, the mean step and the number of slow steps of each run, in the order of `side.run_ids`."""
-    run, rank = (side.steps.integers(name) for name in ("run_id", "rank"))
-    durations, weights = side.steps.reals("duration_ns"), side.steps.reals("steps")
-    starts, markers = side.steps.reals("start_ns"), side.steps.reals("marker_ns")
+    run, rank = (side.steps.integers(name) for name in (RUN_ID, RANK))
+    durations, weights = side.steps.reals(DURATION_NS), side.steps.reals(STEPS)
+    starts, markers = side.steps.reals(START_NS), side.steps.reals(MARKER_NS)
     found = np.full((3, len(side.run_ids)), np.nan)
     for at, run_id in enumerate(side.run_ids):
-        ranks = {number: stage for own, number, stage in side.captures.rows("run_id", "rank", "stage") if own == run_id}
+        ranks = {number: stage for own, number, stage in side.captures.rows(RUN_ID, RANK, STAGE) if own == run_id}
         of_ranks = []
         for number in ranks:
             own = np.flatnonzero((run == run_id) & (rank == number) & ~np.isnan(durations))
@@ -219,12 +244,12 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     steps = with_one_step(sides, numbers_of_rows(baseline, rows_of), dict(step_numbers(candidate)))
-    if "earlier_ns" in steps[0]:
-        steps[1]["earlier_ns"] = 0.0
+    if EARLIER_NS in steps[0]:
+        steps[1][EARLIER_NS] = 0.0
     numbers = [{**of_step, **of_side} for of_step, of_side in zip(steps, peaks, strict=True)]
     if has_other_units(baseline, candidate):
         for of_side in numbers:
-            of_side.pop("samples_per_second", None)
+            of_side.pop(SAMPLES_PER_SECOND, None)
     split = [is_split(side) for side in sides]
     kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
     named = list(zip(sides, roles_by_size(*sides), strict=True))
@@ -243,13 +268,13 @@ def compare_overall(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
     ]
     rows = [_make_row(metric, numbers, found) for metric in metrics]
     values = {row.metric: row.values for row in rows}
-    idle = {name for name in ("rest_ns", "earlier_ns", "slow_steps") if not any(values[name])}
+    idle = {name for name in (REST_NS, EARLIER_NS, SLOW_STEPS) if not any(values[name])}
     # what says the same as the step is no row of its own
-    idle |= {name for name in ("mean_step_ns", "marker_ns", UNPROFILED_STEP) if values[name] == values["step_ns"]}
+    idle |= {name for name in ("mean_step_ns", "marker_ns", UNPROFILED_STEP) if values[name] == values[STEP_NS]}
     known = [row for row in rows if row.values != (None, None) and row.metric not in idle]
     table = match.make_table(_Row, known)
-    before, after = table["baseline_value"], table["candidate_value"]
-    is_remainder = np.isin(table["metric"], ("rest_ns", "earlier_ns"))
+    before, after = table[BASELINE_VALUE], table[CANDIDATE_VALUE]
+    is_remainder = np.isin(table[METRIC], (REST_NS, EARLIER_NS))
     diff = np.where(is_remainder, np.nan, match.relative_change(before, after))
     return match.finish_table("overall", table.having(delta=after - before, diff=diff))
 
@@ -263,13 +288,13 @@ def step_numbers(side: LoadedSide) -> dict[str, float]:
     the medians of the parts lack to sum to it. Keys are left out where the source does not say.
     """
     found = {name: _over_runs(values) for name, values in run_numbers(side).items()}
-    if found.get("whole_ns") and "idle_ns" in found:
-        found["idle_share"] = found["idle_ns"] / found["whole_ns"]
-    if "slow_steps" in found:  # no time: a run without any counts
-        found["slow_steps"] = fmean(run_numbers(side)["slow_steps"])
-    if {"whole_ns", "compute_ns", "idle_ns"} <= found.keys():
-        rest = fsum([found["whole_ns"], *(-found[name] for name in PARTS if name in found)])
-        found["rest_ns"] = rest if abs(rest) > ROUNDING * found["whole_ns"] else 0.0
+    if found.get(WHOLE_NS) and IDLE_NS in found:
+        found[IDLE_SHARE] = found[IDLE_NS] / found[WHOLE_NS]
+    if SLOW_STEPS in found:  # no time: a run without any counts
+        found[SLOW_STEPS] = fmean(run_numbers(side)[SLOW_STEPS])
+    if {WHOLE_NS, COMPUTE_NS, IDLE_NS} <= found.keys():
+        rest = fsum([found[WHOLE_NS], *(-found[name] for name in PARTS_OF_STEP if name in found)])
+        found[REST_NS] = rest if abs(rest) > ROUNDING * found[WHOLE_NS] else 0.0
     return found
 
 
@@ -284,7 +309,7 @@ def with_one_step(
         return before, after
     without = ("mean_step_ns", "slow_steps", "e2e_ns")
     kept = [{name: number for name, number in own.items() if name not in without} for own in (before, after)]
-    return kept[0] | {"step_ns": kept[0][UNPROFILED_STEP]}, kept[1] | {"step_ns": kept[1][UNPROFILED_STEP]}
+    return kept[0] | {STEP_NS: kept[0][UNPROFILED_STEP]}, kept[1] | {STEP_NS: kept[1][UNPROFILED_STEP]}
 
 
 def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[str, float]:
@@ -298,13 +323,13 @@ def numbers_of_rows(baseline: LoadedSide, rows_of: LoadedSide | None) -> dict[st
     if rows_of is None or rows_of.own_runs is None:
         return found
     numbers = {**found, **{name: _over_runs(own) for name, own in _own_numbers(rows_of).items() if name in found}}
-    if numbers.get("whole_ns") and "idle_ns" in numbers:
-        numbers["idle_share"] = numbers["idle_ns"] / numbers["whole_ns"]
-    earlier = fsum(found[name] - numbers[name] for name in PARTS if name in found)
-    if abs(earlier) > LEAST_EARLIER * found.get("whole_ns", 0.0):
-        numbers["earlier_ns"] = earlier
-    elif "rest_ns" in numbers:
-        numbers["rest_ns"] += earlier
+    if numbers.get(WHOLE_NS) and IDLE_NS in numbers:
+        numbers[IDLE_SHARE] = numbers[IDLE_NS] / numbers[WHOLE_NS]
+    earlier = fsum(found[name] - numbers[name] for name in PARTS_OF_STEP if name in found)
+    if abs(earlier) > LEAST_EARLIER * found.get(WHOLE_NS, 0.0):
+        numbers[EARLIER_NS] = earlier
+    elif REST_NS in numbers:
+        numbers[REST_NS] += earlier
     return numbers
 
 
@@ -367,18 +392,19 @@ def overall_of_runs(baseline: LoadedSide, candidate: LoadedSide, rows_of: Loaded
         own = _own_numbers(rows_of)
         before = {name: own.get(name, values) for name, values in before.items()}
     other_units = has_other_units(baseline, candidate)
-    shared = [name for name in before if name in after and not (other_units and name == "samples_per_second")]
+    shared = [name for name in before if name in after and not (other_units and name == SAMPLES_PER_SECOND)]
     return {name: (tuple(before[name]), tuple(after[name])) for name in shared}
 
 
 def names_of_throughput(side: LoadedSide) -> set[str]:
     """Return what the captures of a side count as throughput, with its scope where they say it: `tokens/s per rank`."""
-    settings = [queries.settings_of(text) for text in set(side.captures.listed("settings"))]
-    return {
-        name_throughput(one["throughput_unit"], one.get("throughput_scope", ""))
-        for one in settings
-        if one.get("throughput_unit")
-    }
+    names = set()
+    for text in set(side.captures.listed(SETTINGS)):
+        settings = queries.settings_of(text)
+        unit = settings.get("throughput_unit")
+        if unit:
+            names.add(name_throughput(unit, settings.get("throughput_scope", "")))
+    return names
 
 
 def has_other_units(baseline: LoadedSide, candidate: LoadedSide) -> bool:
@@ -402,13 +428,13 @@ def _throughput(sides: Sequence[LoadedSide]) -> Metric:
 
 def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
     """Return each number of each run, in the order of `side.run_ids`; nan where a run does not report it."""
-    others = ("run_id", "rank", "step", "start_ns", "timeline", "steps", "kind", *_PEAKS)
+    others = (RUN_ID, RANK, STEP, START_NS, TIMELINE, STEPS, KIND, *_PEAKS)
     names = [name for name in side.steps.arrays if name not in others]
     numbers = match.reduce_steps(side, names)
     steps = measure_steps_of_runs(side)
-    numbers |= {"step_ns": numbers.pop("duration_ns"), "mean_step_ns": steps.mean_ns, "slow_steps": steps.slow_steps}
-    rates = numbers["samples_per_second"]
-    numbers["samples_per_second"] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
+    numbers |= {"step_ns": numbers.pop(DURATION_NS), "mean_step_ns": steps.mean_ns, "slow_steps": steps.slow_steps}
+    rates = numbers[SAMPLES_PER_SECOND]
+    numbers[SAMPLES_PER_SECOND] = np.where(np.isnan(rates), _rates_of_captures(side), rates)
     numbers |= _peaks(side)
     if side.chosen_steps is None and side.ranks is None:
         log_alone = np.array(_log_alone(side), dtype=bool)
@@ -418,7 +444,7 @@ def _numbers_by_run(side: LoadedSide) -> dict[str, F64]:
         numbers[UNPROFILED_STEP] = _steps_without_profiler(side)
     if side.chosen_steps is None and not side.step_kind:
         outside = kernel_time_outside_steps(side)
-        numbers["outside_steps_kernel_total_ns"] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
+        numbers[OUTSIDE_STEPS_KERNEL_TOTAL_NS] = np.array([outside.get(run_id, np.nan) for run_id in side.run_ids])
     return numbers
 
 
@@ -455,8 +481,8 @@ def _rates_of_captures(side: LoadedSide) -> F64:
     """Samples per second of each run, as its captures state it, not of chosen steps."""
     found = np.full(len(side.run_ids), np.nan)
     for at, run_id in enumerate(side.run_ids if side.chosen_steps is None else ()):
-        own = side.captures.taken(side.captures.integers("run_id") == run_id)
-        (found[at],) = over_ranks(own.reals("samples_per_second")[None, :], own.integers("stage"))
+        own = side.captures.taken(side.captures.integers(RUN_ID) == run_id)
+        (found[at],) = over_ranks(own.reals(SAMPLES_PER_SECOND)[None, :], own.integers(STAGE))
     return found
 
 
@@ -464,7 +490,7 @@ def _peaks(side: LoadedSide) -> dict[str, F64]:
     """Return the largest memory of the ranks of each run, nan for unknown."""
     table = side.captures if side.chosen_steps is None else side.steps
     place = {run_id: at for at, run_id in enumerate(side.run_ids)}
-    run = np.array([place[run_id] for run_id in table.listed("run_id")], dtype=np.int64)
+    run = np.array([place[run_id] for run_id in table.listed(RUN_ID)], dtype=np.int64)
     found = {name: np.full(len(side.run_ids), np.nan) for name in _PEAKS}
     for name, values in found.items():
         np.fmax.at(values, run, table.reals(name))
@@ -496,7 +522,7 @@ def _make_row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Seq
     values, shares, calls = [], [], []
     for of_steps, summed in zip(numbers, found, strict=True):
         of_row = summed.get(metric.name, _NOTHING)
-        value, whole = of_steps.get(metric.name, of_row.ns), of_steps.get("whole_ns")
+        value, whole = of_steps.get(metric.name, of_row.ns), of_steps.get(WHOLE_NS)
         values.append(value)
         shares.append(value / whole if metric.in_step and value is not None and whole else None)
         calls.append(of_row.calls)

@@ -23,6 +23,36 @@ from tracker.compare.collectives import (
     with_roles,
 )
 from tracker.compare.side import rows_of_captures
+from tracker.profile.words import FRAMEWORK_ALLOCATORS
+from tracker.schema.column_names import (
+    CALLS,
+    CANONICAL_NAME,
+    COMMUNICATION_NS,
+    COMPONENT,
+    CORE_TYPE,
+    EXPOSED_COMMUNICATION_NS,
+    EXPOSED_NS,
+    EXPOSED_TRANSMIT_NS,
+    EXPOSED_WAIT_NS,
+    GROUP,
+    GROUP_ROLE,
+    GROUP_SIZE,
+    IDLE_NS,
+    INPUT_SHAPES,
+    MAX,
+    MEAN,
+    METRIC,
+    NAME,
+    RANK,
+    RUN_ID,
+    SPLIT_BY,
+    STEP,
+    STEPS,
+    TOTAL_NS,
+    TRANSIT_NS,
+    TYPE,
+)
+from tracker.schema.column_names import CATEGORY as CATEGORY_COLUMN
 from tracker.schema.levels import PROFILER_ALONE
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
@@ -35,7 +65,6 @@ if TYPE_CHECKING:
 
 
 _PEAK_TITLES: Final = {"peak_allocated_bytes": "Peak memory allocated", "peak_reserved_bytes": "Peak memory reserved"}
-_FRAMEWORKS: Final = ("PTA", "MindSpore")
 _WORDS: Final = {"APP": "APP: the whole process", "GE": "GE: the graph engine"}
 
 CATEGORY: Final = "mc2"
@@ -43,7 +72,7 @@ _PREFIX: Final = f"{CATEGORY}:"
 _COMPUTING: Final = ":computing"
 _REST: Final = ":communication"
 _CORES: Final = (f"{CATEGORY}:cube", f"{CATEGORY}:vector")
-KERNEL: Final = ["run_id", "name", "canonical_name", "type", "core_type", "input_shapes"]
+KERNEL: Final = [RUN_ID, NAME, CANONICAL_NAME, TYPE, CORE_TYPE, INPUT_SHAPES]
 """What tells of which kernel of a run a metric is."""
 CORE_TIMES: Final = ("operator_cube_ns", "operator_vector_ns")
 """Sums of the kernels on the cores of each kind."""
@@ -84,30 +113,30 @@ _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
 _CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
 """How long the cube of a core works in a kernel, as chips with one kind of core spell it."""
 
-EXPOSED: Final = "exposed_communication_ns"
+EXPOSED: Final = EXPOSED_COMMUNICATION_NS
 AT_ONCE: Final = "groups_at_once_ns"
-_WAIT: Final = "exposed_wait_ns"
+_WAIT: Final = EXPOSED_WAIT_NS
 _IN_PROPORTION: Final = "exposed_wait_in_proportion"
 _STATED_IN_PART: Final = "exposed_stated_in_part"
-_TRANSMIT: Final = "exposed_transmit_ns"
+_TRANSMIT: Final = EXPOSED_TRANSMIT_NS
 _TOTAL: Final = "group_total_ns"
 _SYNCHRONIZATION: Final = "group_synchronization_ns"
 _TRANSIT: Final = "group_transit_ns"
 _IDLE: Final = "group_idle_ns"
 _STATED: Final = {
-    _WAIT: "exposed_wait_ns",
-    _TOTAL: "total_ns",
+    _WAIT: EXPOSED_WAIT_NS,
+    _TOTAL: TOTAL_NS,
     _SYNCHRONIZATION: "synchronization_ns",
-    _TRANSIT: "transit_ns",
-    _IDLE: "idle_ns",
+    _TRANSIT: TRANSIT_NS,
+    _IDLE: IDLE_NS,
 }
 """Key of the overall table -> column of the collectives that it sums, where that is known of all of them."""
 _WHOLE: Final = {
-    _WAIT: "exposed_ns", _SYNCHRONIZATION: _TOTAL, _TRANSIT: _TOTAL, _IDLE: _TOTAL,
+    _WAIT: EXPOSED_NS, _SYNCHRONIZATION: _TOTAL, _TRANSIT: _TOTAL, _IDLE: _TOTAL,
 }  # fmt: skip
 """Part of the time of a group -> the time that it is a part of."""
 
-_STEP: Final = ("run_id", "rank", "step")
+_STEP: Final = (RUN_ID, RANK, STEP)
 _PARTS: Final = (_WAIT, _TRANSMIT, _SYNCHRONIZATION, _TRANSIT, _IDLE)
 """Those that depend on where wait and transit come from."""
 
@@ -151,12 +180,12 @@ def component_peaks(side: LoadedSide) -> dict[str, float]:
     if side.chosen_steps is not None or not side.may_have_rows(queries.memory_peaks):
         return {}
     table = rows_of_captures(side.query_with(queries.memory_peaks), side.captures)
-    if not {*_FRAMEWORKS} & {*table.listed("component")}:
+    if not {*FRAMEWORK_ALLOCATORS} & {*table.listed(COMPONENT)}:
         return {}
     found: dict[str, float] = {}
     for name in _PEAK_TITLES:
         largest: dict[tuple[str, int], float] = {}
-        for run_id, component, value in table.rows("run_id", "component", name.removeprefix("peak_")):
+        for run_id, component, value in table.rows(RUN_ID, COMPONENT, name.removeprefix("peak_")):
             if value is not None:
                 largest[component, run_id] = max(largest.get((component, run_id), 0.0), float(value))
         for component in sorted({component for component, _ in largest}):
@@ -174,11 +203,11 @@ def peak_metrics(found: Iterable[str]) -> list[Metric]:
     rows = []
     for name, title in _PEAK_TITLES.items():
         components = sorted(key.partition(":")[2] for key in keys if key.startswith(f"{name}:"))
-        framework = " or ".join(word for word in _FRAMEWORKS if word in components)
+        framework = " or ".join(word for word in FRAMEWORK_ALLOCATORS if word in components)
         whose = f" ({framework} alone)" if framework else ""
         rows.append(Metric(name, f"{title}{whose}", unit="bytes"))
         for component in components:
-            if component not in _FRAMEWORKS:
+            if component not in FRAMEWORK_ALLOCATORS:
                 rows.append(Metric(f"{name}:{component}", _WORDS.get(component, component), 1, unit="bytes"))
     return rows
 
@@ -190,18 +219,18 @@ def fused_sums(side: LoadedSide, compute: Columns) -> Sums:
     Computing is what msprof-analyze takes for it: the longer of cube and loading, which work side by side, and then the
     vector unit. The rest is communication that no computing hides, and waiting for it.
     """
-    fused = compute.taken(compute["category"] == CATEGORY)
-    ns = fused.reals("total_ns")
-    computing = np.minimum(_computing_ns(side, fused) * fused.reals("calls"), ns)
+    fused = compute.taken(compute[CATEGORY_COLUMN] == CATEGORY)
+    ns = fused.reals(TOTAL_NS)
+    computing = np.minimum(_computing_ns(side, fused) * fused.reals(CALLS), ns)
     table = fused.having(ns=ns, computing=computing, rest=ns - computing)
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
-    number, first = number_distinct_rows([fused["canonical_name"]])
+    number, first = number_distinct_rows([fused[CANONICAL_NAME]])
     numbers = match.reduce_side(
         side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts, dict.fromkeys(parts, "ns")
     )
-    names = fused["canonical_name"][first]
-    for name, *row in Columns({"name": names, **numbers}).rows("name", *numbers):
+    names = fused[CANONICAL_NAME][first]
+    for name, *row in Columns({"name": names, **numbers}).rows(NAME, *numbers):
         ns, calls, computing_ns, rest_ns = row
         key = f"{_PREFIX}{name}"
         found[key] = Sum(ns, calls)
@@ -212,7 +241,7 @@ def fused_sums(side: LoadedSide, compute: Columns) -> Sums:
 def _computing_ns(side: LoadedSide, fused: Columns) -> F64:
     """Per row of `fused` the computing time of a call in ns, nan where a pipe was not measured."""
     measured: dict[tuple[Any, ...], dict[str, list[float]]] = {}
-    for metric, mean, *kernel in side.query_kernel_metrics().rows("metric", "mean", *KERNEL):
+    for metric, mean, *kernel in side.query_kernel_metrics().rows(METRIC, MEAN, *KERNEL):
         if metric in _PIPES and mean is not None:
             measured.setdefault(tuple(kernel), {}).setdefault(_PIPES[metric], []).append(mean)
     computing = {}
@@ -245,8 +274,8 @@ def category_sums(side: LoadedSide, *, by_rules: bool = False) -> Sums:
     kernels, compute = side.query(queries.kernels), _compute_kernels(side)
     cores = kinds_by_rules(compute) if by_rules and not _on_npu(compute) else _cores_in_all_runs(side, compute)
     split = cores != ""
-    copied = kernels.taken(is_among(kernels["category"], ("copy", "memset")))
-    category = compute["category"]
+    copied = kernels.taken(is_among(kernels[CATEGORY_COLUMN], ("copy", "memset")))
+    category = compute[CATEGORY_COLUMN]
     counted = [
         (compute, category),
         (compute, objects(["operator_ns"] * len(compute))),
@@ -276,15 +305,15 @@ def core_times(side: LoadedSide) -> dict[str, float]:
 def _sums_by_name(side: LoadedSide, kernels: Columns, names: Texts) -> dict[str, Sum]:
     """Return the sums of kernels by the names of the rows of the overall table in which they count."""
     number, first = number_distinct_rows([names])
-    numbers = match.reduce_side(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
-    rows = Columns({"name": names[first], **numbers}).rows("name", *numbers)
+    numbers = match.reduce_side(side, Numbered(kernels, number, len(first)), [TOTAL_NS, CALLS])
+    rows = Columns({"name": names[first], **numbers}).rows(NAME, *numbers)
     return {name: Sum(ns, calls) for name, ns, calls in rows}
 
 
 def _compute_kernels(side: LoadedSide) -> Columns:
     def compute() -> Columns:
         kernels = side.query(queries.kernels)
-        return kernels.taken(is_among(kernels["category"], _CATEGORY_TITLES))
+        return kernels.taken(is_among(kernels[CATEGORY_COLUMN], _CATEGORY_TITLES))
 
     return side.remember("compute kernels", compute)
 
@@ -305,33 +334,33 @@ def kinds_by_rules(kernels: Columns) -> Texts:
     """
     from tracker.timeline.categories import category_of_kernel  # only a diff of two vendors needs it
 
-    own = {name: category_of_kernel(name) for name in dict.fromkeys(kernels.listed("name"))}
+    own = {name: category_of_kernel(name) for name in dict.fromkeys(kernels.listed(NAME))}
     found = [
         "vector" if category in _VECTOR_WORK or (category in _CUBE_WORK and own[name] in _VECTOR_WORK)
         else "cube" if category in _CUBE_WORK else ""
-        for name, category in kernels.rows("name", "category")
+        for name, category in kernels.rows(NAME, CATEGORY_COLUMN)
     ]  # fmt: skip
     return objects(found)
 
 
 def _on_npu(compute: Columns) -> bool:
-    return bool((compute["core_type"] != "").any() or is_among(compute["category"], _NPU_ONLY).any())
+    return bool((compute[CORE_TYPE] != "").any() or is_among(compute[CATEGORY_COLUMN], _NPU_ONLY).any())
 
 
 def _cores_in_all_runs(side: LoadedSide, compute: Columns) -> Texts:
     """Return `kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
     nothing = objects([""] * len(compute))
-    if not is_among(compute["core_type"], (*_CUBE_CORES, *_VECTOR_CORES)).any():
+    if not is_among(compute[CORE_TYPE], (*_CUBE_CORES, *_VECTOR_CORES)).any():
         return nothing
     cores = kinds_of_cores(compute, _cube_metrics(side))
-    runs = compute.integers("run_id")
+    runs = compute.integers(RUN_ID)
     return nothing if {*runs.tolist()} - {*runs[cores != ""].tolist()} else cores
 
 
 def _cube_metrics(side: LoadedSide) -> dict[tuple[Any, ...], float]:
     """Of each KERNEL whose cube was measured the longest time or largest share that it worked."""
     found: dict[tuple[Any, ...], float] = {}
-    for metric, largest, *kernel in side.query_kernel_metrics().rows("metric", "max", *KERNEL):
+    for metric, largest, *kernel in side.query_kernel_metrics().rows(METRIC, MAX, *KERNEL):
         if _CUBE_METRIC.fullmatch(metric) and largest is not None:
             found[tuple(kernel)] = max(found.get(tuple(kernel), largest), largest)
     return found
@@ -345,10 +374,10 @@ def kinds_of_cores(kernels: Columns, cube_metrics: Mapping[tuple[Any, ...], floa
     There `cube_metrics` decides, if it knows all kernels of the run on these cores: one that uses the cube is cube
     work, any other vector work.
     """
-    core = kernels["core_type"]
+    core = kernels[CORE_TYPE]
     on_vector, on_cube = is_among(core, _VECTOR_CORES), is_among(core, _CUBE_CORES)
-    work = np.where(is_among(kernels["category"], _VECTOR_WORK), np.nan_to_num(kernels.reals("total_ns")), 0.0)
-    run, first = number_distinct_rows([kernels["run_id"]])
+    work = np.where(is_among(kernels[CATEGORY_COLUMN], _VECTOR_WORK), np.nan_to_num(kernels.reals(TOTAL_NS)), 0.0)
+    run, first = number_distinct_rows([kernels[RUN_ID]])
     of_vector, of_cube = (np.bincount(run, work * chosen, len(first)) for chosen in (on_vector, on_cube))
     has_two_kinds = (_any(run, on_vector | (core == "MIX_AIC"), first) & (of_vector >= of_cube))[run]
     kinds = objects([""] * len(kernels))
@@ -428,10 +457,10 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
     wait, in_part = _exposed_wait(table)
     stated = table.having(**{name: table[column] for name, column in _STATED.items()} | {_WAIT: wait})
     (own,), keys = number_tables([stated], ["group"])
-    numbers = match.reduce_side(side, own, ["exposed_ns", "calls", *_STATED], list(_STATED), _WHOLE)
-    exposed = Numbered(stated.taken(table.known("exposed_ns")), own.number[table.known("exposed_ns")], own.count)
-    numbers |= match.reduce_side(side, exposed, ["exposed_ns", _WAIT], [_WAIT], {_WAIT: "exposed_ns"})
-    numbers[_TRANSMIT] = numbers["exposed_ns"] - numbers[_WAIT]
+    numbers = match.reduce_side(side, own, [EXPOSED_NS, CALLS, *_STATED], list(_STATED), _WHOLE)
+    exposed = Numbered(stated.taken(table.known(EXPOSED_NS)), own.number[table.known(EXPOSED_NS)], own.count)
+    numbers |= match.reduce_side(side, exposed, [EXPOSED_NS, _WAIT], [_WAIT], {_WAIT: EXPOSED_NS})
+    numbers[_TRANSMIT] = numbers[EXPOSED_NS] - numbers[_WAIT]
     for row in keys.having(**numbers).structs(_GroupNumbers):
         found[f"{EXPOSED}:{row.group}"] = Sum(row.exposed_ns, row.calls)
         found[f"{_WAIT}:{row.group}"] = Sum(row.exposed_wait_ns)
@@ -440,13 +469,13 @@ def group_sums(side: LoadedSide, exposed_ns: float | None, roles: Names) -> Sums
         found[f"{_TRANSIT}:{row.group}"] = Sum(row.group_transit_ns)
         found[f"{_IDLE}:{row.group}"] = Sum(row.group_idle_ns)
         found[f"{_TRANSMIT}:{row.group}"] = Sum(row.exposed_transmit_ns)
-    for group in dict.fromkeys(table["group"][in_part].tolist()):
+    for group in dict.fromkeys(table[GROUP][in_part].tolist()):
         found[f"{_IN_PROPORTION}:{group}"] = Sum(1.0)
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
     every = Numbered(table, np.zeros(len(table), dtype=np.int64), 1)
-    (calls,) = match.reduce_side(side, every, ["calls"])["calls"].tolist()
-    found["communication_ns"] = Sum(None, calls)
-    is_unknown = ~table.known("exposed_ns")
+    (calls,) = match.reduce_side(side, every, ["calls"])[CALLS].tolist()
+    found[COMMUNICATION_NS] = Sum(None, calls)
+    is_unknown = ~table.known(EXPOSED_NS)
     # where no collective states it there is nothing to be the rest of
     is_stated = not len(table) or not is_unknown.all()
     if side.side.timeline == "device" and exposed_ns is not None and is_stated:
@@ -467,12 +496,12 @@ def sum_exposed_wait(side: LoadedSide, roles: Names) -> ExposedWait | None:
     if side.is_empty(queries.communication):
         return ExposedWait(0.0, 0.0)
     side, table = _within_steps(side, one_split(_grouped(side, roles), ["group"]), sharing=())
-    if not table.known("exposed_ns").all():
+    if not table.known(EXPOSED_NS).all():
         return None
     wait, in_part = _exposed_wait(table)
     every = Numbered(table.having(exposed_wait_ns=wait), np.zeros(len(table), dtype=np.int64), 1)
-    names = ("exposed_ns", "exposed_wait_ns")
-    numbers = match.reduce_side(side, every, names, names[1:], {"exposed_wait_ns": "exposed_ns"})
+    names = (EXPOSED_NS, EXPOSED_WAIT_NS)
+    numbers = match.reduce_side(side, every, names, names[1:], {EXPOSED_WAIT_NS: EXPOSED_NS})
     exposed_ns, wait_ns = (float(numbers[name][0]) for name in names)
     return None if np.isnan(wait_ns) else ExposedWait(exposed_ns, wait_ns, bool(in_part.any()))
 
@@ -483,12 +512,12 @@ def sum_waits_of_steps(side: LoadedSide) -> dict[tuple[int, int, int], tuple[flo
     """
     if not side.steps.known(EXPOSED).any() or side.is_empty(queries.communication):
         return {}
-    weights = {(run_id, rank, step): steps for run_id, rank, step, steps in side.steps.rows(*_STEP, "steps")}
+    weights = {(run_id, rank, step): steps for run_id, rank, step, steps in side.steps.rows(*_STEP, STEPS)}
     side, table = _within_steps(side, one_split(_grouped(side, {}), ["group"]), sharing=())
     wait, _ = _exposed_wait(table)
     table = table.having(exposed_wait_ns=wait)
     sums: dict[tuple[int, int, int], tuple[float, float]] = {}
-    for run_id, rank, step, exposed_ns, wait_ns in table.rows(*_STEP, "exposed_ns", "exposed_wait_ns"):
+    for run_id, rank, step, exposed_ns, wait_ns in table.rows(*_STEP, EXPOSED_NS, EXPOSED_WAIT_NS):
         before = sums.get((run_id, rank, step), (0.0, 0.0))
         count = weights[run_id, rank, step]
         of_row = [np.nan if ns is None else ns / count for ns in (exposed_ns, wait_ns)]
@@ -503,8 +532,8 @@ def _exposed_wait(table: Columns) -> tuple[F64, Flags]:
     taken to wait as much as all of it.
     """
     exposed, wait, total = (table.reals(name) for name in ("exposed_ns", "wait_ns", "total_ns"))
-    lacking = ~table.known("exposed_wait_ns") & ~np.isnan(exposed + wait) & (total > 0)
-    found = np.where(lacking, wait * exposed / np.where(total > 0, total, 1.0), table.reals("exposed_wait_ns"))
+    lacking = ~table.known(EXPOSED_WAIT_NS) & ~np.isnan(exposed + wait) & (total > 0)
+    found = np.where(lacking, wait * exposed / np.where(total > 0, total, 1.0), table.reals(EXPOSED_WAIT_NS))
     return found, lacking & (wait > 0) & (wait < total) & (exposed > 0) & (exposed < total)
 
 
@@ -515,16 +544,16 @@ def _within_steps(side: LoadedSide, table: Columns, sharing: Sequence[str] = ("g
     share it then.
     """
     stated = side.steps.taken(side.steps.known(EXPOSED))
-    key = ("run_id", "rank", "step")
+    key = (RUN_ID, RANK, STEP)
     (rows, steps), _ = number_tables([table, stated], key)
     whole = np.full(rows.count, np.nan)
-    whole[steps.number] = stated.reals(EXPOSED) * stated.reals("steps")
+    whole[steps.number] = stated.reals(EXPOSED) * stated.reals(STEPS)
     inside = ~np.isnan(whole[rows.number])
     table, limit = table.taken(inside), whole[rows.number[inside]]
     cell, first = number_distinct_rows([table[name] for name in (*key, *sharing)])
-    sums = np.bincount(cell, np.nan_to_num(table.reals("exposed_ns")), len(first))[cell]
+    sums = np.bincount(cell, np.nan_to_num(table.reals(EXPOSED_NS)), len(first))[cell]
     part = np.where(sums > limit, limit / np.where(sums > 0, sums, 1.0), 1.0)
-    exposed = {name: table.reals(name) * part for name in ("exposed_ns", "exposed_wait_ns")}
+    exposed = {name: table.reals(name) * part for name in (EXPOSED_NS, EXPOSED_WAIT_NS)}
     return replace(side, steps=stated, cache={}), table.having(**exposed)
 
 
@@ -544,10 +573,10 @@ def _grouped(side: LoadedSide, roles: Names) -> Columns:
     tasks tell is left out, as it is no part of it.
     """
     table = with_roles(name_task_waits(side, side.query(queries.communication)), roles)
-    is_by_tasks = table["split_by"] == BY_TASKS
+    is_by_tasks = table[SPLIT_BY] == BY_TASKS
     stated = {name: np.where(is_by_tasks, np.nan, table.reals(name)) for name in PROFILER_ALONE}
     table = table.having(**stated)
-    names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
+    names = [group_name(role, size) for role, size in table.rows(GROUP_ROLE, GROUP_SIZE)]
     return table.having(group=objects(names))
 
 

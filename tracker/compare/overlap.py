@@ -10,8 +10,19 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import coverage, match
-from tracker.compare.kernel_causes import BESIDE_COMPUTE, STAND_INS
+from tracker.compare.kernel_causes import STAND_INS
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.results import Contribution
+from tracker.schema.column_names import (
+    BESIDE_NS,
+    CANONICAL_NAME,
+    CATEGORY,
+    COMPUTE_NS,
+    COMPUTE_TOTAL_NS,
+    OP,
+    OWNER,
+    TOTAL_NS,
+)
 from tracker.store import queries
 from tracker.store.samples.statistics import over_runs
 from tracker.table import is_among, number_tables
@@ -59,7 +70,7 @@ def measure_overlap(sides: Sides) -> Contribution | None:
 def _sum_hidden(side: LoadedSide) -> float:
     """Return the time of compute kernels less that in which any runs, by the statistic of every number."""
     steps = side.steps
-    hidden = np.maximum(steps.reals("compute_total_ns") - steps.reals("compute_ns"), 0.0)
+    hidden = np.maximum(steps.reals(COMPUTE_TOTAL_NS) - steps.reals(COMPUTE_NS), 0.0)
     own = replace(side, steps=steps.having(**{_HIDDEN: hidden}), cache={})
     return float(over_runs(match.reduce_steps(own, [_HIDDEN])[_HIDDEN][None, :])[0])
 
@@ -88,19 +99,19 @@ def describe_owners(sides: Sides, before: float, after: float) -> str:
 def _list_owners(sides: Sides) -> list[_Owner]:
     """Return what runs beside others on a side; nothing where a side has no kernels, or an earlier program read it."""
     tables = [_query_owned(side) for side in coverage.blank_unless_both(*sides, coverage.KERNELS)]
-    if not all(len(table) and table.known("beside_ns").all() for table in tables):
+    if not all(len(table) and table.known(BESIDE_NS).all() for table in tables):
         return []
     rows, keys = number_tables(tables, ["owner"])
-    names = ["total_ns", "beside_ns"]
+    names = [TOTAL_NS, BESIDE_NS]
     numbers = [match.reduce_side(side, own, names) for side, own in zip(sides, rows, strict=True)]
     before, after = ([np.nan_to_num(one[name]).tolist() for name in names] for one in numbers)
-    columns = zip(keys.listed("owner"), *before, *after, strict=True)
+    columns = zip(keys.listed(OWNER), *before, *after, strict=True)
     return [_Owner(name, (total, new_total), (beside, new)) for name, total, beside, new_total, new in columns]
 
 
 def _query_owned(side: LoadedSide) -> Columns:
     """Return the compute kernels of a side with what they are counted to."""
     kernels = side.query(queries.kernels)
-    kernels = kernels.taken(~is_among(kernels["category"], BESIDE_COMPUTE))
-    owners = np.where(is_among(kernels["op"], STAND_INS), kernels["canonical_name"], kernels["op"])
+    kernels = kernels.taken(~is_among(kernels[CATEGORY], BESIDE_COMPUTE))
+    owners = np.where(is_among(kernels[OP], STAND_INS), kernels[CANONICAL_NAME], kernels[OP])
     return kernels.having(owner=objects(owners.tolist()))

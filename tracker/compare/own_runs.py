@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Columns
+from tracker.schema.column_names import CAUSE, RUN_ID
 from tracker.schema.series import (
     IDLE_CAUSE,
     IDLE_SERIES,
@@ -49,7 +50,7 @@ class OwnRuns(Struct, frozen=True):
         `table`: of the Diff that is made from them, whose key columns they have. `by_name`: all shapes of an operator
         are of the runs of its name.
         """
-        runs = rows.integers("run_id")
+        runs = rows.integers(RUN_ID)
         in_step = np.isin(runs, sorted(self.step))
         columns = _key_columns(table)
         if not len(rows) or not columns or table in self.left_out:
@@ -78,7 +79,7 @@ class OwnRuns(Struct, frozen=True):
     def _list_own(self, table: str, rows: Columns, *, by_name: bool) -> list[frozenset[int] | None]:
         """Return of each of these keys the runs that it is compared with, None where these are those of the step."""
         if table == _IDLE:
-            return [self._of_run(IDLE_CAUSE.name, f"{IDLE_SERIES}{cause}") for cause in rows.listed("cause")]
+            return [self._of_run(IDLE_CAUSE.name, f"{IDLE_SERIES}{cause}") for cause in rows.listed(CAUSE)]
         keys = list_keys(table, rows, self.own_time, by_name=by_name)
         return [self.of_series.get(key) for key in keys]
 

@@ -20,6 +20,7 @@ from tracker.regressions.sides import judged_version_of
 from tracker.regressions.track import TrackRuns, runs_of_track
 from tracker.results import BASELINES
 from tracker.results.options import check_words
+from tracker.schema.column_names import DEVICE, RUN_ID, VENDOR, WORKLOAD
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
 from tracker.store.tracks import TrackRun
@@ -128,7 +129,7 @@ def _of_branch(
     else:
         chosen = [run for run in earlier if run.run_id in level]
         chosen = chosen or [run for run in earlier if run.version_id == earlier[-1].version_id]
-    workload_of_run = queries.runs_by_id(store, run_ids).listed("workload")[0]
+    workload_of_run = queries.runs_by_id(store, run_ids).listed(WORKLOAD)[0]
     main, branch = main_of(workload_of_run), branch_of(workload_of_run)
     if not chosen and against == "pinned":
         raise UsageError(f"{main} has no pinned runs like {candidate}", remedy="name the baseline: BASELINE CANDIDATE")
@@ -262,7 +263,7 @@ def _tracks(store: Store, of_side: NamedRuns) -> Tracks:
     run_ids, _ = of_side
     known = configurations(store, run_ids)
     found: Tracks = {}
-    for run_id, vendor, device in sorted(queries.runs_by_id(store, run_ids).rows("run_id", "vendor", "device")):
+    for run_id, vendor, device in sorted(queries.runs_by_id(store, run_ids).rows(RUN_ID, VENDOR, DEVICE)):
         track = (f"{vendor} {device}".strip(), known[run_id])
         found[track] = (*found.get(track, ()), run_id)
     return found

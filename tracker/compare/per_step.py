@@ -11,6 +11,7 @@ from tracker.columns import Columns
 from tracker.compare import match
 from tracker.compare.operators import own_time
 from tracker.results import GRAINS, IDLE_KEY
+from tracker.schema.column_names import CALLS, CATEGORY, DEVICE_SELF_NS, HOST_SELF_NS, STEP, TOTAL_NS
 from tracker.schema.series import KIND, OWN_TIMES
 from tracker.store import queries
 from tracker.table import Numbered, number_tables
@@ -31,9 +32,9 @@ _KIND_OF_QUESTION: Final = {
 
 
 _NUMBERS: Final = {
-    queries.ops: ("calls", "device_self_ns", "host_self_ns"),
-    queries.kernels: ("calls", "total_ns"),
-    queries.communication: ("total_ns",),
+    queries.ops: (CALLS, DEVICE_SELF_NS, HOST_SELF_NS),
+    queries.kernels: (CALLS, TOTAL_NS),
+    queries.communication: (TOTAL_NS,),
     queries.api: ("self_ns", "total_ns"),
     queries.idle: ("ns", "gaps"),
 }
@@ -62,7 +63,7 @@ def with_number(side: LoadedSide, table: Columns, question: queries.Question) ->
         fine = fine.having(**{metric.name: stated})
     if kind.other_category:
         # rows of the other category are listed in the same table, and never added to those of this kind
-        table, fine = (rows.having(**{_IS_OTHER: rows["category"] == kind.other_category}) for rows in (table, fine))
+        table, fine = (rows.having(**{_IS_OTHER: rows[CATEGORY] == kind.other_category}) for rows in (table, fine))
         key = (*key, _IS_OTHER)
     return of_rows(side, table, fine, key, metric.name).without(_IS_OTHER)
 
@@ -78,7 +79,7 @@ def of_rows(side: LoadedSide, table: Columns, fine: Columns, key: Sequence[str],
         return table.having(**{NUMBER: per_step[shown.number]})
     per_step = np.full(numbered.count, np.nan)
     for one_step in _single_steps(side):
-        inside = np.isin(fine.integers("step"), one_step.steps.integers("step"))
+        inside = np.isin(fine.integers(STEP), one_step.steps.integers(STEP))
         rows = Numbered(fine.taken(inside), numbered.number[inside], numbered.count)
         numbers = match.reduce_side(one_step, rows, [value])[value]
         per_step = np.where(np.isnan(numbers), per_step, numbers)
@@ -87,5 +88,5 @@ def of_rows(side: LoadedSide, table: Columns, fine: Columns, key: Sequence[str],
 
 def _single_steps(side: LoadedSide) -> list[LoadedSide]:
     """Return the side with one step each."""
-    steps = side.steps.integers("step")
+    steps = side.steps.integers(STEP)
     return [replace(side, steps=side.steps.taken(steps == step), cache={}) for step in sorted(set(steps.tolist()))]

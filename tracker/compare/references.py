@@ -30,6 +30,7 @@ from tracker.hooks.environment import ask_git
 from tracker.limits.touch import touch
 from tracker.profile.branches import main_of
 from tracker.results import Side
+from tracker.schema.column_names import KEY, RUN_ID, VALUE
 from tracker.store import Store, experiments, queries
 from tracker.units import format_numbers
 
@@ -117,9 +118,9 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> NamedR
     if reference.startswith("run:"):
         raise UsageError(f"{reference!r} is no run", remedy="write run:41, run:41,run:42 or run:41:rank3")
     if match := _OF_EXPERIMENT.fullmatch(reference):
-        return _runs_of_experiment(store, int(match["id"]), match["side"]), None
+        return _runs_of_experiment(store, int(match.group("id")), match.group("side")), None
     if match := _LATEST.fullmatch(reference):
-        return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
+        return (queries.latest(store, int(match.group("offset") or 0), workload=workload),), None
     if reference == "pinned":
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
@@ -231,7 +232,7 @@ def configurations(store: Store, run_ids: Sequence[int]) -> dict[int, Configurat
     """Of each run what must be equal for runs to be compared, by key."""
     found: dict[int, Configuration] = dict.fromkeys(run_ids, ())
     facts = queries.facts(store, run_ids, kind="configuration")
-    for run_id, key, value in sorted(facts.rows("run_id", "key", "value")):
+    for run_id, key, value in sorted(facts.rows(RUN_ID, KEY, VALUE)):
         found[run_id] = (*found[run_id], (key, value))
     return found
 
@@ -278,13 +279,13 @@ def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | 
 def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tuple[int, ...], int | None]:
     """Resolve `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
     named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
-    run_ids = sorted({int(match["id"]) for match in named})
+    run_ids = sorted({int(match.group("id")) for match in named})
     for run_id in run_ids:
         queries.require_run(store, run_id)
     for run_id, (of, _) in (queries.labels_of(store, run_ids) if workload is not None else {}).items():
         if main_of(of) != main_of(workload or ""):
             raise UsageError(f"run:{run_id} is of workload {of!r}, not {workload!r}", remedy="leave out --workload")
-    rank = named[0]["rank"]
+    rank = named[0].group("rank")
     return tuple(run_ids), int(rank) if rank else None
 
 
@@ -393,7 +394,7 @@ def _shorten_list(label: str) -> str:
     more there are.
     """
     if match := _OF_EXPERIMENT.fullmatch(label):
-        return match["side"]
+        return match.group("side")
     numbers = label.replace("run:", "").split(",")
     if len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers):
         return f"runs {format_numbers(sorted(map(int, numbers)))}"

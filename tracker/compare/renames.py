@@ -12,6 +12,16 @@ from tracker.compare import match
 from tracker.regressions.causes import cause_words
 from tracker.regressions.replacements import CallingContexts, OperatorChange, Replacement, find_replacements
 from tracker.results import ADDED, BOTH, REMOVED, Contribution, Rename
+from tracker.schema.column_names import (
+    BASELINE_CALLS,
+    BASELINE_NS,
+    CANDIDATE_CALLS,
+    CANDIDATE_NS,
+    INPUT_SHAPES,
+    NAME,
+    RUN_ID,
+    STATUS,
+)
 from tracker.store import queries
 from tracker.table import number_distinct_rows
 
@@ -21,7 +31,7 @@ if TYPE_CHECKING:
 _SMALLEST_SHARE: Final = 0.001
 _WORSE: Final = 0.25
 """How much longer what came may take than what went, to be the same work under another name."""
-_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
+NUMBERS: Final = (BASELINE_NS, CANDIDATE_NS, BASELINE_CALLS, CANDIDATE_CALLS)
 
 
 class Change(NamedTuple):
@@ -48,10 +58,10 @@ class Change(NamedTuple):
 
 def list_changes(rows: Columns) -> Iterator[Change]:
     """Yield the change of each name of operators or kernels of a Diff; what is not known counts as 0."""
-    number, first = number_distinct_rows([rows["name"]])
-    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in _NUMBERS]
+    number, first = number_distinct_rows([rows[NAME]])
+    sums = [np.nan_to_num(match.sum_exactly(rows[column], number, len(first))).tolist() for column in NUMBERS]
     statuses = status_of_names(rows)
-    for name, *numbers in zip(rows["name"][first].tolist(), *sums, strict=True):
+    for name, *numbers in zip(rows[NAME][first].tolist(), *sums, strict=True):
         yield Change(name, statuses[name], *numbers)
 
 
@@ -93,7 +103,7 @@ def find_renames(baseline: LoadedSide, candidate: LoadedSide, names: Columns, op
     for side in (baseline, candidate):
         tree, ops_of_run = _take_last_run(side.query_op_tree()), _take_last_run(side.query(queries.ops))
         contexts.append(CallingContexts(tree, ops_of_run))
-    smallest = float(np.nansum(names["baseline_ns"])) * _SMALLEST_SHARE
+    smallest = float(np.nansum(names[BASELINE_NS])) * _SMALLEST_SHARE
     renames = []
     for replacement in find_replacements(changes, *contexts):
         rename = _make_rename(replacement)
@@ -118,14 +128,14 @@ def find_changed_names(names: Columns) -> dict[str, Change]:
 
 def _list_shapes(ops: Columns, names: Collection[str]) -> dict[str, list[str]]:
     shapes_of_name: dict[str, list[str]] = {}
-    for name, shapes in ops.rows("name", "input_shapes"):
+    for name, shapes in ops.rows(NAME, INPUT_SHAPES):
         if name in names and shapes:
             shapes_of_name.setdefault(name, []).append(shapes)
     return shapes_of_name
 
 
 def _take_last_run(table: Columns) -> Columns:
-    runs = table.integers("run_id")
+    runs = table.integers(RUN_ID)
     return table.taken(runs == runs.max()) if len(table) else table
 
 
@@ -145,6 +155,6 @@ def _make_rename(replacement: Replacement) -> Rename:
 def status_of_names(ops: Columns) -> dict[str, str]:
     """Return name -> the status that all its ops share, BOTH where they differ."""
     statuses: dict[str, str] = {}
-    for name, status in ops.rows("name", "status"):
+    for name, status in ops.rows(NAME, STATUS):
         statuses[name] = status if statuses.get(name, status) == status else BOTH
     return statuses

@@ -32,6 +32,28 @@ from tracker.compare.kernels import pair_cores, pair_planes, with_canonical_name
 from tracker.compare.operators import own_time
 from tracker.results import BOTH, COMMUNICATION_KEY
 from tracker.results.columns import AVERAGE, MATCHED_COLUMNS, SHORTEST
+from tracker.schema.column_names import (
+    AVERAGE_NS,
+    CALLS,
+    CATEGORY,
+    EXPOSED_NS,
+    GROUP_ROLE,
+    GROUP_SIZE,
+    IDLE_NS,
+    INPUT_SHAPES,
+    MAX_NS,
+    MIN_NS,
+    MODULE,
+    NAME,
+    NS,
+    OP,
+    PHASE,
+    SIZE_CLASS_BYTES,
+    SPLIT_BY,
+    TOTAL_NS,
+    TYPE,
+    VENDOR,
+)
 from tracker.schema.series import API_NAMES, MODULE_NAMES, NAMES
 from tracker.store import queries
 from tracker.table import Numbered, number_distinct_rows, number_tables, rank_values, stack_numbered
@@ -44,14 +66,14 @@ if TYPE_CHECKING:
 
 Sides = tuple["LoadedSide", "LoadedSide"]
 
-_UNKNOWN_SIZES: Final = ("group_size", "size_class_bytes")
+_UNKNOWN_SIZES: Final = (GROUP_SIZE, SIZE_CLASS_BYTES)
 _PARTS_OF_COLLECTIVES: Final = MappingProxyType(
     {
         "wait_ns": "ns",
         "transit_ns": "ns",
         "synchronization_ns": "ns",
         "idle_ns": "ns",
-        "exposed_wait_ns": "exposed_ns",
+        "exposed_wait_ns": EXPOSED_NS,
     }
 )
 """Parts of the time of collectives, and of which: no part of all of it where one of them does not say it."""
@@ -106,11 +128,11 @@ def compare_table(declared: MatchedTable, baseline: LoadedSide, candidate: Loade
     for side, own_rows in zip(sides, rows, strict=True):
         of_side = match.reduce_side(side, own_rows, columns.sums, list(declared.parts), declared.parts)
         if SHORTEST in columns.measures:
-            of_side |= match.find_extremes(own_rows, "min_ns", "max_ns")
+            of_side |= match.find_extremes(own_rows, MIN_NS, MAX_NS)
         numbers.append(of_side)
     matched = match.match_rows(keys, rows, numbers)
     if AVERAGE in columns.measures:
-        matched = match.add_average(matched, "ns", "calls", "average_ns")
+        matched = match.add_average(matched, NS, CALLS, AVERAGE_NS)
     if declared.complete is not None:
         matched = declared.complete(sides, rows, matched)
     changed = match.add_difference(matched, "ns")
@@ -130,7 +152,7 @@ def _without_stand_ins(table: Columns) -> Columns:
 
 
 def _kernel_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-    return pair_cores(_named_kernels(sides, options), ["name", "input_shapes", "category"])
+    return pair_cores(_named_kernels(sides, options), [NAME, INPUT_SHAPES, CATEGORY])
 
 
 def _named_kernels(sides: Sides, options: DiffOptions) -> list[Columns]:
@@ -155,13 +177,13 @@ def _launching_ops(sides: Sides, rows: Sequence[Numbered]) -> tuple[Texts, F64]:
     Of ops with equal changes it is the one with more time (first on the candidate's side); "" for none.
     """
     every = stack_numbered(rows, "op")
-    ops = every.rows.texts("op")
+    ops = every.rows.texts(OP)
     place, first = number_distinct_rows([every.number, ops])
     numbers = np.split(place, [len(rows[0].number)])
     times = []
     for side, own_rows, number in zip(sides, rows, numbers, strict=True):
         of_ops = Numbered(own_rows.rows, number, len(first))
-        times.append(np.nan_to_num(match.reduce_side(side, of_ops, ["ns"])["ns"]))
+        times.append(np.nan_to_num(match.reduce_side(side, of_ops, ["ns"])[NS]))
     before, after = times
     kernel, names = every.number[first], ops[first]
     change = np.round(np.abs(after - before), 6)
@@ -179,7 +201,7 @@ def _kernel_type_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
     """
     typed = []
     for table in _named_kernels(sides, options):
-        typed.append(table.taken((table["type"] != "") & (table["category"] != "communication")))
+        typed.append(table.taken((table[TYPE] != "") & (table[CATEGORY] != "communication")))
     return pair_cores(typed, ["type"]) if any(map(len, typed)) else typed
 
 
@@ -208,8 +230,8 @@ def _exchanged(sides: Sides, question: queries.Question, options: DiffOptions) -
             table = name_task_waits(side, table)
         table = with_roles(table, roles)
         sizes = {name: table.integers(name, missing=-1) for name in _UNKNOWN_SIZES}
-        table = table.having(**sizes, ns=table["total_ns"])
-        found.append(matching(matching(table, "kind", options.kind), "group_role", options.group))
+        table = table.having(**sizes, ns=table[TOTAL_NS])
+        found.append(matching(matching(table, "kind", options.kind), GROUP_ROLE, options.group))
     return found
 
 
@@ -226,7 +248,7 @@ def pairing_of(baseline: LoadedSide, candidate: LoadedSide, options: DiffOptions
 def _pair(sides: Sides, options: DiffOptions) -> Pairing:
     tables = _exchanged(sides, queries.communication, options)
     calls = [calls_of(side, table) for side, table in zip(sides, tables, strict=True)]
-    vendors = [{*side.runs.listed("vendor")} - {None, ""} for side in sides]
+    vendors = [{*side.runs.listed(VENDOR)} - {None, ""} for side in sides]
     has_other_vendor = bool(vendors[0] and vendors[1]) and not vendors[0] & vendors[1]
     return pair_collectives(*calls, by_name=options.match == "name", other_vendor=has_other_vendor)
 
@@ -235,7 +257,7 @@ def _add_sources_of_split(sides: Sides, rows: Sequence[Numbered], matched: Colum
     """Return collectives with where their transit and wait come from on either side, None where they are unknown."""
     words = {}
     for name, own_rows in zip(("baseline", "candidate"), rows, strict=True):
-        split_by = match.dominant_texts(own_rows, "split_by", "ns")
+        split_by = match.dominant_texts(own_rows, SPLIT_BY, NS)
         split_by[split_by == ""] = None
         words[f"{name}_split_by"] = split_by
     return matched.having(**words)
@@ -246,14 +268,14 @@ def _module_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
     found = []
     for side in sides:
         ops = side.query(queries.ops)
-        placed = ops.taken((ops["module"] != "") | (ops["phase"] != ""))
+        placed = ops.taken((ops[MODULE] != "") | (ops[PHASE] != ""))
         chosen = matching(placed, "module", options.module)
         found.append(chosen.having(ns=chosen[own_time(side)]))
     return found
 
 
 def _api_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-    return [side.query(queries.api).renamed({"total_ns": "ns"}) for side in sides]
+    return [side.query(queries.api).renamed({TOTAL_NS: "ns"}) for side in sides]
 
 
 def _idle_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
@@ -266,7 +288,7 @@ def _idle_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
 def _says_why_it_idles(side: LoadedSide) -> bool:
     if not side.is_empty(queries.idle):
         return True
-    return bool(side.steps.known("idle_ns").any()) and not side.steps.integers("idle_ns").any()
+    return bool(side.steps.known(IDLE_NS).any()) and not side.steps.integers(IDLE_NS).any()
 
 
 def _fill_idle(sides: Sides, rows: Sequence[Numbered], matched: Columns) -> Columns:
@@ -334,7 +356,7 @@ def _table_of_level(table: str) -> MatchedTable:
     question = queries.of_level(MATCHED_COLUMNS[table].level)
 
     def list_rows(sides: Sides, options: DiffOptions) -> list[Columns]:
-        return [side.query(question).renamed({"total_ns": "ns"}) for side in sides]
+        return [side.query(question).renamed({TOTAL_NS: "ns"}) for side in sides]
 
     return MatchedTable(table=table, question=question, needs="", rows=list_rows)
 

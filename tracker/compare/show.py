@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.advice import stored
-from tracker.advice.judging import RunAdvice, of_run, row_of_advice, with_remedies
+from tracker.advice.judging import RunAdvice, of_run, with_remedies
 from tracker.columns import Column, Columns, objects
 from tracker.compare import collectives, counters, input_pipeline, operator_arguments, summaries, tree_tables
 from tracker.compare.beside import note_on_documents, notes_on_files_beside, remark_on_log
@@ -45,13 +45,56 @@ from tracker.compare.step_kinds import count_kinds, keep_kind
 from tracker.compare.summaries import with_share
 from tracker.profile import NO_OP, NPU_VENDOR, STEP_SPREAD, UNLINKED_OP
 from tracker.profile.code_lines import code_line
+from tracker.profile.words import BESIDE_COMPUTE, COPIES
 from tracker.readers import outside_ranges
 from tracker.regressions.inbox import leading_cause_of
 from tracker.regressions.sides import OpenFinding, find_open_finding
 from tracker.regressions.standings import find_undecided_step
 from tracker.regressions.track import TrackRuns, runs_of_track
-from tracker.results import ADVICE_COLUMNS, Advice, Shown, ShowOptions
+from tracker.results import Advice, Shown, ShowOptions
+from tracker.results.advice import AdviceRow, EfficiencyRow
 from tracker.results.columns import MATCHED_COLUMNS
+from tracker.schema.column_names import (
+    ALLOCATOR,
+    CALL_STACK,
+    CALLS,
+    CANONICAL_NAME,
+    CATEGORY,
+    CAUSE,
+    CORE_TYPE,
+    DEVICE_SELF_NS,
+    DURATION_NS,
+    E2E_NS,
+    FORMAT,
+    GROUP_ROLE,
+    HOST_SELF_NS,
+    INPUT_SHAPES,
+    KERNELS,
+    LEAD_NS,
+    MAX,
+    MAX_NS,
+    METRIC,
+    MIN,
+    MIN_NS,
+    MODULE,
+    NAME,
+    QUEUED,
+    RANK,
+    RANKS,
+    RANKS_AWAITED,
+    RUN_ID,
+    SAMPLES_PER_SECOND,
+    SOURCE,
+    STAGE,
+    START_NS,
+    STEP,
+    STEPS,
+    TIME_NS,
+    TOTAL_NS,
+    TYPE,
+    VENDOR,
+    WHOLE_NS,
+)
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.store import queries
 from tracker.store import tracks as stored_tracks
@@ -72,8 +115,7 @@ if TYPE_CHECKING:
 from tracker.store import Store
 
 Tables = dict[str, Columns]
-_COPIES: Final = ("copy", "memset")
-_METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
+_METRIC_KERNEL = (NAME, CANONICAL_NAME, TYPE, CORE_TYPE, INPUT_SHAPES)
 _NUMBERED = (queries.ops, queries.kernels, queries.communication, queries.api, queries.idle)
 """Questions whose rows are series, or parts of one."""
 _OF_WHOLE_CAPTURE = (queries.memory, queries.memory_allocators)
@@ -84,7 +126,7 @@ _OF_DEVICE: Final = (
 )  # fmt: skip
 """Numbers of a step that rest on all work of the device."""
 _WHY_IDLE: Final = ("idle", "idle_causes", "queues")
-_TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {"calls": "known", "total_ns": "known", "min_ns": "min", "max_ns": "max"}
+_TYPE_NUMBERS: Final[Mapping[str, AddUp]] = {CALLS: "known", TOTAL_NS: "known", MIN_NS: "min", MAX_NS: "max"}
 
 
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
@@ -123,8 +165,8 @@ def _show_run(store: Store | None, side: LoadedSide, options: ShowOptions, refer
     advice = _advice(side) if options.with_advice else RunAdvice(step_ns=0.0)
     most = choose_advice(advice)
     of_advice = {
-        "efficiency": Columns.of_rows([*advice.efficiency], ADVICE_COLUMNS["efficiency"]),
-        "advice": Columns.of_rows([row_of_advice(item) for item in most], ADVICE_COLUMNS["advice"]),
+        "efficiency": Columns.of_structs(EfficiencyRow, advice.efficiency),
+        "advice": Columns.of_structs(AdviceRow, [item.row for item in most]),
     }
     return Shown(
         run={"reference": reference, **side.runs.records()[0], **_steps_of(side), **_times(side, captures)},
@@ -174,7 +216,7 @@ def _list_notes(
         *warnings((side,)),
         *note_on_outside_work(side),
         *note_on_steps_without_time(side),
-        *note_on_blocks(side, set(side.captures.rows("run_id", "rank"))),
+        *note_on_blocks(side, set(side.captures.rows(RUN_ID, RANK))),
         *notes_of_groups((side,)),
         *_without_range(side, ops, options),
     ]
@@ -182,7 +224,7 @@ def _list_notes(
 
 def _note_on_ranks(side: LoadedSide) -> Iterator[str]:
     """Yield that the run is not judged, where it has fewer ranks than it should."""
-    for ranks, awaited in side.runs.rows("ranks", "ranks_awaited"):
+    for ranks, awaited in side.runs.rows(RANKS, RANKS_AWAITED):
         if awaited is not None:
             yield f"It has {ranks} of {awaited} ranks: it is not judged, and in no history."
 
@@ -235,15 +277,15 @@ def _find_track(store: Store | None, side: LoadedSide) -> tuple[TrackRuns | None
 
 def _whole_tables(side: LoadedSide, captures: Columns) -> Tables:
     """Return what no filter and no grain concerns."""
-    steps, overall = _with_spread(side), summaries.with_shares(captures.without("run_id"))
+    steps, overall = _with_spread(side), summaries.with_shares(captures.without(RUN_ID))
     return {
-        "overall": overall.without("whole_ns"),
+        "overall": overall.without(WHOLE_NS),
         "steps": steps,
         "rank_summary": summaries.of_ranks(overall),
         "step_summary": summaries.of_steps(steps),
         "memory_curve": _memory_curve(side),
-        "facts": side.query_with(queries.facts).without("run_id"),
-        "sources": queries.sources(side.store, side.run_ids).without("run_id"),
+        "facts": side.query_with(queries.facts).without(RUN_ID),
+        "sources": queries.sources(side.store, side.run_ids).without(RUN_ID),
     }
 
 
@@ -262,19 +304,19 @@ def _idle_causes(side: LoadedSide) -> Columns:
     """Return the idle time by cause, all places together, the largest first; `steps`: in how many steps it is."""
     numbers: dict[str, AddUp] = {"ns": "known", "gaps": "known"}
     # places are many, and causes few
-    fine = add_up_rows(query_fine(side, queries.idle), ["run_id", *GRAIN, "cause"], numbers)
-    steps_of_cause = Counter(fine.listed("cause"))
-    sums = sort_largest_first(add_up_rows(fine, ["cause"], numbers), ["ns"], ["cause"])
-    sums = sums.having(steps=np.array([steps_of_cause[cause] for cause in sums.listed("cause")], dtype=np.int64))
+    fine = add_up_rows(query_fine(side, queries.idle), [RUN_ID, *GRAIN, CAUSE], numbers)
+    steps_of_cause = Counter(fine.listed(CAUSE))
+    sums = sort_largest_first(add_up_rows(fine, [CAUSE], numbers), ["ns"], [CAUSE])
+    sums = sums.having(steps=np.array([steps_of_cause[cause] for cause in sums.listed(CAUSE)], dtype=np.int64))
     return with_share(of_rows(side, sums, fine, ("cause",), "ns"), "ns")
 
 
 def _queues(table: Columns) -> Columns:
     """Return how far ahead of the device each stream is launched: means over its kernels."""
-    kernels = table.reals("kernels")
+    kernels = table.reals(KERNELS)
     return (
-        table.having(mean_lead_ns=table.reals("lead_ns") / kernels, queued_share=table.reals("queued") / kernels)
-        .without("lead_ns")
+        table.having(mean_lead_ns=table.reals(LEAD_NS) / kernels, queued_share=table.reals(QUEUED) / kernels)
+        .without(LEAD_NS)
         .without("queued")
     )
 
@@ -283,15 +325,15 @@ def _with_spread(side: LoadedSide) -> Columns:
     """Return the steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the
     source names the shortest and the longest of them.
     """
-    steps = side.steps.without("run_id").without("whole_ns")
-    alone, duration = steps.integers("steps") == 1, steps.integers("duration_ns")
-    unknown = ~(alone & steps.known("duration_ns"))
+    steps = side.steps.without(RUN_ID).without(WHOLE_NS)
+    alone, duration = steps.integers(STEPS) == 1, steps.integers(DURATION_NS)
+    unknown = ~(alone & steps.known(DURATION_NS))
     ends = [Column(np.where(unknown, 0, duration), unknown.copy()) for _ in range(2)]
     if not alone.all():
         counted = counters.of_side(side, ("run", "rank"))
-        of_steps = (counted["source"] == STEP_SPREAD[0]) & (counted["name"] == STEP_SPREAD[1])
-        for rank, *found in counted.taken(of_steps).rows("rank", "min", "max"):
-            at = ~alone & (steps.integers("rank") == rank)
+        of_steps = (counted[SOURCE] == STEP_SPREAD[0]) & (counted[NAME] == STEP_SPREAD[1])
+        for rank, *found in counted.taken(of_steps).rows(RANK, MIN, MAX):
+            at = ~alone & (steps.integers(RANK) == rank)
             for end, number in zip(ends, found, strict=True):
                 end.values[at], end.missing[at] = round(number * NS_PER_MS), False
     return steps.having(shortest_ns=ends[0], longest_ns=ends[1])
@@ -299,9 +341,9 @@ def _with_spread(side: LoadedSide) -> Columns:
 
 def _without_range(side: LoadedSide, ops: Columns, options: ShowOptions) -> list[str]:
     """Return how much device time of a capture lies in no range of the program, where other work does."""
-    own, name = ops.integers("device_self_ns"), ops["name"]
+    own, name = ops.integers(DEVICE_SELF_NS), ops[NAME]
     outside, whole = int(own[name == NO_OP].sum()), int(own[name != UNLINKED_OP].sum())
-    (format,) = side.runs.listed("format")
+    (format,) = side.runs.listed(FORMAT)
     is_filtered = options.op or options.module or options.minimum_ns is not None
     return [] if is_filtered else [text for text in (outside_ranges(format, outside, whole),) if text]
 
@@ -316,7 +358,7 @@ def _check_filters(side: LoadedSide, options: ShowOptions) -> None:
             names += side.query(question, in_steps=False).listed(column)
         check_named("operator", options.op, names, (side,))
     if options.module:
-        check_named("module", options.module, side.query(queries.ops, in_steps=False).listed("module"), (side,))
+        check_named("module", options.module, side.query(queries.ops, in_steps=False).listed(MODULE), (side,))
     check_exchange(options, (side,))
 
 
@@ -341,7 +383,7 @@ class _Choice(Struct, frozen=True):
             table = collectives.name_task_waits(self.side, table, by=self.by, in_steps=in_steps)
         if question in _NUMBERED:
             table = with_number(self.side, table, question)
-        return table.without("run_id")
+        return table.without(RUN_ID)
 
     def keep_operators(self, table: Columns, column: str) -> Columns:
         """Return the rows whose operator, named in `column`, and module pass the filters."""
@@ -361,35 +403,35 @@ def _tables(side: LoadedSide, options: ShowOptions, by: Sequence[str]) -> Tables
     every_kernel = choice.list_rows(queries.kernels)
     # of a thousand ranks the rows of each rank and step are most of the memory
     side.forget(queries.kernels)
-    is_copy = is_among(every_kernel["category"], _COPIES)
+    is_copy = is_among(every_kernel[CATEGORY], COPIES)
     # shares are of all rows of a table, so they come before the filters
-    kernels_of_ops = choice.keep_operators(with_share(every_kernel.taken(~is_copy), "total_ns"), "op")
-    copies_of_ops = choice.keep_operators(with_share(every_kernel.taken(is_copy), "total_ns"), "op")
-    kernels = choice.keep_large(kernels_of_ops, "total_ns")
+    kernels_of_ops = choice.keep_operators(with_share(every_kernel.taken(~is_copy), TOTAL_NS), "op")
+    copies_of_ops = choice.keep_operators(with_share(every_kernel.taken(is_copy), TOTAL_NS), "op")
+    kernels = choice.keep_large(kernels_of_ops, TOTAL_NS)
     timed_ops = with_share(with_host_spread(side, choice.list_rows(queries.ops)), own_time(side))
     named_ops = choice.keep_operators(timed_ops, "name")
     # of a name all shapes count, those that are below the least time, too
     largest = largest_names(side, named_ops, kernels_of_ops, options)
-    ops = choice.keep_large(named_ops, "host_self_ns", "device_self_ns")
+    ops = choice.keep_large(named_ops, HOST_SELF_NS, DEVICE_SELF_NS)
     modules = _modules(side, ops, options)
     side.forget(queries.ops)
     return {
-        "largest": choice.keep_large(largest, "total_ns"),
+        "largest": choice.keep_large(largest, TOTAL_NS),
         "ops": ops,
         "kernels": kernels,
-        "copies": choice.keep_large(copies_of_ops, "total_ns"),
+        "copies": choice.keep_large(copies_of_ops, TOTAL_NS),
         "communication": _collectives(choice),
         "memory": _with_allocators(
             choice.keep_operators(choice.list_rows(queries.memory), "op"),
             choice.keep_operators(choice.list_rows(queries.memory_allocators), "op"),
         ),
-        "api": choice.keep_large(choice.list_rows(queries.api), "total_ns"),
+        "api": choice.keep_large(choice.list_rows(queries.api), TOTAL_NS),
         "idle": with_share(choice.list_rows(queries.idle), "ns"),
         "queues": _queues(choice.list_rows(queries.queue)),
         "modules": modules,
         "kernel_metrics": _kernel_metrics(side, options, kernels),
         "communication_links": _links(choice),
-        "counters": counters.of_side(side, by).without("run_id"),
+        "counters": counters.of_side(side, by).without(RUN_ID),
         "input_operations": input_pipeline.list_operations(input_pipeline.counters_of(side, by)),
         "input_queues": input_pipeline.list_queues(input_pipeline.counters_of(side, by)),
         "operator_arguments": operator_arguments.list_arguments(side, by, every_kernel),
@@ -405,19 +447,19 @@ def _tables_of_levels(choice: _Choice) -> Tables:
     found: Tables = {}
     for name, columns in MATCHED_COLUMNS.items():
         if columns.level:
-            found[name] = with_share(choice.list_rows(queries.of_level(columns.level)), "total_ns")
+            found[name] = with_share(choice.list_rows(queries.of_level(columns.level)), TOTAL_NS)
     return found
 
 
 def _collectives(choice: _Choice) -> Columns:
     rows = choice.list_rows(queries.communication)
-    chosen = matching(matching(rows, "kind", choice.options.kind), "group_role", choice.options.group)
-    return choice.keep_large(chosen, "total_ns")
+    chosen = matching(matching(rows, "kind", choice.options.kind), GROUP_ROLE, choice.options.group)
+    return choice.keep_large(chosen, TOTAL_NS)
 
 
 def _links(choice: _Choice) -> Columns:
     side = choice.side
-    return collectives.links_of_side(side, choice.options, choice.by, in_steps=side.has_markers).without("run_id")
+    return collectives.links_of_side(side, choice.options, choice.by, in_steps=side.has_markers).without(RUN_ID)
 
 
 def _modules(side: LoadedSide, ops: Columns, options: ShowOptions) -> Columns:
@@ -428,7 +470,7 @@ def _modules(side: LoadedSide, ops: Columns, options: ShowOptions) -> Columns:
 
 def _captures(side: LoadedSide) -> Columns:
     """Return the captures, NA for no stage, of the chosen steps."""
-    stage = side.captures.integers("stage")
+    stage = side.captures.integers(STAGE)
     captures = side.captures.having(stage=Column(stage, stage < 0))
     return captures if side.chosen_steps is None else _summed_steps(captures, side.steps)
 
@@ -436,7 +478,7 @@ def _captures(side: LoadedSide) -> Columns:
 def _kernel_metrics(side: LoadedSide, options: ShowOptions, kernels: Columns) -> Columns:
     """Return the metrics of the kernels, in the order of these, over the whole capture."""
     by = tuple(grain for grain in options.grains if grain == "rank")
-    table = side.query_with(queries.kernel_metrics, by=by, ranks=side.ranks).without("run_id")
+    table = side.query_with(queries.kernel_metrics, by=by, ranks=side.ranks).without(RUN_ID)
     if side.is_part:  # the profiler does not say in which step
         table = table.head(0)
     key = [*by, *_METRIC_KERNEL]
@@ -444,11 +486,11 @@ def _kernel_metrics(side: LoadedSide, options: ShowOptions, kernels: Columns) ->
     for kernel in kernels.rows(*key):
         place.setdefault(kernel, len(place))
     at = np.array([place.get(kernel, -1) for kernel in table.rows(*key)], dtype=np.int64)
-    order = np.lexsort([rank_values(table["metric"]), at])
+    order = np.lexsort([rank_values(table[METRIC]), at])
     table = table.taken(order[at[order] >= 0])
     names = list(table.arrays)
     behind = names.index("metric") + 1
-    table = table.having(kind=objects([kind_of(name) for name in table["metric"]]))
+    table = table.having(kind=objects([kind_of(name) for name in table[METRIC]]))
     return table.only([*names[:behind], "kind", *names[behind:]])
 
 
@@ -458,12 +500,12 @@ def _kernel_types(kernels: Columns, every: Columns) -> Columns:
     """
 
     def typed(table: Columns) -> Columns:
-        return table.taken((table["type"] != "") & ~is_among(table["category"], ("communication", *_COPIES)))
+        return table.taken((table[TYPE] != "") & ~is_among(table[CATEGORY], BESIDE_COMPUTE))
 
-    key = [*summaries.grains_of(kernels), "type", "core_type"]
-    sums = sort_largest_first(add_up_rows(typed(kernels), key, _TYPE_NUMBERS), ["total_ns"], key)
-    whole = int(typed(every).integers("total_ns").sum())
-    return sums.having(share=sums.reals("total_ns") / (whole or np.nan))
+    key = [*summaries.grains_of(kernels), TYPE, CORE_TYPE]
+    sums = sort_largest_first(add_up_rows(typed(kernels), key, _TYPE_NUMBERS), [TOTAL_NS], key)
+    whole = int(typed(every).integers(TOTAL_NS).sum())
+    return sums.having(share=sums.reals(TOTAL_NS) / (whole or np.nan))
 
 
 def _summed_steps(captures: Columns, steps: Columns) -> Columns:
@@ -471,7 +513,7 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
 
     A row that is the mean of several steps counts as so many.
     """
-    rank, weights = ("run_id", "rank"), steps.integers("steps")
+    rank, weights = (RUN_ID, RANK), steps.integers(STEPS)
     how: dict[str, AddUp] = {
         name: "known" for name in steps.arrays if name in captures and name.endswith(("_ns", "_count"))
     }
@@ -484,7 +526,7 @@ def _summed_steps(captures: Columns, steps: Columns) -> Columns:
     own, _ = number_distinct_rows([steps[name] for name in rank])
     rates = np.array(
         [
-            over_steps(steps.reals("samples_per_second")[None, own == key], weights[own == key])[0]
+            over_steps(steps.reals(SAMPLES_PER_SECOND)[None, own == key], weights[own == key])[0]
             for key in range(len(sums))
         ]
     )
@@ -497,7 +539,7 @@ def _times(side: LoadedSide, captures: Columns) -> dict[str, object]:
     `measured_by`: `step_ns`, or `e2e_ns` in a capture without step markers, of which the parts add up to E2E.
     """
     numbers = step_numbers(side)
-    if NPU_VENDOR in side.runs.listed("vendor"):
+    if NPU_VENDOR in side.runs.listed(VENDOR):
         numbers = numbers | core_times(side)
     # how long the device worked and idled is not known where records of it are lost
     hidden = () if side.partial.has_whole_device else _OF_DEVICE
@@ -510,19 +552,19 @@ def _times(side: LoadedSide, captures: Columns) -> dict[str, object]:
     if len(names) == 1:
         times |= {"throughput": names.pop()}
     if side.chosen_steps is not None:
-        known = [ns for ns in captures.listed("e2e_ns") if ns is not None]
-        times |= {"e2e_ns": int(fmean(known)) if known else None}
+        known = [ns for ns in captures.listed(E2E_NS) if ns is not None]
+        times |= {E2E_NS: int(fmean(known)) if known else None}
     return times
 
 
 def _memory_curve(side: LoadedSide) -> Columns:
     """Return the points inside the chosen steps, which count their time alike: from the first event of the capture."""
-    curve = rows_of_captures(side.query_with(queries.memory_curve), side.captures).without("run_id")
+    curve = rows_of_captures(side.query_with(queries.memory_curve), side.captures).without(RUN_ID)
     if side.chosen_steps is None:
         return curve
-    rank, time = curve.integers("rank"), curve.integers("time_ns")
+    rank, time = curve.integers(RANK), curve.integers(TIME_NS)
     kept = np.zeros(len(curve), dtype=bool)
-    for number, start, duration in side.steps.rows("rank", "start_ns", "duration_ns"):
+    for number, start, duration in side.steps.rows(RANK, START_NS, DURATION_NS):
         if duration is not None:
             kept |= (rank == number) & (time >= start) & (time <= start + duration)
     return curve.taken(kept)
@@ -535,7 +577,7 @@ def _with_allocators(memory: Columns, fine: Columns) -> Columns:
     first = np.full(own.count, -1, dtype=np.int64)
     first[parts.number[::-1]] = np.arange(len(fine) - 1, -1, -1)
     others = np.bincount(parts.number, minlength=own.count) - 1
-    names = [*parts.rows["allocator"].tolist(), None]
+    names = [*parts.rows[ALLOCATOR].tolist(), None]
     return memory.having(
         allocator=objects([names[at] or None for at in first[own.number]]),
         more_allocators=Column(others, first < 0)[own.number],
@@ -551,12 +593,12 @@ def _owners(side: LoadedSide) -> Columns:
 def _blocks(side: LoadedSide) -> Columns:
     """Return the largest single allocations, of the chosen steps."""
     table = _of_memory(side, queries.memory_blocks)
-    return table if side.chosen_steps is None else table.taken(np.isin(table.integers("step"), side.chosen_steps))
+    return table if side.chosen_steps is None else table.taken(np.isin(table.integers(STEP), side.chosen_steps))
 
 
 def _of_memory(side: LoadedSide, question: queries.Question) -> Columns:
     """Return the rows of the chosen ranks; the line of code last."""
-    table = rows_of_captures(side.query_with(question), side.captures).without("run_id")
-    stacks = table["call_stack"]
+    table = rows_of_captures(side.query_with(question), side.captures).without(RUN_ID)
+    stacks = table[CALL_STACK]
     lines = objects([code_line(stack or "") or None for stack in stacks])
-    return table.without("call_stack").having(code_line=lines, call_stack=stacks)
+    return table.without(CALL_STACK).having(code_line=lines, call_stack=stacks)

@@ -20,6 +20,22 @@ from tracker.compare.own_runs import OwnRuns
 from tracker.results import Side
 from tracker.results.machine_state import KEYS
 from tracker.results.partial import Partial, find_partial, keep_whole
+from tracker.schema.column_names import (
+    E2E_NS,
+    HAS_MEMORY,
+    INPUT_SHAPES,
+    KEY,
+    KIND,
+    NAME,
+    OP,
+    OP_INPUT_SHAPES,
+    QUALITY_REASON,
+    RANK,
+    RUN_ID,
+    SETTINGS,
+    STEP_NS,
+    VALUE,
+)
 from tracker.store import Store, queries
 from tracker.units import format_numbers
 
@@ -33,10 +49,10 @@ _TABLES: Final[Mapping[queries.Question, str]] = {
     queries.communication: "has_communication",
     queries.communication_tasks: "has_communication",
     queries.communication_links: "has_communication",
-    queries.memory: "has_memory",
-    queries.memory_allocators: "has_memory",
-    queries.memory_owners: "has_memory",
-    queries.memory_blocks: "has_memory",
+    queries.memory: HAS_MEMORY,
+    queries.memory_allocators: HAS_MEMORY,
+    queries.memory_owners: HAS_MEMORY,
+    queries.memory_blocks: HAS_MEMORY,
     queries.api: "has_api",
     queries.idle: "has_idle",
     queries.kernel_metrics: "has_metrics",
@@ -72,14 +88,14 @@ class SharedAnswers(Struct, frozen=True, eq=False):
         """Return those of these runs that lost their details."""
 
         def ask(every: Sequence[int]) -> Columns:
-            return Columns({"run_id": np.array(sorted(queries.pruned(store, every)), dtype=np.int64)})
+            return Columns({RUN_ID: np.array(sorted(queries.pruned(store, every)), dtype=np.int64)})
 
-        return set(self.query(run_ids, "pruned", ask).listed("run_id"))
+        return set(self.query(run_ids, "pruned", ask).listed(RUN_ID))
 
 
 def _rows_of_runs(table: Columns, run_ids: Sequence[int]) -> Columns:
     """Return the rows of these runs, in their order."""
-    rows = np.flatnonzero(np.isin(table.integers("run_id"), list(run_ids)))
+    rows = np.flatnonzero(np.isin(table.integers(RUN_ID), list(run_ids)))
     if len(rows) == len(table):
         return table
     # most tables are by run, and what follows each other needs no copy
@@ -132,7 +148,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     @property
     def measured_by(self) -> str:
         """What is the time of this side: `step_ns`, or `e2e_ns` where no step markers say when a step begins."""
-        return "step_ns" if self.has_markers or not self.steps.known("e2e_ns").any() else "e2e_ns"
+        return STEP_NS if self.has_markers or not self.steps.known(E2E_NS).any() else E2E_NS
 
     def query(
         self,
@@ -208,13 +224,13 @@ class LoadedSide(Struct, frozen=True, eq=False):
     def partial(self) -> Partial:
         """What the checks of its captures found."""
         return self.remember(
-            "partial", lambda: find_partial(self.captures.rows("run_id", "rank", "quality_reason", "settings"))
+            "partial", lambda: find_partial(self.captures.rows(RUN_ID, RANK, QUALITY_REASON, SETTINGS))
         )
 
     def machines(self) -> dict[int, dict[str, str]]:
         """Return what is known of the machine of each run; see `store.tracks.read_machines`."""
         found: dict[int, dict[str, str]] = {run_id: {} for run_id in self.run_ids}
-        for run_id, kind, key, value in self.query_with(queries.facts).rows("run_id", "kind", "key", "value"):
+        for run_id, kind, key, value in self.query_with(queries.facts).rows(RUN_ID, KIND, KEY, VALUE):
             if kind == "fact" and key in KEYS:
                 found[run_id][key] = value
         return found
@@ -243,7 +259,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
     def _with_other_shapes(self, table: Columns) -> Columns:
         if not self.reshaped:
             return table
-        for name, shapes in (("op", "op_input_shapes"), ("name", "input_shapes")):
+        for name, shapes in ((OP, OP_INPUT_SHAPES), (NAME, INPUT_SHAPES)):
             # a kernel has a name and shapes of its own
             if name in table and shapes in table:
                 texts = [self.reshaped.get((own, text), text) for own, text in table.rows(name, shapes)]
@@ -257,7 +273,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
         whole = keep_whole(self.run_ids, self.partial)
         if len(whole) == len(self.run_ids):
             return self
-        rows = self.captures.rows("run_id", "rank", "quality_reason", "settings")
+        rows = self.captures.rows(RUN_ID, RANK, QUALITY_REASON, SETTINGS)
         others = find_partial(row for row in rows if row[0] not in whole)
         numbers = format_numbers([run_id for run_id in self.run_ids if run_id not in whole])
         is_one = len(self.run_ids) == len(whole) + 1
@@ -281,7 +297,7 @@ class LoadedSide(Struct, frozen=True, eq=False):
         if question not in _TABLES:
             return run_ids
         filled = self.shared.query(run_ids, (queries.filled_tables,), partial(queries.filled_tables, self.store))
-        return sorted(set(compress(filled.listed("run_id"), filled.integers(_TABLES[question]) == 1)))
+        return sorted(set(compress(filled.listed(RUN_ID), filled.integers(_TABLES[question]) == 1)))
 
     def _select_ranks(self, table: Columns) -> Columns:
         return rows_of_captures(table, self.captures) if self.is_selection else table
@@ -329,4 +345,4 @@ def keep_ranks(ranks: Sequence[Rank], known: Set[Rank]) -> Flags:
 
 def ranks_of(table: Columns) -> list[Rank]:
     """Return the run and the rank of each row."""
-    return list(table.rows("run_id", "rank"))
+    return list(table.rows(RUN_ID, RANK))

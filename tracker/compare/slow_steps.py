@@ -16,6 +16,23 @@ from tracker.compare.overall_rows import EXPOSED, sum_waits_of_steps
 from tracker.detect.slow_steps import find_slow_steps
 from tracker.profile import IDLE_CAUSES, IdleCause
 from tracker.results import MeanCause, MeanChange, SlowStep
+from tracker.schema.column_names import (
+    CAUSE,
+    COMPUTE_NS,
+    DATA_LOADING_IDLE_NS,
+    DATA_LOADING_NS,
+    DURATION_NS,
+    EXPOSED_COPY_NS,
+    IDLE_NS,
+    MARKER_NS,
+    NS,
+    RANK,
+    RUN_ID,
+    STAGE,
+    START_NS,
+    STEP,
+    STEPS,
+)
 from tracker.store import queries
 from tracker.store.samples.statistics import mean_over_steps, over_ranks, without_filling
 
@@ -77,7 +94,7 @@ def list_slow_steps(side: LoadedSide) -> tuple[SlowStep, ...]:
         return ()
     parts = _measure_parts(side)
     ranks_of_run: dict[int, list[int]] = {run_id: [] for run_id in side.run_ids}
-    for run_id, rank in side.captures.rows("run_id", "rank"):
+    for run_id, rank in side.captures.rows(RUN_ID, RANK):
         ranks_of_run[run_id].append(rank)
     ranks_of_step: dict[tuple[int, int], list[SlowStep]] = {}
     for run_id in costly_runs:
@@ -102,9 +119,9 @@ def _list_slow_steps_of_rank(side: LoadedSide, parts: _StepParts, run_id: int, r
     if (run_id, rank) in side.partial.captures_of_partial_steps:
         return
     rows = _rows_of_rank(side, run_id, rank)
-    steps, weights = side.steps.integers("step")[rows], side.steps.reals("steps")[rows]
-    times = side.steps.reals("duration_ns")[rows]
-    lasting = without_filling(times, side.steps.reals("marker_ns")[rows])
+    steps, weights = side.steps.integers(STEP)[rows], side.steps.reals(STEPS)[rows]
+    times = side.steps.reals(DURATION_NS)[rows]
+    lasting = without_filling(times, side.steps.reals(MARKER_NS)[rows])
     candidates = _list_candidates(parts, rows)
     has_parts = bool(candidates.keys() - {_LOADING})
     for slow in find_slow_steps(times, weights, candidates):
@@ -120,9 +137,9 @@ def _list_slow_steps_of_rank(side: LoadedSide, parts: _StepParts, run_id: int, r
 def _rows_of_rank(side: LoadedSide, run_id: int, rank: int) -> I64:
     """Return the rows of the steps of a rank of which the time is known, in order of time."""
     steps = side.steps
-    is_own = (steps.integers("run_id") == run_id) & (steps.integers("rank") == rank)
-    rows = np.flatnonzero(is_own & steps.known("duration_ns"))
-    return rows[np.argsort(steps.reals("start_ns")[rows], kind="stable")]
+    is_own = (steps.integers(RUN_ID) == run_id) & (steps.integers(RANK) == rank)
+    rows = np.flatnonzero(is_own & steps.known(DURATION_NS))
+    return rows[np.argsort(steps.reals(START_NS)[rows], kind="stable")]
 
 
 def _list_candidates(parts: _StepParts, rows: I64) -> dict[str, F64]:
@@ -161,12 +178,12 @@ def _measure_parts(side: LoadedSide) -> _StepParts:
     def measure() -> _StepParts:
         steps = side.steps
         return _StepParts(
-            compute=steps.reals("compute_ns"),
+            compute=steps.reals(COMPUTE_NS),
             exposed=steps.reals(EXPOSED),
-            copies=steps.reals("exposed_copy_ns"),
-            idle=steps.reals("idle_ns"),
-            loading=steps.reals("data_loading_ns"),
-            loading_idle=steps.reals("data_loading_idle_ns"),
+            copies=steps.reals(EXPOSED_COPY_NS),
+            idle=steps.reals(IDLE_NS),
+            loading=steps.reals(DATA_LOADING_NS),
+            loading_idle=steps.reals(DATA_LOADING_IDLE_NS),
             waiting=_measure_waiting(side),
             idle_causes=_measure_idle(side),
         )
@@ -180,7 +197,7 @@ def _measure_waiting(side: LoadedSide) -> F64:
     waiting = np.full(len(exposed), np.nan)
     waiting[exposed == 0] = 0.0
     known = sum_waits_of_steps(side)
-    for row, key in enumerate(side.steps.rows("run_id", "rank", "step")):
+    for row, key in enumerate(side.steps.rows(RUN_ID, RANK, STEP)):
         of_calls, wait = known.get(key, (np.nan, np.nan))
         if wait <= exposed[row] and abs(of_calls - exposed[row]) <= _EDGES * exposed[row]:
             waiting[row] = wait
@@ -191,10 +208,10 @@ def _measure_idle(side: LoadedSide) -> dict[str, F64] | None:
     """Return the idle time of each step by cause; None where they are not known of each step, or by several rules."""
     if not side.may_have_rows(queries.idle) or len(find_idle_rules([side])) > 1:
         return None
-    place = {key: row for row, key in enumerate(side.steps.rows("run_id", "rank", "step"))}
-    weights, idle = side.steps.reals("steps"), side.steps.reals("idle_ns")
+    place = {key: row for row, key in enumerate(side.steps.rows(RUN_ID, RANK, STEP))}
+    weights, idle = side.steps.reals(STEPS), side.steps.reals(IDLE_NS)
     causes = {cause: np.zeros(len(place)) for cause in IDLE_CAUSES}
-    for run_id, rank, step, cause, ns in side.query(queries.idle).rows("run_id", "rank", "step", "cause", "ns"):
+    for run_id, rank, step, cause, ns in side.query(queries.idle).rows(RUN_ID, RANK, STEP, CAUSE, NS):
         row = place.get((run_id, rank, step))
         if row is not None and cause in causes:
             causes[cause][row] += ns / weights[row]
@@ -251,7 +268,7 @@ def _choose_leaves(sides: Sides) -> list[dict[str, F64]]:
     leaves = []
     for side, one in zip(sides, parts, strict=True):
         if not all(_is_known(other.compute) for other in parts):
-            leaves.append({_LOADING: one.loading, _NO_LOADING: side.steps.reals("duration_ns") - one.loading})
+            leaves.append({_LOADING: one.loading, _NO_LOADING: side.steps.reals(DURATION_NS) - one.loading})
             continue
         own = {_COMPUTE: one.compute, _COPIES: one.copies}
         if has_waiting:
@@ -279,12 +296,12 @@ def _is_known(values: F64) -> bool:
 
 def _mean_parts(side: LoadedSide, leaves: Mapping[str, F64]) -> _Means:
     """Return the mean over the steps of a rank, the median over ranks, of the step and of its parts."""
-    duration, marker = side.steps.reals("duration_ns"), side.steps.reals("marker_ns")
-    weights = side.steps.reals("steps")
+    duration, marker = side.steps.reals(DURATION_NS), side.steps.reals(MARKER_NS)
+    weights = side.steps.reals(STEPS)
     of_runs = []
     for run_id in side.run_ids:
         of_ranks, stages = [], []
-        for own_run_id, rank, stage in side.captures.rows("run_id", "rank", "stage"):
+        for own_run_id, rank, stage in side.captures.rows(RUN_ID, RANK, STAGE):
             if own_run_id != run_id:
                 continue
             rows = _rows_of_rank(side, run_id, rank)

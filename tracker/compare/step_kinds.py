@@ -19,6 +19,7 @@ from tracker.regressions.sides import SideVerdicts
 from tracker.results import Explanation
 from tracker.results.diff import StepKind
 from tracker.results.verdicts import WORST_FIRST, word_of_step
+from tracker.schema.column_names import DURATION_NS, KIND, RANK, RUN_ID, STEP, STEPS
 from tracker.schema.series import STEP_KEY, UNPROFILED
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_diff, format_ns, time_unit
@@ -42,7 +43,7 @@ def count_kinds(side: LoadedSide) -> Counter[str]:
     those without one. A kind that some run has is counted once at least.
     """
     counts: dict[tuple[int, int], Counter[str]] = {}
-    for run_id, rank, kind, steps in side.steps.rows("run_id", "rank", "kind", "steps"):
+    for run_id, rank, kind, steps in side.steps.rows(RUN_ID, RANK, KIND, STEPS):
         counts.setdefault((run_id, rank), Counter())[kind or ""] += steps
     of_runs: dict[int, Counter[str]] = {}
     for (run_id, _), own in counts.items():
@@ -106,9 +107,9 @@ def say_none_shared(baseline: LoadedSide, candidate: LoadedSide) -> str:
 
 def of_kind(side: LoadedSide, step_kind: str) -> LoadedSide:
     """Return a side with the steps of one kind alone."""
-    steps = side.steps.taken(np.array([kind == step_kind for kind in side.steps.listed("kind")], dtype=bool))
+    steps = side.steps.taken(np.array([kind == step_kind for kind in side.steps.listed(KIND)], dtype=bool))
     captures = with_step_counts(side.captures, steps)
-    numbers = captures.integers("steps")
+    numbers = captures.integers(STEPS)
     own = replace(
         side.side,
         steps=int(numbers.max()),
@@ -134,7 +135,7 @@ def keep_kind(side: LoadedSide, chosen: str | None) -> tuple[LoadedSide, tuple[s
     times = {kind: (_measure(side, kind) or 0.0) for kind in named}
     kind = chosen or max(sorted(named), key=lambda kind: times[kind] * counts[kind])
     own = of_kind(side, kind)
-    numbers = tuple(sorted(set(own.steps.listed("step"))))
+    numbers = tuple(sorted(set(own.steps.listed(STEP))))
     others = [f"{counts[other]:,} {other} ({format_ns(times[other])} each)" for other in sorted(named) if other != kind]
     note = f"Shown are {counts[kind]:,} {kind} steps; the others are {', '.join(others)}: --step-kind chooses."
     return replace(own, chosen_steps=numbers), (note,) if others else ()
@@ -240,7 +241,7 @@ def _come_twice(kind: str, baseline: LoadedSide, candidate: LoadedSide) -> bool:
 
 
 def _has_twice(side: LoadedSide, kind: str) -> bool:
-    own = [(run_id, step) for run_id, step, of in side.steps.rows("run_id", "step", "kind") if of == kind]
+    own = [(run_id, step) for run_id, step, of in side.steps.rows(RUN_ID, STEP, KIND) if of == kind]
     return len(set(own)) >= _LEAST_STEPS
 
 
@@ -260,7 +261,7 @@ def name_both() -> UsageError:
 def _measure(side: LoadedSide, kind: str) -> float | None:
     """Return the step of a kind, ns, as every number of a side is reduced; None where it is not known."""
     own = of_kind(side, kind)
-    values = match.reduce_steps(own, ["duration_ns"])["duration_ns"]
+    values = match.reduce_steps(own, [DURATION_NS])[DURATION_NS]
     known = values[~np.isnan(values)]
     return float(over_runs(known[None, :])[0]) if len(known) else None
 

@@ -22,14 +22,29 @@ from tracker.results import (
     SHOWN_COLUMNS,
     TRANSPORT,
 )
+from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.results.shown_rows import CounterSummaryRow, KernelPipeRow, RankSummaryRow, StepSummaryRow
+from tracker.schema.column_names import (
+    BYTES,
+    DURATION_NS,
+    LARGE_PACKET_RATIO,
+    LEVEL,
+    LONGEST_NS,
+    PACKETS,
+    RANK,
+    SHORTEST_NS,
+    SOURCE,
+    STEP,
+    STEPS,
+    TRANSIT_NS,
+    WHOLE_NS,
+)
 from tracker.table import AddUp, add_up_rows, is_among, number_distinct_rows, sort_largest_first
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
     from tracker.columns import F64
 
-PARTS: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
 """What the time of a rank or a step consists of."""
 _METRICS: Final = tuple(name for name in Breakdown.__struct_fields__ if name != "timeline")
 _BUSIEST: Final = 3
@@ -60,16 +75,16 @@ def with_share(table: Columns, value: str, by: Sequence[str] = ()) -> Columns:
 
 def with_shares(overall: Columns) -> Columns:
     """Add the share of each part in what the parts of a rank add up to."""
-    sums = overall.reals("whole_ns")
+    sums = overall.reals(WHOLE_NS)
     whole = np.where(sums != 0, sums, np.nan)
-    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in PARTS})
+    return overall.having(**{name.replace("_ns", "_share"): overall.reals(name) / whole for name in PARTS_OF_STEP})
 
 
 def of_ranks(overall: Columns) -> Columns:
     """Return `rank_summary`: how the numbers of the whole capture differ between ranks, and the share of each part in
     what the parts of all ranks add up to.
     """
-    whole, ranks = overall.reals("whole_ns"), overall.listed("rank")
+    whole, ranks = overall.reals(WHOLE_NS), overall.listed(RANK)
     rows = []
     for metric in (name for name in _METRICS if name in overall):
         numbers = overall.reals(metric)
@@ -78,7 +93,7 @@ def of_ranks(overall: Columns) -> Columns:
             continue
         share = None
         both = ~np.isnan(numbers) & (whole > 0)
-        if metric in PARTS and both.any():
+        if metric in PARTS_OF_STEP and both.any():
             share = float(numbers[both].sum() / whole[both].sum())
         rows.append(
             RankSummaryRow(
@@ -102,9 +117,9 @@ def of_steps(steps: Columns) -> Columns:
     Of rows that are means of several steps only the mean is known, and of the duration the extremes that the source
     names.
     """
-    weights = steps.reals("steps")
+    weights = steps.reals(STEPS)
     are_means = bool((weights > 1).any())
-    ranks, numbers_of_steps = steps.listed("rank"), steps.listed("step")
+    ranks, numbers_of_steps = steps.listed(RANK), steps.listed(STEP)
     rows = []
     for metric in (name for name in _METRICS if name in steps):
         spread = _measure_spread(steps.reals(metric), weights)
@@ -123,10 +138,10 @@ def of_steps(steps: Columns) -> Columns:
         )
         if are_means:
             row = replace(row, minimum=None, median=None, maximum=None, maximum_rank=None, maximum_step=None)
-        if are_means and metric == "duration_ns":
+        if are_means and metric == DURATION_NS:
             shortest, longest = (
-                _extreme(np.min, steps.reals("shortest_ns")),
-                _extreme(np.max, steps.reals("longest_ns")),
+                _extreme(np.min, steps.reals(SHORTEST_NS)),
+                _extreme(np.max, steps.reals(LONGEST_NS)),
             )
             row = replace(row, minimum=shortest, maximum=longest)
         rows.append(row)
@@ -195,15 +210,15 @@ def of_links(links: Columns) -> Columns:
     size of the packets; within a level the longest transit first.
     """
     grains = grains_of(links)
-    ratio = links.reals("large_packet_ratio")
-    size = links.reals("bytes")
+    ratio = links.reals(LARGE_PACKET_RATIO)
+    size = links.reals(BYTES)
     large = links.having(_large=ratio * size, _stated=np.where(np.isnan(ratio), np.nan, size))
     parts = []
     for level, key in _LINKS.items():
-        own = large.taken(large["level"] == level)
-        numbers: dict[str, AddUp] = {"packets": "sum", "bytes": "sum", "transit_ns": "sum"}
+        own = large.taken(large[LEVEL] == level)
+        numbers: dict[str, AddUp] = {PACKETS: "sum", BYTES: "sum", TRANSIT_NS: "sum"}
         numbers |= {"_large": "known", "_stated": "known"}
-        sums = sort_largest_first(add_up_rows(own, [*grains, "level", *key], numbers), ["transit_ns"], [*grains, *key])
+        sums = sort_largest_first(add_up_rows(own, [*grains, "level", *key], numbers), [TRANSIT_NS], [*grains, *key])
         missing = {
             name: _missing(links[name], len(sums))
             for name in ("transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes")
@@ -212,9 +227,9 @@ def of_links(links: Columns) -> Columns:
         parts.append(sums.having(**missing))
     names = [*grains, *SHOWN_COLUMNS["link_totals"]]
     whole = Columns.stacked([part.only([*parts[0].arrays]) for part in parts])
-    transit, stated = whole.reals("transit_ns"), whole.reals("_stated")
+    transit, stated = whole.reals(TRANSIT_NS), whole.reals("_stated")
     return whole.having(
-        bandwidth_gb_per_s=whole.reals("bytes") / np.where(transit > 0, transit, np.nan),
+        bandwidth_gb_per_s=whole.reals(BYTES) / np.where(transit > 0, transit, np.nan),
         large_packet_ratio=whole.reals("_large") / np.where(stated > 0, stated, np.nan),
     ).only(names)
 
@@ -230,7 +245,7 @@ def of_counters(counters: Columns) -> Columns:
     """Return `counter_summary`: per table and measurement of a profiler its extremes over all things that it counts,
     and of which the largest is; without what is never anything but 0, and without REPEATED_COUNTERS.
     """
-    own = counters.taken(~is_among(counters["source"], REPEATED_COUNTERS))
+    own = counters.taken(~is_among(counters[SOURCE], REPEATED_COUNTERS))
     grains = grains_of(own)
     groups: dict[tuple[int | None, int | None, str, str], list[_Counted]] = {}
     for grain, thing in zip(_list_grains(own, grains), own.structs(_Counted), strict=True):

@@ -29,6 +29,19 @@ from tracker.compare.tree import (
 )
 from tracker.results import ADDED, BOTH, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
 from tracker.results.shown_rows import NodeRow
+from tracker.schema.column_names import (
+    BASELINE_NS,
+    CANDIDATE_NS,
+    DELTA_NS,
+    DIFF,
+    DURATION_NS,
+    E2E_NS,
+    NODE,
+    RUN_ID,
+    SHARE,
+    STEP_SHARE,
+    STEPS,
+)
 from tracker.schema.series import DEVICE_OWN_TIME, HOST_OWN_TIME, KERNEL_TIME, KIND, NO_SERIES, SeriesKey
 from tracker.store import queries
 from tracker.table import Numbered
@@ -77,8 +90,8 @@ def show_tree(side: LoadedSide, options: ShowOptions) -> Columns:
         columns[name] = Column.of([group[place] for group in groups], np.int64)
     for place, name in enumerate(NUMBERS):
         columns[name] = Column.of([own[place] for own in numbers], np.int64)
-    columns["share"] = Column.of([of_ops for of_ops, _ in shares], np.float64)
-    columns["step_share"] = Column.of([of_step for _, of_step in shares], np.float64)
+    columns[SHARE] = Column.of([of_ops for of_ops, _ in shares], np.float64)
+    columns[STEP_SHARE] = Column.of([of_step for _, of_step in shares], np.float64)
     return _make_table(nodes).having(**columns).only([*grains, *TREE_COLUMNS])
 
 
@@ -112,8 +125,8 @@ def compare_trees(baseline: LoadedSide, candidate: LoadedSide, options: DiffOpti
     numbers: dict[str, Any] = {"status": objects([pair.find_status(node) for node in nodes])}
     numbers |= pair.baseline.list_numbers(_BASELINE_COLUMNS, nodes)
     numbers |= pair.candidate.list_numbers(_CANDIDATE_COLUMNS, nodes)
-    numbers["delta_ns"] = np.array([pair.find_delta(node) for node in nodes], dtype=np.float64)
-    numbers["diff"] = match.relative_change(numbers["baseline_ns"], numbers["candidate_ns"])
+    numbers[DELTA_NS] = np.array([pair.find_delta(node) for node in nodes], dtype=np.float64)
+    numbers[DIFF] = match.relative_change(numbers[BASELINE_NS], numbers[CANDIDATE_NS])
     table = _make_table(rows).having(**numbers)
     table = match.with_empty_verdicts(table).only(TREE_DIFF_COLUMNS)
     series = find_series_of_rows(tree, options, judged)
@@ -258,7 +271,7 @@ def _reduce_to_steps(side: LoadedSide, tree: Tree) -> dict[int, Numbers]:
     for values in tree.values.values():
         _fill_self_times(tree, values)
     rows = [(*group, node, *numbers) for group, values in tree.values.items() for node, numbers in values.items()]
-    keys = ("run_id", *GRAIN, "node")
+    keys = (RUN_ID, *GRAIN, NODE)
     table = np.array(rows, dtype=np.float64).reshape(-1, len(keys) + len(NUMBERS)).T
     grain = dict(zip(keys, table[: len(keys)].astype(np.int64), strict=True))
     nodes = grain.pop("node")
@@ -271,8 +284,8 @@ def _reduce_to_steps(side: LoadedSide, tree: Tree) -> dict[int, Numbers]:
 def _lacks_contexts(sides: Sequence[LoadedSide], *, by_step: bool = False) -> bool:
     """Return whether some run has ops without a known caller."""
     for side in sides:
-        runs_with_contexts = set(side.query_op_tree(by_step=by_step).listed("run_id"))
-        if set(side.query(queries.ops).listed("run_id")) - runs_with_contexts:
+        runs_with_contexts = set(side.query_op_tree(by_step=by_step).listed(RUN_ID))
+        if set(side.query(queries.ops).listed(RUN_ID)) - runs_with_contexts:
             return True
     return False
 
@@ -284,11 +297,11 @@ def _sum_step_times(side: LoadedSide, of_grain: Mapping[str, int]) -> float | No
     steps = side.steps
     for name, value in of_grain.items():
         steps = steps.taken(steps.integers(name) == value)
-    time_of_step = steps.reals("duration_ns")
+    time_of_step = steps.reals(DURATION_NS)
     if not side.has_markers:
-        e2e = steps.reals("e2e_ns")
+        e2e = steps.reals(E2E_NS)
         time_of_step = np.where(np.isnan(e2e), time_of_step, e2e)
-    times = time_of_step * steps.integers("steps")
+    times = time_of_step * steps.integers(STEPS)
     stated = times[~np.isnan(times)]
     return float(stated.sum()) if len(stated) else None
 

@@ -34,6 +34,7 @@ from tracker.results.verdicts import (
     SeriesVerdict,
     reason_words,
 )
+from tracker.schema.column_names import METRIC, REASON, VERDICT
 from tracker.schema.series import (
     KIND_OF_TABLE,
     NO_SERIES,
@@ -161,7 +162,7 @@ class Judged(Struct, frozen=True, eq=False):
         A stored verdict rests on runs whose steps were cut alike: it says nothing of the two numbers of the row.
         """
         verdicts, reasons = [], []
-        for number, verdict, reason in table.rows("metric", "verdict", "reason"):
+        for number, verdict, reason in table.rows(METRIC, VERDICT, REASON):
             metric = metric_of_number(number)
             is_cut_alike = all(one.aspect.disturbs != {STEP_BOUNDS} for one in self.recorded.of(RUN, metric))
             verdicts.append(verdict if is_cut_alike else None)
@@ -378,11 +379,11 @@ def _list_keys_of_run(verdicts: SideVerdicts, table: Columns) -> list[SeriesKey]
     rows_of_run = {key: row for key, row in verdicts.by_series.items() if key.kind == RUN}
     key_of_metric: dict[tuple[str, tuple[str, ...]], SeriesKey] = {}
     # the last one stands: one with a verdict, else one that says why it has none, in each the best way
-    for ways in {ways_of_number(number) for number in table["metric"]}:
+    for ways in {ways_of_number(number) for number in table[METRIC]}:
         for has_verdict in (False, True):
             for way in reversed(ways):
                 for key, row in rows_of_run.items():
                     if key.part == way and (row.verdict is not None) == has_verdict:
                         key_of_metric[key.metric, ways] = key
-    keys = [(metric_of_number(number), ways_of_number(number)) for number in table["metric"]]
+    keys = [(metric_of_number(number), ways_of_number(number)) for number in table[METRIC]]
     return [key_of_metric.get(key, NO_SERIES) for key in keys]

@@ -14,6 +14,7 @@ from tracker.compare.collectives import roles_by_size, split_otherwise
 from tracker.compare.overall_rows import ExposedWait, group_splits, sum_exposed_wait
 from tracker.compare.side import rows_of_captures
 from tracker.results import Contribution
+from tracker.schema.column_names import EXPOSED_TRANSMIT_NS, EXPOSED_WAIT_NS, NS, PEER, RANK, RUN_ID, STEP
 from tracker.store import queries
 from tracker.store.calls.lateness import is_number_in_job, sum_waits_for_last
 from tracker.store.calls.splitting import RunCalls, collectives
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from tracker.compare.side import LoadedSide
     from tracker.results import Part
 
-WAIT: Final = "exposed_wait_ns"
-TRANSFER: Final = "exposed_transmit_ns"
+WAIT: Final = EXPOSED_WAIT_NS
+TRANSFER: Final = EXPOSED_TRANSMIT_NS
 """`metric` of the two parts."""
 _TITLES: Final = {WAIT: "Waiting for other ranks", TRANSFER: "Transfers"}
 _MOST_UNCOVERED: Final = 0.1
@@ -205,7 +206,7 @@ def _sum_peers(side: LoadedSide) -> PeerWaits:
         absent |= _find_absent(own, calls)
     table = _keep_usual(side, rows_of_captures(match.make_table(_Wait, waits), side.captures))
     (numbered,), keys = number_tables([_fill_absent(table)], _KEY)
-    times = match.reduce_side(side, numbered, ["ns", "waits"], parts={"ns": "waits"})["ns"]
+    times = match.reduce_side(side, numbered, ["ns", "waits"], parts={"ns": "waits"})[NS]
     of_peer = {}
     for (number, role, is_of_group), ns in zip(keys.rows(*_KEY), times.tolist(), strict=True):
         of_peer[Peer(number, role, bool(is_of_group))] = ns
@@ -221,7 +222,7 @@ def _list_waits(run_id: int, of_tasks: Sequence[_TaskWait], calls: RunCalls) -> 
         peer = task.waited_for
         waits.append(_Wait(run_id, task.rank, task.step, peer.role, peer.number, int(peer.is_of_group), task.total_ns))
     with_tasks = {task.rank for task in of_tasks}
-    for rank, step, number, ns in sum_waits_for_last(calls).rows("rank", "step", "peer", "ns"):
+    for rank, step, number, ns in sum_waits_for_last(calls).rows(RANK, STEP, PEER, NS):
         if rank not in with_tasks:
             waits.append(_Wait(run_id, rank, step, "", number, 0, ns))
     return waits
@@ -240,13 +241,13 @@ def _find_absent(of_tasks: Sequence[_TaskWait], calls: RunCalls) -> set[Peer]:
 def _keep_usual(side: LoadedSide, table: Columns) -> Columns:
     """Return the waits of a rank for another one that most of its steps have: no single long one stands for them."""
     counts: dict[tuple[int, int], int] = {}
-    for run_id, rank in side.steps.rows("run_id", "rank"):
+    for run_id, rank in side.steps.rows(RUN_ID, RANK):
         counts[run_id, rank] = counts.get((run_id, rank), 0) + 1
-    of_rank = ["run_id", "rank", *_KEY]
+    of_rank = [RUN_ID, RANK, *_KEY]
     steps, first = number_distinct_rows([table[name] for name in (*of_rank, "step")])
     own, _ = number_distinct_rows([table[name][first] for name in of_rank])
     often = np.bincount(own)[own][steps]
-    whole = np.array([counts.get(key, 1) for key in table.rows("run_id", "rank")], dtype=np.int64)
+    whole = np.array([counts.get(key, 1) for key in table.rows(RUN_ID, RANK)], dtype=np.int64)
     return table.taken(2 * often > whole)
 
 

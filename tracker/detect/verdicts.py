@@ -30,6 +30,8 @@ class Verdict(IntEnum):
     REMOVED = 10
 
 
+LEVEL_CHANGES = (Verdict.REGRESSED.name, Verdict.IMPROVED.name)
+"""Verdicts by which the level of a series has changed, as they are stored."""
 CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
 
 

@@ -17,7 +17,9 @@ from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, leave_out_documents, read_pieces
 from tracker.limits.files import identify_file
 from tracker.profile import MISSING, NO_OP, UNLINKED_OP, Capture, Rows
+from tracker.profile.words import COPIES
 from tracker.readers import Found
+from tracker.schema.column_names import CALLS, CATEGORY, DEVICE_SELF_NS, NAME, OP_KEY
 from tracker.units import format_ns
 
 _COUNTED: Final = {
@@ -31,7 +33,6 @@ _COUNTED: Final = {
     "memory_curve": "memory points",
 }
 _BY_ROWS: Final = ("kernel_metric", "counter", "memory_curve")
-_COPIES: Final = ("copy", "memset")
 
 
 class _Notebook(Struct):
@@ -161,8 +162,8 @@ def _without_op(rows: Rows, format: str) -> list[str]:
     """How much device time stays without an operator because it was launched in no range, and how much of it because
     another thread launched it.
     """
-    names, table = rows.tables["op_key"]["name"], rows.tables["op"]
-    times = [(names[key], int(ns)) for key, ns in zip(table["op_key"], table["device_self_ns"], strict=True)]
+    names, table = rows.tables["op_key"][NAME], rows.tables["op"]
+    times = [(names[key], int(ns)) for key, ns in zip(table[OP_KEY], table[DEVICE_SELF_NS], strict=True)]
     own = [(name, ns) for name, ns in times if ns != MISSING and name != UNLINKED_OP]
     text = readers.outside_ranges(format, sum(ns for name, ns in own if name == NO_OP), sum(ns for _, ns in own))
     if text and rows.other_threads_ns:
@@ -179,10 +180,10 @@ def counts_of(rows: Rows) -> dict[str, int]:
         if table in _BY_ROWS or "calls" not in columns:
             counts[word] = length
             continue
-        calls = [0 if int(count) == MISSING else int(count) for count in columns["calls"]]
+        calls = [0 if int(count) == MISSING else int(count) for count in columns[CALLS]]
         counts[word] = sum(calls)
         if table == "kernel":
-            copies = sum(n for n, category in zip(calls, columns["category"], strict=True) if category in _COPIES)
+            copies = sum(n for n, category in zip(calls, columns[CATEGORY], strict=True) if category in COPIES)
             counts |= {"kernels": counts["kernels"] - copies, "copies": copies}
     return {word: count for word, count in counts.items() if count}
 

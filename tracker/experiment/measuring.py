@@ -19,6 +19,7 @@ from tracker.profile import CPU, UNKNOWN_DEVICE
 from tracker.profile.experiments import SIDES, branch_of_experiment
 from tracker.regressions.run_numbers import RunNumber, RunNumbers, number_of
 from tracker.regressions.track import TrackRuns, runs_of_track
+from tracker.schema.column_names import DEVICE
 from tracker.schema.series import STEP_KEY, STEP_SERIES, STEP_WAYS
 from tracker.store import Store, queries
 from tracker.store import experiments as stored
@@ -212,7 +213,7 @@ def _choose_limit(store: Store, run_id: int, track: TrackRuns) -> float:
     limit = limit_of(MIN_RATIO, STEP_KEY, track.limits)
     if limit is not None:
         return limit.value
-    (device,) = queries.runs_by_id(store, [run_id]).listed("device")
+    (device,) = queries.runs_by_id(store, [run_id]).listed(DEVICE)
     is_on_device = device not in (CPU.model, UNKNOWN_DEVICE.model)
     return DEFAULTS.ratio_step_device if is_on_device else DEFAULTS.ratio_step_host
 

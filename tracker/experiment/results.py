@@ -31,6 +31,7 @@ from tracker.results.experiments import (
 )
 from tracker.results.machine_state import marks_of_machine
 from tracker.results.recording import are_guesses
+from tracker.schema.column_names import KEY, METRIC, SETTINGS
 from tracker.store import Store, queries
 from tracker.store import experiments as stored
 from tracker.store import tracks as stored_tracks
@@ -193,11 +194,11 @@ def _compare(
     tables = {name: _without_verdicts(rows) for name, rows in found.tables.items()}
     # what all operators share is the machine in a history, and here it is the build: both sides ran on one machine
     verdict, overall = _VERDICTS[experiment.outcome], tables["overall"]
-    is_step = is_among(overall["metric"], [found.explanation.total_metric])
+    is_step = is_among(overall[METRIC], [found.explanation.total_metric])
     tables["overall"] = overall.having(verdict=objects([verdict if one else None for one in is_step.tolist()]))
     # that the commits differ is what is asked
     changed = tables["environment"]
-    tables["environment"] = changed.taken(~is_among(changed["key"], _KEYS_OF_COMMIT))
+    tables["environment"] = changed.taken(~is_among(changed[KEY], _KEYS_OF_COMMIT))
     verdict_of = {row.name: _VERDICTS[row.verdict] for row in operators}
     explanation = found.explanation
     own = replace(
@@ -236,7 +237,7 @@ def _list_remarks(
         remarks.append(f"The headline rests on {of_headline} runs, the tables on {of_tables}.")
     if experiment.measured_by == WALL:
         remarks.append("Measured is the wall time of the command, with its start and its end.")
-    if pairs and are_guesses(queries.captures(store, [pairs[0].baseline_run]).listed("settings")):
+    if pairs and are_guesses(queries.captures(store, [pairs[0].baseline_run]).listed(SETTINGS)):
         remarks.append("Which numbers of what it prints are times is a guess: --input-format training_log confirms it.")
     if pairs and experiment.outcome not in ("slower", "faster") and not known.is_own_code:
         remarks.append(

@@ -14,6 +14,7 @@ from tracker.experiment.repository import find_commit, find_root
 from tracker.profile.branches import main_of
 from tracker.regressions.inbox import found_rows
 from tracker.regressions.track import named_tracks, read_tracks
+from tracker.schema.column_names import COMMIT, KEY, RUN_ID, VALUE, VERSION
 from tracker.store import Store, queries
 
 
@@ -54,7 +55,7 @@ def _resolve(store: Store, request: Request, text: str) -> str:
     is_folder = (request.started_in / user_path(text)).is_dir()
     if is_folder or root is None or find_commit(root, text):
         return text
-    rows = queries.versions(store, request.workload).rows("version", "commit")
+    rows = queries.versions(store, request.workload).rows(VERSION, COMMIT)
     commits = {commit for version, commit in rows if version == text and commit}
     return commits.pop() if len(commits) == 1 else text
 
@@ -64,12 +65,12 @@ def _commit_of(store: Store, workload: str, version: str) -> str:
     were started at, without other changes.
     """
     for name in dict.fromkeys((workload, main_of(workload))):
-        for label, commit in queries.versions(store, name).rows("version", "commit"):
+        for label, commit in queries.versions(store, name).rows(VERSION, COMMIT):
             if label == version and commit:
                 return str(commit)
-    run_ids = queries.runs(store, version=version, workload=workload).listed("run_id")
+    run_ids = queries.runs(store, version=version, workload=workload).listed(RUN_ID)
     said: dict[str, set[str]] = {}
-    for key, value in queries.facts(store, run_ids).rows("key", "value"):
+    for key, value in queries.facts(store, run_ids).rows(KEY, VALUE):
         said.setdefault(key, set()).add(value)
     commits = said.get("git_commit", set())
     if len(commits) == 1 and said.get("git_dirty") == {"no"}:

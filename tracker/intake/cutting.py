@@ -15,6 +15,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.limits.touch import touch
 from tracker.profile import Profile
 from tracker.readers import ReadOptions, Span
+from tracker.schema.column_names import DIGEST, DURATION_NS, FORMAT, PATH, RANK, STEP
 from tracker.store import Store, queries
 from tracker.timeline.joined import join
 from tracker.timeline.steps import ONLY_STEP
@@ -105,8 +106,8 @@ def find_trace(
     """
     with store.reading():
         queries.require_run(store, run_id)
-        steps = queries.steps(store, [run_id]).rows("rank", "step", "duration_ns")
-        sources = list(queries.sources(store, [run_id]).rows("rank", "format", "path", "digest"))
+        steps = queries.steps(store, [run_id]).rows(RANK, STEP, DURATION_NS)
+        sources = list(queries.sources(store, [run_id]).rows(RANK, FORMAT, PATH, DIGEST))
     traces = traces_of(sources)
     if not traces:
         formats = list(dict.fromkeys(format for _, format, *_ in sources))

@@ -19,6 +19,7 @@ from tracker.profile import RANK_BY_ORDER, RANK_SETTING, UNKNOWN_DEVICE, same_jo
 from tracker.profile.job_groups import group_files
 from tracker.profile.same_job import are_on_other_clocks, ran_at_once
 from tracker.profile.traits import Traits
+from tracker.profile.words import TRAINING_LOG
 from tracker.units import NS_PER_S, ranges
 
 _LISTED: Final = 10
@@ -150,7 +151,6 @@ def _refuse_doubles(files: Sequence[Sequence[Piece]], known: Sequence[int]) -> N
             )
 
 
-_LOG: Final = "training_log"
 BESIDE: Final = "lie beside each other"
 """In the warning of `formats_beside`."""
 
@@ -166,7 +166,7 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
     folder, names = next(iter(several.items()))
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
     # a log says least of a run
-    most = max(names, key=lambda name: (name != _LOG, name))
+    most = max(names, key=lambda name: (name != TRAINING_LOG, name))
     return (
         f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} {BESIDE}, each becomes a run "
         f"of its own, and one job may count several times: --input-format {most} chooses one of them"

@@ -33,13 +33,12 @@ from tracker.profile import (
     Rows,
     StepRow,
 )
+from tracker.profile.words import PADDLE_SUMMARY, TRAINING_LOG
 from tracker.readers import Found, ReadOptions
 from tracker.units import NS_PER_MS, NS_PER_S, format_diff, format_ns
 
 _TIMED: Final = ("paddle_trace", "paddle_summary")
 """Formats of traces beside which the timer of the same profiler may have written a log."""
-_LOG: Final = "training_log"
-_SUMMARY: Final = "paddle_summary"
 _SUFFIXES: Final = ("", ".txt", ".log", ".out")
 _MOST_FILES: Final = 64
 """A folder with more files than this holds logs of many jobs."""
@@ -95,7 +94,9 @@ def _texts_in(folder: Path, options: IngestOptions) -> Iterator[tuple[Path, Capt
         is_text = file.suffix in _SUFFIXES or file.suffix[1:].isdigit()  # workerlog.0
         if not is_text or file.stat().st_size > _MOST_BYTES:
             continue
-        formats = [seen.claims[0] for seen in readers.survey(file) if seen.claims in ((_LOG,), (_SUMMARY,))]
+        formats = [
+            seen.claims[0] for seen in readers.survey(file) if seen.claims in ((TRAINING_LOG,), (PADDLE_SUMMARY,))
+        ]
         if not formats:
             continue
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tracker.limits.touch import touch
 from tracker.profile import (
@@ -17,14 +17,13 @@ from tracker.profile import (
     STEP_SETTING,
 )
 from tracker.profile.loader_names import idle_rules_of
+from tracker.profile.words import TRAINING_LOG
 from tracker.results.recording import HOST_MARKERS, find_idle_rules, is_guess
 from tracker.timeline import RULES_VERSION
 
 if TYPE_CHECKING:
     from tracker.store import Store
     from tracker.store.recordings import Recorded
-
-_LOG: Final = "training_log"
 
 
 def find_outdated(
@@ -48,7 +47,7 @@ def find_outdated(
             own = "unknown rules" if rules[run_id] is None else f"rules {rules[run_id]}"
             reasons.append(f"names and categories are by {own}, those of today by rules {RULES_VERSION}")
         reasons += _reasons_of_settings(recordings[run_id], loaders)
-        if named_format == _LOG and any(is_guess(one) for one in recordings[run_id].settings):
+        if named_format == TRAINING_LOG and any(is_guess(one) for one in recordings[run_id].settings):
             reasons.append("its times are a guess, and the format is named now")
         if run_id in lack_call_times:
             reasons.append("times by calls were not kept")
@@ -66,7 +65,7 @@ def find_named_formats(store: Store, rules: Mapping[int, int | None]) -> dict[in
     with store.connect() as connection:
         recordings = recorded(connection, rules)
     return {
-        run_id: _LOG
+        run_id: TRAINING_LOG
         for run_id, own in recordings.items()
         if any(one.get(READ_AS_SETTING) == READ_AS_NAMED for one in own.settings)
     }

@@ -17,6 +17,7 @@ from tracker.intake.ingesting import IngestResult, ingest
 from tracker.intake.outdated import find_missing_file, find_named_formats, find_outdated
 from tracker.intake.pieces import IngestOptions
 from tracker.profile.branches import branch_of
+from tracker.schema.column_names import PATH, RULES_VERSION, RUN_ID, VERSION, WORKLOAD
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -49,13 +50,13 @@ def ingest_again(
     if not len(runs) and (version is not None or workload is not None):
         names = " of ".join(filter(None, [version and f"version {version!r}", workload and f"workload {workload!r}"]))
         raise UsageError(f"there is no run of {names}", remedy="tracker versions lists them")
-    labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows("run_id", "version", "workload")}
+    labels = {run_id: (of_version, of) for run_id, of_version, of in runs.rows(RUN_ID, VERSION, WORKLOAD)}
     given = replace(options or IngestOptions(), again=True, judge=False)
-    rules = dict(runs.rows("run_id", "rules_version"))
+    rules = dict(runs.rows(RUN_ID, RULES_VERSION))
     outdated = list(find_outdated(store, rules, given.loaders, given.format))
     formats = find_named_formats(store, rules)
     files: dict[int, list[Path]] = {}
-    for run_id, path in queries.sources(store, outdated).rows("run_id", "path"):
+    for run_id, path in queries.sources(store, outdated).rows(RUN_ID, PATH):
         files.setdefault(run_id, []).append(Path(path))
     results: list[IngestResult] = []
     left: dict[int, str] = {}
@@ -86,17 +87,17 @@ def outdated_runs(store: Store, runs: Columns, loaders: Sequence[str] = ()) -> C
     """
     from tracker.store import queries
 
-    reasons = find_outdated(store, dict(runs.rows("run_id", "rules_version")), tuple(loaders))
+    reasons = find_outdated(store, dict(runs.rows(RUN_ID, RULES_VERSION)), tuple(loaders))
     files: dict[int, list[Path]] = {}
-    for run_id, path in queries.sources(store, list(reasons)).rows("run_id", "path"):
+    for run_id, path in queries.sources(store, list(reasons)).rows(RUN_ID, PATH):
         files.setdefault(run_id, []).append(Path(path))
     for run_id, why in reasons.items():
         missing = find_missing_file(files.get(run_id, ()))
         if missing:
             reasons[run_id] = f"{why} ({missing}, so that it stays as it is)"
-    run_ids = runs.listed("run_id")
+    run_ids = runs.listed(RUN_ID)
     found = runs.taken(np.array([run_id in reasons for run_id in run_ids], dtype=bool))
-    return found.having(why=objects([reasons[run_id] for run_id in found.listed("run_id")]))
+    return found.having(why=objects([reasons[run_id] for run_id in found.listed(RUN_ID)]))
 
 
 def _judge_again(store: Store, run_ids: list[int]) -> None:

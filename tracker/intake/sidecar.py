@@ -19,7 +19,6 @@ sidecar says what it leaves out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -32,6 +31,7 @@ from tracker.errors import SourceError
 from tracker.hooks import environment, machine
 from tracker.hooks import sidecar as hooked
 from tracker.limits.files import beside, open_regular
+from tracker.profile.branches import COMMIT_HASH
 from tracker.readers import short_word
 from tracker.units import is_plain
 
@@ -49,7 +49,6 @@ FACTS: Final = frozenset(
 """The facts that a sidecar may state; whatever else it states is left out, since it may be a secret."""
 
 _SCHEMA: Final = 1
-_COMMIT: Final = re.compile(r"[0-9a-f]{7,40}")
 _REMEDY: Final = "correct or delete it"
 _MUST_AGREE: Final = ("version", "workload", "branch", "device")
 
@@ -142,7 +141,7 @@ def problems(found: Sidecar) -> Iterable[tuple[str, str]]:
         for key, value in getattr(found, name).items():
             if not key.strip() or not is_plain(key) or not is_plain(value):
                 yield name, "has an empty key, or control characters"
-    if not all(_COMMIT.fullmatch(commit) for commit in found.main_commits):
+    if not all(COMMIT_HASH.fullmatch(commit) for commit in found.main_commits):
         yield "main_commits", "holds what is no commit"
     for name, least in (("rank", 0), ("world_size", 1), ("expect_ranks", 1)):
         number = getattr(found, name)

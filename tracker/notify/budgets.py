@@ -20,6 +20,7 @@ from tracker.regressions.usual_runs import list_awaited_runs
 from tracker.reports.commands import command
 from tracker.results.budgets import JudgedBudget
 from tracker.results.waiting import AwaitedRuns, WaitingAlert
+from tracker.schema.column_names import CHANNEL, EVENT, KEY, WORKLOAD
 from tracker.store import Store, notifications, read_one_state
 from tracker.store.dimensions import digest_of
 from tracker.store.tracks import TrackRun
@@ -83,7 +84,7 @@ def _read_alerted(store: Store) -> tuple[dict[str, list[str]], set[str]]:
     """
     alerted: dict[str, list[str]] = {}
     workloads = set()
-    rows = [*notifications.budget_messages(store).rows("event", "key", "channel", "workload")]
+    rows = [*notifications.budget_messages(store).rows(EVENT, KEY, CHANNEL, WORKLOAD)]
     is_over = {(key.partition(":")[2], channel) for event, key, channel, _ in rows if event == "budget_met"}
     for event, key, channel, workload in rows:
         own = key.partition(":")[2]

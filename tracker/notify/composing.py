@@ -22,6 +22,7 @@ from tracker.reports.message import changes, is_pasteable
 from tracker.reports.rows import plain
 from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.results.findings import ListedIncident
+from tracker.schema.column_names import DEVICE_ID
 from tracker.store import Store, queries
 
 _SHOWN: Final = 5
@@ -228,7 +229,7 @@ class Composer:
     def _has_devices(self, workload: str) -> bool:
         """Whether a version of the workload is on several devices, so that a diff must name one."""
         if workload not in self._devices:
-            self._devices[workload] = len({*queries.tracks(self._store, workload).listed("device_id")})
+            self._devices[workload] = len({*queries.tracks(self._store, workload).listed(DEVICE_ID)})
         return self._devices[workload] > 1
 
 

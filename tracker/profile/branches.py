@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 _MARK: Final = " @ "
-_HASH: Final = re.compile(r"[0-9a-f]{7,40}")
+COMMIT_HASH: Final = re.compile(r"[0-9a-f]{7,40}")
 _DESCRIBED: Final = re.compile(r"-g([0-9a-f]{7,40})$")
 """What `git describe` writes behind a tag."""
 
@@ -51,5 +51,5 @@ def hash_of_label(label: str) -> str:
     label = label.lower()
     described = _DESCRIBED.search(label)
     found = described[1] if described else label
-    is_hash = _HASH.fullmatch(found) and (described or not found.isdecimal())
+    is_hash = COMMIT_HASH.fullmatch(found) and (described or not found.isdecimal())
     return found if is_hash else ""

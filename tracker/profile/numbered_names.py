@@ -10,6 +10,8 @@ from typing import Final
 
 from msgspec import Struct
 
+ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{4,}")
+"""An address in memory, which differs from run to run."""
 NUMBER: Final = re.compile(r"\d+")
 _RANK_WORD: Final = re.compile(r"(?:rank|tp|dp|pp|ep|cp|dcp|gpu|npu|device|card|worker|proc(?:ess)?)$", re.IGNORECASE)
 _REPEAT_WORD: Final = re.compile(

@@ -38,7 +38,10 @@ OWNER_SETTING: Final = "memory_owners"
 innermost op, its allocator: memory is compared by the allocator unless both sides state the same.
 """
 
-LOG_COUNTERS: Final = "training_log"
+TRAINING_LOG: Final = "training_log"
+PADDLE_SUMMARY: Final = "paddle_summary"
+"""Formats of texts, of which a folder may hold both."""
+LOG_COUNTERS: Final = TRAINING_LOG
 """`source` of the counters that a training log fills: the course of the run, and what its median leaves out."""
 
 STEP_RULES: Final = "2"
@@ -165,3 +168,12 @@ OF_A_RUN: Final = frozenset({"job_id"}) | OF_A_MOMENT
 
 OF_THE_CODE: Final = frozenset({"git_commit", "git_dirty"})
 """Facts of the code that ran: they differ from version to version, and are no environment."""
+
+COPIES: Final = ("copy", "memset")
+"""Categories of device events that move or set memory."""
+BESIDE_COMPUTE: Final = ("communication", *COPIES)
+"""Categories of device events that have a part of the step of their own."""
+FRAMEWORK_ALLOCATORS: Final = ("PTA", "MindSpore")
+"""Components of memory that are the allocator of a framework."""
+MICROBATCH_SETTINGS: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
+"""Settings and facts that state the microbatches of a step, the first one that is there counts."""

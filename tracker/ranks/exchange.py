@@ -14,6 +14,7 @@ from tracker.compare.side import GRAIN
 from tracker.profile import MISSING
 from tracker.results import LINK, SLOW, ShowOptions
 from tracker.results.cluster import BalanceRow, CallRow, GroupRow, RankLinkRow, RankRow, RoleRow
+from tracker.schema.column_names import BYTES, KIND, RANK, STEP, STEPS
 from tracker.store import queries
 from tracker.store.calls.splitting import PIPELINE, RunCalls, collectives, is_between_stages
 from tracker.table import sort_distinct
@@ -103,8 +104,8 @@ def steps_of_ranks(side: LoadedSide) -> dict[int, dict[int, int]]:
     """Return of each captured rank its steps: how many each row of them stands for, by number. A rank without steps has
     none.
     """
-    found: dict[int, dict[int, int]] = {rank: {} for rank in side.captures.listed("rank")}
-    for rank, step, count in side.steps.rows("rank", "step", "steps"):
+    found: dict[int, dict[int, int]] = {rank: {} for rank in side.captures.listed(RANK)}
+    for rank, step, count in side.steps.rows(RANK, STEP, STEPS):
         found.setdefault(rank, {})[step] = count
     return found
 
@@ -374,7 +375,7 @@ def balance_rows(side: LoadedSide, ranks: Sequence[RankRow]) -> list[BalanceRow]
     """Return the largest rank by the mean of its stage: time of its compute, bytes of all_to_all, peak memory."""
     sent: dict[int, float] = {}
     exchanged = side.query(queries.communication, by=("rank",), in_steps=False)
-    for rank, kind, size in exchanged.rows("rank", "kind", "bytes"):
+    for rank, kind, size in exchanged.rows(RANK, KIND, BYTES):
         if kind == "all_to_all" and size is not None:
             sent[rank] = sent.get(rank, 0.0) + size
     quantities: Mapping[tuple[str, str], Mapping[int, float | None]] = {

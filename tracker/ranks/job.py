@@ -16,11 +16,13 @@ from tracker.compare.step_kinds import keep_kind
 from tracker.detect.stages import TIMES, judge_hosts, stages_of
 from tracker.detect.step_order import Numbers
 from tracker.errors import UsageError
+from tracker.profile.words import MICROBATCH_SETTINGS
 from tracker.ranks import exchange, losses, missing, own_time, waiting
 from tracker.ranks.changes import list_changes
 from tracker.ranks.work import Work, moves_work_in, operator_rows
 from tracker.results import Cluster, ClusterOptions, ShowOptions
 from tracker.results.cluster import ClusterRows
+from tracker.schema.column_names import DURATION_NS, HOST, KEY, KIND, RANK, STAGE, START_NS, STEP, VALUE
 from tracker.store import queries
 from tracker.units import format_numbers
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 _ASIDES: Final = 3
 """Losses that are named beside the largest."""
-_MICROBATCHES: Final = ("microbatches", "num_microbatches", "num_micro_batches", "micro_batches")
 
 
 def cluster(store: Store | None, *references: str, options: ClusterOptions | None = None) -> Cluster:
@@ -84,10 +85,10 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     numbers = _steps_by_order(side)
     partial = {rank for _, rank in side.partial.captures_of_partial_steps}
     # a rank that lost records is nobody's peer
-    whole = [(rank, stage) for rank, stage in side.captures.rows("rank", "stage") if rank not in partial]
+    whole = [(rank, stage) for rank, stage in side.captures.rows(RANK, STAGE) if rank not in partial]
     stages = stages_of(whole, side.steps.rows(*TIMES), numbers)
     work = Work(side)
-    facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows("kind", "key", "value")}
+    facts = {key: str(value) for _, key, value in queries.facts(side.store, side.run_ids).rows(KIND, KEY, VALUE)}
     microbatches, source = _microbatches(facts, options)
     steps = exchange.steps_of_ranks(side)
     roles = exchange.role_rows(side, steps)
@@ -96,7 +97,7 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
     has_clock = bool(calls.matched) and not calls.without_clock
     ranks = own_time.rank_rows(side, stages, work, exchange.waits_of_ranks(side, steps), late if has_clock else None)
     moves = moves_work_in(side, stages, numbers)
-    hosts = judge_hosts({rank: host for rank, host in side.captures.rows("rank", "host") if host}, stages)
+    hosts = judge_hosts({rank: host for rank, host in side.captures.rows(RANK, HOST) if host}, stages)
     hosts.sort(key=lambda row: (row.verdict is None, -(row.own_ratio or 0.0), row.host))
     peers = waiting.peer_rows(side, calls, steps)
     links = exchange.link_rows(side)
@@ -138,7 +139,7 @@ def _cluster(side: LoadedSide, reference: str, options: ClusterOptions) -> Clust
 def _steps_by_order(side: LoadedSide) -> Numbers:
     """Return which ranks count their steps otherwise, and what the others call each of them."""
     (run_id,) = side.run_ids
-    steps = side.steps.rows("rank", "step", "start_ns", "duration_ns")
+    steps = side.steps.rows(RANK, STEP, START_NS, DURATION_NS)
     with side.store.connect() as connection:
         return numbers_by_order(connection, run_id, steps)
 
@@ -156,7 +157,7 @@ def _note_on_numbers(numbers: Numbers) -> Iterator[str]:
 def _microbatches(facts: Mapping[str, str], options: ClusterOptions) -> tuple[int | None, str]:
     if options.microbatches is not None:
         return options.microbatches, "--microbatches"
-    found = (key for key in _MICROBATCHES if facts.get(key, "").isdecimal() and int(facts[key]) > 0)
+    found = (key for key in MICROBATCH_SETTINGS if facts.get(key, "").isdecimal() and int(facts[key]) > 0)
     key = next(found, "")
     return (int(facts[key]), key) if key else (None, "")
 

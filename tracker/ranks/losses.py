@@ -18,6 +18,7 @@ from tracker.ranks.exchange import median_of_steps
 from tracker.ranks.own_time import JudgedRank, cause_of_slowest
 from tracker.results import SLOW, SUSPECT, UNEVEN
 from tracker.results.cluster import HostRow, RankLinkRow, RankRow
+from tracker.schema.column_names import CAUSE, NS, RANK, STEP
 from tracker.store import queries
 from tracker.store.calls.splitting import PIPELINE
 from tracker.units import counted, format_ns, format_numbers
@@ -116,7 +117,7 @@ def idle_of_ranks(side: LoadedSide, steps: Mapping[int, Mapping[int, int]]) -> d
     if side.side.timeline != "device":
         return {}
     sums: dict[int, dict[int, dict[int, float | None]]] = {rank: {} for rank in steps}
-    for rank, step, cause, ns in side.query(queries.idle, by=GRAIN).rows("rank", "step", "cause", "ns"):
+    for rank, step, cause, ns in side.query(queries.idle, by=GRAIN).rows(RANK, STEP, CAUSE, NS):
         if step in steps.get(rank, {}):
             own = sums[rank].setdefault(IDLE_CAUSES.index(cause), {})
             own[step] = (own.get(step) or 0.0) + ns

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.detect.peers import FEWEST_STEPS
 from tracker.ranks.waiting import TASKS
+from tracker.schema.column_names import FORMAT, HOST, RANK, SETTINGS
 from tracker.store.calls.splitting import PIPELINE
 from tracker.store.queries import settings_of
 from tracker.units import counted, format_numbers
@@ -55,9 +56,10 @@ def _sentences(
     facts: Mapping[str, str],
     options: ClusterOptions,
 ) -> Iterator[str]:
-    captured = side.captures.listed("rank")
-    (format,) = side.runs.listed("format")
-    world = int(facts["world_size"]) if facts.get("world_size", "").isdecimal() else 0
+    captured = side.captures.listed(RANK)
+    (format,) = side.runs.listed(FORMAT)
+    world_size = facts.get("world_size", "")
+    world = int(world_size) if world_size.isdecimal() else 0
     is_chosen = bool(options.ranks) or options.stage is not None
     if len(captured) < 2 and is_chosen:
         yield "Slow ranks, groups and links: one rank is chosen. Leave out --rank and --stage."
@@ -84,9 +86,9 @@ def _of_several(side: LoadedSide, stages: Sequence[Stage], rows: ClusterRows, fo
     compared = {rank for stage in stages for rank in stage.ranks}
     # of a partial rank the remark says why
     compared |= {rank for _, rank in side.partial.captures_of_partial_steps}
-    unknown = sorted({*side.captures.listed("rank")} - compared)
+    unknown = sorted({*side.captures.listed(RANK)} - compared)
     if unknown:
-        settings = [settings_of(text) for text in set(side.captures.listed("settings"))]
+        settings = [settings_of(text) for text in set(side.captures.listed(SETTINGS))]
         is_profiled = any(one.get("profiler") != "off" for one in settings)
         yield f"The own time of rank {format_numbers(unknown)}: " + (
             "no step has a time and its exposed communication."
@@ -106,7 +108,7 @@ def _of_several(side: LoadedSide, stages: Sequence[Stage], rows: ClusterRows, fo
     elif not rows.links:
         how = f"; {_LINKS[format]} does" if format in _LINKS else "; profilers of this kind do not"
         yield f"Links: the captures record no transfers from rank to rank{how}."
-    if not any(side.captures.listed("host")):
+    if not any(side.captures.listed(HOST)):
         yield "Slow hosts: the captures name no hosts. Keep the names of folders as the profiler writes them."
 
 

@@ -16,6 +16,15 @@ from tracker.ranks.exchange import NO_WAITS, RankWaits
 from tracker.ranks.work import Work
 from tracker.results import UNEVEN
 from tracker.results.cluster import PipelineRow, RankRow, RankStepRow, StageRow
+from tracker.schema.column_names import (
+    COMPUTE_NS,
+    DATA_LOADING_NS,
+    EXPOSED_COPY_NS,
+    HOST,
+    PEAK_ALLOCATED_BYTES,
+    RANK,
+    STAGE,
+)
 
 if TYPE_CHECKING:
     from tracker.columns import F64
@@ -70,7 +79,7 @@ def rank_rows(
     usual_steps = _find_usual_steps(side)
     partial = {rank for _, rank in side.partial.captures_of_partial_steps}
     rows = []
-    for rank, host, number, peak in side.captures.rows("rank", "host", "stage", "peak_allocated_bytes"):
+    for rank, host, number, peak in side.captures.rows(RANK, HOST, STAGE, PEAK_ALLOCATED_BYTES):
         step = usual_steps.get(rank, _UsualStep())
         of_rank = waits.get(rank, NO_WAITS)
         if rank in partial:
@@ -133,7 +142,7 @@ def _find_usual_steps(side: LoadedSide) -> dict[int, _UsualStep]:
         "steps", "duration_ns", "whole_ns", "compute_ns", "exposed_communication_ns", "communication_ns", "overlap_ns",
         "idle_ns", "data_loading_ns", "preparing_ns", "bubble_ns",
     )  # fmt: skip
-    for rank, *numbers in side.steps.rows("rank", *names):
+    for rank, *numbers in side.steps.rows(RANK, *names):
         steps.setdefault(rank, []).append(tuple(numbers))
     return {rank: _make_usual_step(of_rank) for rank, of_rank in steps.items()}
 
@@ -180,7 +189,7 @@ def _find_cause(stage: Stage, at: int, work: Work) -> _Cause:
     slower_calls_ns = work.per_call(stage.ranks[at], peers) if cause == "compute" else None
     if slower_calls_ns is not None:
         # of all steps, as the time of the calls is
-        half_ns = longer_parts["compute_ns"] * len(stage.steps) / 2
+        half_ns = longer_parts[COMPUTE_NS] * len(stage.steps) / 2
         cause = "slow device" if slower_calls_ns >= half_ns else "more work"
     return _Cause(cause or None)
 
@@ -190,19 +199,19 @@ def _name_cause(longer_ns: float, longer_parts: Mapping[str, float]) -> str:
     how much each part that is known is longer.
     """
     half_ns = longer_ns / 2
-    copies_ns = longer_parts.get("exposed_copy_ns", 0.0)
+    copies_ns = longer_parts.get(EXPOSED_COPY_NS, 0.0)
     if longer_ns <= 0:
         return ""
-    if longer_parts.get("data_loading_ns", 0.0) >= half_ns:
+    if longer_parts.get(DATA_LOADING_NS, 0.0) >= half_ns:
         return "data loading"
-    if "compute_ns" not in longer_parts:
+    if COMPUTE_NS not in longer_parts:
         return ""
     # what the device does not do is the host's
-    if longer_ns - longer_parts["compute_ns"] - copies_ns >= half_ns:
+    if longer_ns - longer_parts[COMPUTE_NS] - copies_ns >= half_ns:
         return "host"
     if copies_ns >= half_ns:
         return "copies"
-    return "compute" if longer_parts["compute_ns"] >= half_ns else ""
+    return "compute" if longer_parts[COMPUTE_NS] >= half_ns else ""
 
 
 def cause_of_slowest(stage: Stage) -> str:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tracker.detect.stages import Stage, moves_work
 from tracker.detect.step_order import Numbers
 from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.profile.words import BESIDE_COMPUTE
 from tracker.results.cluster import RankOperatorRow
+from tracker.schema.column_names import (
+    CALLS,
+    CANONICAL_NAME,
+    CATEGORY,
+    HOST_SELF_NS,
+    INPUT_SHAPES,
+    NAME,
+    OP,
+    OP_INPUT_SHAPES,
+    PIECE,
+    RANK,
+    SHAPES,
+    TOTAL_NS,
+    TYPE,
+)
 from tracker.store import queries
 from tracker.table import is_among
 
@@ -19,7 +35,6 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.compare.side import LoadedSide
 
-_BESIDE: Final = ("communication", "copy", "memset")
 Key = tuple[str, ...]
 
 
@@ -32,7 +47,7 @@ class Work:
         self.is_device = side.side.timeline == "device"
         chosen: dict[str, Any] = {"ranks": side.ranks, "steps": side.asked_steps}
         self._ops = queries.rank_ops(side.store, side.run_ids, **chosen)
-        self._waits = side.query(queries.communication_tasks).listed("name")
+        self._waits = side.query(queries.communication_tasks).listed(NAME)
         kernels = queries.rank_kernels(side.store, side.run_ids, **chosen) if self.is_device else None
         rows = self._on_host() if kernels is None else _on_device(kernels)
         self._compared: frozenset[int] = frozenset()
@@ -46,8 +61,8 @@ class Work:
                 own[tuple(key)] = before[0] + calls, before[1] + time
 
     def _on_host(self) -> Iterator[tuple[Any, ...]]:
-        ops = self._ops.taken(~is_among(self._ops["name"], sorted({*self._waits})))
-        return ops.having(op=ops["name"]).rows("rank", "calls", "host_self_ns", "name", "op", "input_shapes")
+        ops = self._ops.taken(~is_among(self._ops[NAME], sorted({*self._waits})))
+        return ops.having(op=ops[NAME]).rows(RANK, CALLS, HOST_SELF_NS, NAME, OP, INPUT_SHAPES)
 
     def per_call(self, rank: int, peers: Sequence[int]) -> float | None:
         """How many ns the rank takes longer because its calls do, in the work that all `peers` do as well; None where
@@ -81,7 +96,7 @@ class Work:
     def _host_times(self) -> dict[int, dict[str, float]]:
         """Self time of each operator and range on the host, by rank."""
         found: dict[int, dict[str, float]] = {}
-        for rank, name, time in self._ops.rows("rank", "name", "host_self_ns"):
+        for rank, name, time in self._ops.rows(RANK, NAME, HOST_SELF_NS):
             own = found.setdefault(rank, {})
             own[name] = own.get(name, 0.0) + time
         return found
@@ -122,12 +137,12 @@ def moves_work_in(side: LoadedSide, stages: Sequence[Stage], numbers: Numbers) -
 
 
 def _on_device(kernels: Columns) -> Iterator[tuple[Any, ...]]:
-    kernels = kernels.taken(~is_among(kernels["category"], (*_BESIDE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
-    shapes = np.where(kernels["input_shapes"] != "", kernels["input_shapes"], kernels["op_input_shapes"])
-    name = np.where(kernels["canonical_name"] != "", kernels["canonical_name"], kernels["name"])
-    name = np.where(kernels["type"] != "", kernels["type"], name)
+    kernels = kernels.taken(~is_among(kernels[CATEGORY], (*BESIDE_COMPUTE, NOT_LISTED, NOT_LISTED_COLLECTIVES)))
+    shapes = np.where(kernels[INPUT_SHAPES] != "", kernels[INPUT_SHAPES], kernels[OP_INPUT_SHAPES])
+    name = np.where(kernels[CANONICAL_NAME] != "", kernels[CANONICAL_NAME], kernels[NAME])
+    name = np.where(kernels[TYPE] != "", kernels[TYPE], name)
     kernels = kernels.having(shapes=shapes, piece=name)
-    return kernels.rows("rank", "calls", "total_ns", "piece", "op", "shapes")
+    return kernels.rows(RANK, CALLS, TOTAL_NS, PIECE, OP, SHAPES)
 
 
 def operator_rows(work: Work, stages: Sequence[Stage]) -> list[RankOperatorRow]:

@@ -32,6 +32,7 @@ from tracker.limits.rows import REMEDY as ROWS_REMEDY
 from tracker.limits.rows import TooManyRowsError
 from tracker.limits.touch import touch, touch_each
 from tracker.profile import FORMATS, NO_OP
+from tracker.readers._cut_span import Span
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, of_no_profile, to_name, why
 from tracker.readers._refused import refused_kind
@@ -140,19 +141,6 @@ class Seen(Struct, frozen=True):
     path: Path
     claims: tuple[str, ...] = ()
     problem: SourceError | None = None
-
-
-class Span(Struct, frozen=True):
-    """What is cut out of a trace: `start_ns` to `end_ns` on its clock (by default all), and what starts at one of
-    `also_ns`, which belongs to it as well. `step`: of the markers of steps only this one's, None: all. `slack_ns`: how
-    much later than it says an event may have begun.
-    """
-
-    start_ns: int = -(1 << 62)
-    end_ns: int = 1 << 62
-    also_ns: Sequence[int] = ()
-    step: int | None = None
-    slack_ns: int = 0
 
 
 def load(name: str) -> Reader:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder, encode
 
-from tracker.readers import Span
+from tracker.readers._cut_span import Span
 from tracker.readers._event_texts import EventTexts
 from tracker.readers._source import SourceText
 from tracker.readers._times import text_to_ns

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
+"""The rank in the name of a file."""
 _WORD: Final = re.compile(r"[\w.,:;+/= -]{1,120}")
 _DIGITS: Final = re.compile(r"\d{1,18}")
 _LARGEST: Final = 1 << 62

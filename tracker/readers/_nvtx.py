@@ -20,6 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.profile.loader_names import is_loader
+from tracker.profile.numbered_names import ADDRESS
 from tracker.readers._collectives import kind_of
 
 
@@ -62,7 +63,6 @@ _COUNTED: Final = re.compile(
     r"(?:\s*/\s*\d+)?(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
-_ADDRESS: Final = re.compile(r"0x[0-9a-fA-F]{4,}")
 
 # torch/csrc/autograd/profiler_legacy.cpp, getNvtxStr: name, seq = N, op_id = N, sizes = [...], input_op_ids = [...]
 _EMITTED: Final = re.compile(r", (?:(?:stashed )?seq = (?P<sequence>\d{1,18})|(?:op_id|sizes|input_op_ids) = )")
@@ -136,7 +136,7 @@ def range_name(text: str) -> RangeName:
     if step := _STEP.fullmatch(plain):
         word = (step["word"] or "").strip(" _:#=-").lower()
         return RangeName(word or "step", RangeKind.PHASE, step=int(step["number"]), family=word)
-    name = _ADDRESS.sub("0x#", _COUNTED.sub(r"\1", plain))
+    name = ADDRESS.sub("0x#", _COUNTED.sub(r"\1", plain))
     if emitted or _TORCH_CALL.match(name) or (_QUALIFIED.match(name) and not _LIBRARY.match(name)):
         sizes = _SIZES.search(text, emitted.start()) if emitted else None
         return _operator(name, sizes[1].replace(" ", "") if sizes else "")

@@ -13,7 +13,6 @@ from tracker.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 NS_PER_UNIT: Final[Mapping[str, int]] = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
 UTILIZATION: Final = "Utilization (%)"
-DEVICE_SUMMARY: Final = "device_summary"
 """`source` and `attribute` of the counters that tell how busy the processors were, in traces and summaries alike."""
 
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")

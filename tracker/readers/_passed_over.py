@@ -12,10 +12,19 @@ from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.readers._refused import refused_kind
-from tracker.readers._source import BOM, GZIP_MAGIC, UTF_16, first_character, open_source, read_head, suffix_of
+from tracker.readers._source import (
+    BOM,
+    GZIP_MAGIC,
+    SQLITE_MAGIC,
+    UTF_16,
+    first_character,
+    open_source,
+    read_head,
+    suffix_of,
+)
 from tracker.units import printable
 
-_RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
+RAW_FOLDER: Final = re.compile(r"FRAMEWORK|PROF_.+")
 _ARGUMENTS: Final = re.compile(r"(?P<capture>.+_ascend_pt)_op_args")
 _BESIDE: Final = re.compile(r"profiler_info(?:_\d+)?\.json|profiler_metadata\.json")
 _ARCHIVES: Final = (b"PK\x03\x04", b"\xfd7zXZ", b"BZh", b"7z\xbc\xaf", b"\x28\xb5\x2f\xfd")
@@ -41,7 +50,6 @@ _COLON: Final = re.compile(rb"\s*:")
 _KEYS_BYTES: Final = 1 << 16
 _NAMED: Final = 5
 _LONGEST_NAME: Final = 40
-_SQLITE: Final = b"SQLite format 3\0"
 
 
 class NotRecognised(Struct, frozen=True, order=True):
@@ -73,7 +81,7 @@ def _why(path: Path, head: bytes, *, is_gzip: bool) -> str:
         return named
     if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
         return "an archive, unpack it first"
-    if head.startswith(_SQLITE):
+    if head.startswith(SQLITE_MAGIC):
         return "gzip of a database, unpack it first" if is_gzip else "a database of no known profiler"
     if path.suffix.lower() == ".gz" and not is_gzip:
         return "named .gz, but no gzip file"
@@ -162,7 +170,7 @@ def of_no_profile(passed: Iterable[Path], taken: Sequence[Path]) -> Iterator[Pat
     for path in passed:
         captures = [path.parent] if _BESIDE.fullmatch(path.name) else []
         for parent in path.parents:
-            if _RAW.fullmatch(parent.name):
+            if RAW_FOLDER.fullmatch(parent.name):
                 captures.append(parent.parent)
             if arguments := _ARGUMENTS.fullmatch(parent.name):
                 captures.append(parent.with_name(arguments["capture"]))

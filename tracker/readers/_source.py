@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tracker.profile import Source
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
 BOM: Final = b"\xef\xbb\xbf"
 """What some editors write in front of UTF-8 text; it is no part of it."""
 

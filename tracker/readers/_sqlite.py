@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from tracker.errors import SourceError
 from tracker.limits.files import beside
 from tracker.profile import F64, I32, I64, MISSING, Strings
-from tracker.readers._source import open_source
+from tracker.readers._source import SQLITE_MAGIC, open_source
 
-MAGIC: Final = b"SQLite format 3\0"
 EXPORT_AGAIN: Final = "copy the file again, or export the profile again"
 _HEADER_BYTES: Final = 100
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
@@ -310,7 +309,7 @@ def _check(path: Path) -> None:
     with open_source(path) as file:
         header = file.read(_HEADER_BYTES)
         size = file.seek(0, 2)
-    if not header.startswith(MAGIC):
+    if not header.startswith(SQLITE_MAGIC):
         problem = "the file is empty" if not size else "is no SQLite database"
         raise SourceError(path, "", problem, remedy=EXPORT_AGAIN)
     # SQLite file format 1.3: page size at 16 (1 means 65536), pages at 28, valid where 24 and 92 agree

@@ -73,10 +73,10 @@ _SECTION: Final = re.compile(r"(?P<indent> *)['\"]?(?P<name>[A-Za-z][\w-]*)['\"]
 _INFO: Final = re.compile(r"^.{0,120}?\b(?:INFO|DEBUG)\b[^:\]]{0,40}[:\]] ?")
 _PARENT: Final = re.compile(r"(\w+)['\"]?\s*[:=]\s*[\w.]*[\[{(]\s*$")
 
-_WORD: Final = r"(?<![A-Za-z0-9])"
+WORD_START: Final = r"(?<![A-Za-z0-9])"
 _ENDS: Final = r"(?![A-Za-z0-9])"
 _IN_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
-    key: re.compile(_WORD + pattern + _ENDS, re.IGNORECASE)
+    key: re.compile(WORD_START + pattern + _ENDS, re.IGNORECASE)
     for key, pattern in {
         "batch_size": r"(?<!micro_)(?<!global_)(?:(?:bs|batch_?(?:size)?)[_-]?|(?<!vit_)(?<!vit-)b)(\d{1,9})",
         "micro_batch_size": r"(?:mbs|micro[_-]?bs|micro[_-]?batch[_-]?(?:size)?)[_-]?(\d{1,9})",
@@ -92,7 +92,7 @@ _IN_NAMES: Final[Mapping[str, re.Pattern[str]]] = {
 
 
 _JOINED: Final = re.compile(
-    _WORD + r"(?:(?:[tmpdec]p|seq|[mg]?bs|b)\d{1,6}|(?:bf|fp|tf)(?:8|16|32)){2,8}" + _ENDS, re.IGNORECASE
+    WORD_START + r"(?:(?:[tmpdec]p|seq|[mg]?bs|b)\d{1,6}|(?:bf|fp|tf)(?:8|16|32)){2,8}" + _ENDS, re.IGNORECASE
 )
 """Several keys without anything between them: `tp2pp4dp8`, `b32bf16`."""
 

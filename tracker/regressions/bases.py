@@ -15,9 +15,10 @@ from sqlalchemy import Connection
 
 from tracker.columns import I64, Flags
 from tracker.detect.bases import own_bases
-from tracker.regressions.judgement import TrackReader, step_reference
+from tracker.regressions.judged_rows import step_reference
 from tracker.regressions.step_kinds import JudgedVersion, judge_kinds
 from tracker.regressions.track import TrackRuns, join_main
+from tracker.regressions.track_reader import TrackReader
 from tracker.schema.series import SeriesKey
 
 

@@ -24,6 +24,7 @@ from tracker.results import CONFIRMED_STATES, OPEN_STATES, Board, BoardOptions, 
 from tracker.results.board import BoardBranch, BoardIncident, BoardLine, BoardPoint, BoardRows, LateRun
 from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident, TrackStanding
 from tracker.results.partial import find_partial, keep_whole
+from tracker.schema.column_names import NAME, QUALITY_REASON, RANK, RUN_ID, SETTINGS
 from tracker.schema.series import STEP_SERIES, STEP_WAYS
 from tracker.store import Store, queries, read_one_state, watchers
 from tracker.store.tracks import TrackKey
@@ -167,7 +168,7 @@ def _filter_by_owner(store: Store, who: str | None, owners: Sequence[Owner]) -> 
         if not any(owner.who == who and matches(owner.workload, main) for owner in owners):
             return False
         # without a series it is theirs who answer for all operators
-        names = {"", *queries.series_names(store, workload).listed("name")}
+        names = {"", *queries.series_names(store, workload).listed(NAME)}
         return any(owner_of(owners, main, name) == who for name in names)
 
     return is_shown
@@ -196,7 +197,7 @@ def _late_runs(
 def _read_courses(store: Store, workload: str | None, last: int) -> dict[TrackKey, list[_Version]]:
     """Return track -> its versions in order, with how many runs they have; the `last` and pinned ones have a step."""
     verdicts = _verdicts(store, workload)
-    columns = ("run_id", "rank", "quality_reason", "settings")
+    columns = (RUN_ID, RANK, QUALITY_REASON, SETTINGS)
     partial = find_partial(queries.partial_captures(store, workload).rows(*columns))
     rows = [_StoredStep(*row) for row in queries.board(store, workload).rows(*_StoredStep.__struct_fields__)]
     # a track is shown by the kind of steps by which its newest version was judged

@@ -9,7 +9,6 @@ version of the branch that has it until one that does not.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import islice
 from typing import Any, Final, Literal
 
@@ -21,8 +20,7 @@ from sqlalchemy import Connection
 from tracker.columns import I64
 from tracker.detect import Verdict
 from tracker.detect.track import Track
-from tracker.regressions.judgement import (
-    TrackReader,
+from tracker.regressions.judged_rows import (
     facts_of,
     facts_of_kinds,
     finding_row,
@@ -31,58 +29,30 @@ from tracker.regressions.judgement import (
     stated,
     stored_levels,
     time_of_kinds,
-    update,
     verdict_columns_of_kinds,
 )
 from tracker.regressions.lifecycle import TrackState, VersionResult
 from tracker.regressions.step_kinds import judge_kinds
-from tracker.regressions.track import MainTrack, TrackRuns, join_main, unjudged_track
-from tracker.store import Store, samples
+from tracker.regressions.track import TrackRuns, join_main, unjudged_track
+from tracker.regressions.track_reader import TrackReader
 from tracker.store import findings as stored_findings
+from tracker.store import samples
 from tracker.store import tracks as stored_tracks
 from tracker.store.findings import FindingRow, IncidentRow
 from tracker.store.tracks import TrackKey
 
-_ATTEMPTS: Final = 3
 _LEAST_GROWTH: Final = 0.05
 """A log: what is found again and is larger by less is the same."""
 
 
-def update_branch(store: Store, track_key: TrackKey, mains: dict[TrackKey, MainTrack]) -> int:
-    """Judge what is out of date of a branch; return how many versions were judged, each in a transaction of its own.
-
-    `mains`: main lines that were read before. Where runs came to the main line since it was judged, it is judged first;
-    where that happens over and over, the rest is left to the next time.
-    """
-    count = attempts = 0
-    while attempts < _ATTEMPTS:
-        with store.connect() as connection:
-            known = stored_findings.read_rests(connection, track_key)
-            track = unjudged_track(connection, track_key, mains)
-        if _first_late(track, known) is None:
-            break
-        with store.turn("judges"):
-            done = store.transact(partial(_judge_next, track_key=track_key))
-        if done == "nothing":
-            break
-        if done == "judged":
-            count += 1
-            continue
-        mains.clear()
-        assert track.main is not None
-        count += update(store, [track.main.key])
-        attempts += 1
-    return count
-
-
-def _first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
+def first_late(track: TrackRuns, known: Mapping[int, bytes]) -> int | None:
     """Return the place of the first version that is to be judged again, None where none is; from the first one on where
     a version is gone: findings may have begun with it.
     """
     return 1 if known.keys() - track.rests_on.keys() else track.first_difference(known)
 
 
-def _judge_next(connection: Connection, track_key: TrackKey) -> Literal["judged", "nothing", "main is not judged"]:
+def judge_next(connection: Connection, track_key: TrackKey) -> Literal["judged", "nothing", "main is not judged"]:
     """Judge the first version of a branch that is out of date, and say whether there was one that can be judged.
 
     What was judged after it is forgotten: findings are carried on from version to version.
@@ -90,7 +60,7 @@ def _judge_next(connection: Connection, track_key: TrackKey) -> Literal["judged"
     stored_findings.lock_track(connection, track_key)
     known = stored_findings.read_rests(connection, track_key)
     track = unjudged_track(connection, track_key)
-    first = _first_late(track, known)
+    first = first_late(track, known)
     if first is None:
         return "nothing"
     assert track.main is not None

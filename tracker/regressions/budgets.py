@@ -16,6 +16,7 @@ from tracker.profile.branches import main_of
 from tracker.profile.odd_runs import find_odd_runs
 from tracker.regressions.track import TrackNames, TrackRuns, named_tracks, read_tracks, recorded_runs
 from tracker.results.budgets import BudgetVerdict, JudgedBudget
+from tracker.schema.column_names import MEAN, NAME, RUN_ID, SOURCE
 from tracker.schema.series import OWN_TIMES, RUN, STEP_WAYS
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
@@ -200,7 +201,7 @@ def _read_logged_mfu(store: Store, run_ids: Sequence[int]) -> dict[int, float]:
     """Return the median of the MFU that the log of a run states, which is in percent."""
     values: dict[int, list[float]] = {}
     counters = queries.counters(store, run_ids)
-    for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
+    for run_id, source, name, mean in counters.rows(RUN_ID, SOURCE, NAME, MEAN):
         if (source, name) == (LOG_COUNTERS, MFU) and mean is not None:
             values.setdefault(run_id, []).append(mean / 100)
     return {run_id: float(np.median(own)) for run_id, own in values.items()}

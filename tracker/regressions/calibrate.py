@@ -18,9 +18,9 @@ from tracker.detect.repeats import Repeats, false_verdicts, random_splits
 from tracker.detect.thresholds import MIN_RATIO, limit_of
 from tracker.detect.track import Track
 from tracker.errors import UsageError
-from tracker.regressions.judgement import TrackReader
 from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, geometric_mean, places, read_track, recorded_runs
+from tracker.regressions.track_reader import TrackReader
 from tracker.results import SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.results.thresholds import (
     CalibrationRows,
@@ -30,6 +30,7 @@ from tracker.results.thresholds import (
     SeriesPower,
     TriedRatio,
 )
+from tracker.schema.column_names import WORKLOAD
 from tracker.schema.series import SeriesKey
 from tracker.store import Store, queries
 from tracker.store import tracks as stored_tracks
@@ -106,7 +107,7 @@ def _repeats_named(store: Store, references: Sequence[str], options: CalibrateOp
         wanted = {*map(int, numbers)}
     for number in sorted(wanted):
         queries.require_run(store, number)
-    workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted)).listed("workload")))
+    workloads = list(dict.fromkeys(queries.runs_by_id(store, sorted(wanted)).listed(WORKLOAD)))
     if len(workloads) > 1:
         raise UsageError(
             f"these runs are of several workloads: {', '.join(workloads)}", remedy="name the runs of one of them"

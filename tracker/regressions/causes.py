@@ -28,6 +28,7 @@ from tracker.regressions.track import TrackRuns
 from tracker.results import CONFIRMED_STATES, REPLACED_BY, TOP_LEVEL
 from tracker.results.findings import ChangedFact, ListedFinding, ListedIncident
 from tracker.results.verdicts import ALIKE_CAUSE, MAYBE_CAUSES
+from tracker.schema.column_names import CANONICAL_NAME, CATEGORY, KEY, OP, RUN_ID, SETTINGS, STEPS, VALUE
 from tracker.schema.series import IDLE_SERIES, KINDS
 from tracker.store import Store, queries
 from tracker.units import some_of
@@ -281,7 +282,7 @@ def _list_kernels(
 def _find_kinds_of_work(kernels: Columns) -> dict[str, str]:
     """Return kernel -> its category, of those that no operator launched."""
     kinds, of_operators = dict[str, str](), set[str]()
-    for name, op, category in kernels.rows("canonical_name", "op", "category"):
+    for name, op, category in kernels.rows(CANONICAL_NAME, OP, CATEGORY):
         kinds[name] = category
         if op not in NO_OPERATORS:
             of_operators.add(name)
@@ -327,7 +328,7 @@ def changed_between(store: Store, incident: ListedIncident) -> list[ChangedFact]
     sides = {"baseline": incident.baseline_runs, "candidate": incident.candidate_runs}
     side_of = {int(run): side for side, runs in sides.items() for run in runs.split()}
     recorded = []
-    for run_id, settings, steps in queries.captures(store, list(side_of)).rows("run_id", "settings", "steps"):
+    for run_id, settings, steps in queries.captures(store, list(side_of)).rows(RUN_ID, SETTINGS, STEPS):
         said = queries.settings_of(settings) | {"steps": str(steps)}
         recorded += [(run_id, f"profiler {key}", value) for key, value in said.items()]
     known = _stated(store, side_of, recorded)
@@ -355,7 +356,7 @@ def _stated(
 ) -> dict[str, dict[str, set[str]]]:
     """Group of runs -> their environment by key, without what names the run and its code. `more`: run, key, value."""
     known: dict[str, dict[str, set[str]]] = {group: {} for group in group_of.values()}
-    facts = queries.facts(store, list(group_of), kind="fact").rows("run_id", "key", "value")
+    facts = queries.facts(store, list(group_of), kind="fact").rows(RUN_ID, KEY, VALUE)
     for run_id, key, value in (*facts, *more):
         if key not in OF_A_RUN | OF_THE_CODE:
             known[group_of[run_id]].setdefault(key, set()).add(value)

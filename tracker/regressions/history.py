@@ -17,6 +17,7 @@ from tracker.detect import CHANGES, Thresholds, Verdict, judge_version
 from tracker.detect.sides import newest
 from tracker.detect.thresholds import words_of_limits
 from tracker.detect.track import Track
+from tracker.detect.verdicts import LEVEL_CHANGES
 from tracker.errors import UsageError
 from tracker.regressions.budgets import OF_OPERATOR, judge_newest
 from tracker.regressions.causes import changes
@@ -38,6 +39,7 @@ from tracker.results.budgets import JudgedBudget
 from tracker.results.history import ChangedInVersion, FollowedSeries, HistoryPoint
 from tracker.results.machine_state import marks_of_machines
 from tracker.results.verdicts import EQUAL_MACHINE_REASON, OTHER_WORK_REASON
+from tracker.schema.column_names import CALLS_PER_STEP, COMMIT, NOTE, PER_STEP, RUN_ID, SERIES_ID, VERSION, VERSION_ID
 from tracker.schema.series import RUN
 from tracker.store import Store, queries
 from tracker.store import findings as stored_findings
@@ -47,7 +49,6 @@ from tracker.store.queries.judgement import StoredSeriesVerdict, TrackSeries
 from tracker.store.samples.statistics import over_runs
 from tracker.units import format_bytes, size_unit, unit_of_metric
 
-_CHANGED: Final = ("REGRESSED", "IMPROVED")
 _MOST: Final = 500
 """Series that one history may hold."""
 _Place = tuple[int, int]
@@ -142,7 +143,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
             incidents |= _incidents_of(track, stored, ids, numbers_of_incidents)
             changed = _list_changed(store, track)
             said = queries.version_notes(store, track.key.workload_id)
-            earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed("version"))
+            earlier, shown = _chosen_versions(options, [*track.labels.values()], said.listed(VERSION))
             environment += [change for change in changed if change.version in shown]
             about = _describe_versions(track, said, changed, machines)
             for row in rows:
@@ -159,9 +160,9 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         series.sort(key=_runs_then_largest)
     if not points:
         raise UsageError("no version is left", remedy="choose a longer range: --last, --from, --to")
-    runs = numbers.renamed({"per_step": "value", "calls_per_step": "calls"})
+    runs = numbers.renamed({PER_STEP: "value", CALLS_PER_STEP: "calls"})
     if left_out:
-        runs = runs.taken(np.array([place not in left_out for place in runs.rows("series_id", "version")], dtype=bool))
+        runs = runs.taken(np.array([place not in left_out for place in runs.rows(SERIES_ID, VERSION)], dtype=bool))
     tables = {
         "series": Columns.of_structs(FollowedSeries, [followed for _, followed in series]),
         "points": Columns.of_structs(HistoryPoint, points),
@@ -237,7 +238,7 @@ def _describe_versions(
     for run in track.runs:
         machines_of.setdefault(run.version, []).append(machines.get(run.run_id, {}))
     about = {}
-    for number, version, commit, note in said.rows("version_id", "version", "commit", "note"):
+    for number, version, commit, note in said.rows(VERSION_ID, VERSION, COMMIT, NOTE):
         words = [f"{one.key} {one.before or '-'} -> {one.after or '-'}" for one in changed if one.version == version]
         about[number] = _About(commit, note, "; ".join(words), marks_of_machines(machines_of.get(version, ())))
     return about
@@ -300,7 +301,7 @@ def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[TrackSerie
     if not partial:
         return numbers
     keys = {row.series_id: row.key for row in rows}
-    places = [*numbers.rows("series_id", "version_id", "run_id")]
+    places = [*numbers.rows(SERIES_ID, VERSION_ID, RUN_ID)]
     lacks = [run in partial and at in keys and partial[run].lacks(keys[at]) for at, _, run in places]
     has_whole = {place[:2] for place, is_lost in zip(places, lacks, strict=True) if not is_lost}
     kept = [place[:2] not in has_whole or not is_lost for place, is_lost in zip(places, lacks, strict=True)]
@@ -310,7 +311,7 @@ def _leave_out_partial(store: Store, track: TrackRuns, rows: Sequence[TrackSerie
 def _group_numbers(numbers: Columns) -> dict[_Place, _Numbers]:
     """Return what runs say of series by version."""
     grouped: dict[_Place, _Numbers] = {}
-    for series_id, version, value, calls in numbers.rows("series_id", "version_id", "per_step", "calls_per_step"):
+    for series_id, version, value, calls in numbers.rows(SERIES_ID, VERSION_ID, PER_STEP, CALLS_PER_STEP):
         of_version = grouped.setdefault((series_id, version), _Numbers([], []))
         of_version.values.append(value)
         of_version.calls.append(calls)
@@ -434,7 +435,7 @@ def _judge_point(
     is_other_work = stated.reason == OTHER_WORK_REASON
     decided_by = settled_by if stated.decided is not None else None
     since = None
-    if before is not None and stated.decided in _CHANGED and before.verdict == stated.decided:
+    if before is not None and stated.decided in LEVEL_CHANGES and before.verdict == stated.decided:
         # single runs that were decided together tell of one change
         is_together = bool(before.decided_by) and before.decided_by in (point.version, decided_by)
         since = (before.since or before.version) if is_together else None

@@ -30,7 +30,7 @@ from tracker.regressions.incidents import (
     urgency_of,
     with_leading_cause,
 )
-from tracker.regressions.judgement import SIGNS, verdict_word
+from tracker.regressions.judged_rows import SIGNS, verdict_word
 from tracker.regressions.run_numbers import RunNumbers
 from tracker.regressions.scaled_inputs import find_concerned
 from tracker.regressions.sides import newest_gates
@@ -48,6 +48,7 @@ from tracker.results.coverage import Coverage
 from tracker.results.findings import FindingsRows, ListedFinding, ListedIncident
 from tracker.results.partial import find_partial
 from tracker.results.waiting import AwaitedRuns
+from tracker.schema.column_names import QUALITY_REASON, RANK, RUN_ID, SETTINGS
 from tracker.store import Store, queries, read_one_state
 from tracker.store import findings as stored_findings
 from tracker.store import tracks as stored_tracks
@@ -120,7 +121,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
             notes.append(f"{other.sentence}. Its step is not judged, and neither are these operators.")
         host = next((own.host for own in gates.values() if own.host), "")
         notes.append(note_of(host))
-        of_newest = captures.taken(np.isin(captures.integers("run_id"), [run.run_id for run in track.newest]))
+        of_newest = captures.taken(np.isin(captures.integers(RUN_ID), [run.run_id for run in track.newest]))
         lines.append(make_standing(store, track, of_newest, numbers, gates, host))
         partial += words_of_partial(track, of_newest, with_workload=several)
     environment = []
@@ -154,7 +155,7 @@ def _with_share(
 
 def words_of_partial(track: TrackRuns, captures: Columns, *, with_workload: bool = False) -> list[str]:
     """Return what the checks of the captures of the newest version of a track found, behind its name."""
-    found = find_partial(captures.rows("run_id", "rank", "quality_reason", "settings"))
+    found = find_partial(captures.rows(RUN_ID, RANK, QUALITY_REASON, SETTINGS))
     version = f"{track.names.workload} {track.newest[0].version}" if with_workload else track.newest[0].version
     return [f"{version}: {sentence}" for sentence in found.sentences]
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from tracker.profile.branches import hash_of_label
+from tracker.profile.branches import COMMIT_HASH, hash_of_label
 
-_HASH: Final = re.compile(r"[0-9a-f]{7,40}")
 _DIRTY: Final = "-dirty"
 _SHORTEST: Final = 7
 """Characters of a hash that tell a commit from others."""
@@ -108,4 +106,4 @@ def _is_before(own: MainVersion, started_at_ns: int | None, run_id: int) -> bool
 def _commit_of(version: MainVersion) -> str:
     """Return the first characters of the commit of a version, "" where neither it nor its label names one."""
     found = (version.commit or "").lower()
-    return (found if _HASH.fullmatch(found) else hash_of_label(version.label))[:_SHORTEST]
+    return (found if COMMIT_HASH.fullmatch(found) else hash_of_label(version.label))[:_SHORTEST]

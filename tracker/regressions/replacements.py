@@ -16,6 +16,8 @@ from msgspec import Struct
 from tracker.columns import Columns
 from tracker.detect import DEFAULTS
 from tracker.results import REPLACED_BY, TOP_LEVEL
+from tracker.results.replaced_names import AUTOGRAD_NODE
+from tracker.schema.column_names import CALLS, INPUT_SHAPES, MODULE, NAME, NODE, PARENT, RANK
 
 _SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
 _MOVERS: Final = frozenset({
@@ -29,7 +31,6 @@ _MOVERS: Final = frozenset({
 compute, and take the place of none.
 """
 _NODE: Final = re.compile(r"backwards?\d*$")
-_AUTOGRAD_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 _NAMESPACE: Final = re.compile(r"\b\w+::")
 _BACKWARD: Final = re.compile(r"_?[Bb]ackwards?\d*$")
 _ALIKE: Final = 0.6
@@ -191,7 +192,7 @@ def name_replacement(gone: Sequence[str], come: Sequence[str]) -> str:
 
 def main_names(names: Sequence[str]) -> list[str]:
     """Return the names of one side of a replacement that say what it is."""
-    main = [name for name in names if not _is_mover(name) and not _AUTOGRAD_NODE.search(name)]
+    main = [name for name in names if not _is_mover(name) and not AUTOGRAD_NODE.search(name)]
     return main or list(names)
 
 
@@ -199,7 +200,7 @@ def _find_changed_places(
     before: CallingContexts, after: CallingContexts, changes: Mapping[str, OperatorChange]
 ) -> dict[str, frozenset[str]]:
     """Return operator -> where most of its calls changed; see `places_of`."""
-    names_before, names_after = ({*one.tree.listed("name")} if len(one.tree) else set() for one in (before, after))
+    names_before, names_after = ({*one.tree.listed(NAME)} if len(one.tree) else set() for one in (before, after))
     parents = (names_before & names_after) - changes.keys() - _find_moved_names(before.ops, after.ops)
     calls_before, calls_after = (places_of(one.tree, one.ops, changes.keys(), parents) for one in (before, after))
     places = {}
@@ -229,7 +230,7 @@ def _find_moved_names(before: Columns, after: Columns) -> set[str]:
 
 def _sum_calls(ops: Columns) -> dict[str, float]:
     calls: dict[str, float] = {}
-    for name, count in ops.rows("name", "calls"):
+    for name, count in ops.rows(NAME, CALLS):
         calls[name] = calls.get(name, 0.0) + (count or 0.0)
     return calls
 
@@ -300,12 +301,12 @@ def places_of(
     """
     found: dict[str, dict[str, float]] = {}
     modules: dict[str, set[str]] = {}
-    for name, module in ops.rows("name", "module"):
+    for name, module in ops.rows(NAME, MODULE):
         if name in names and module:
             modules.setdefault(name, set()).add(module)
-    rows = list(tree.rows("rank", "name", "parent", "input_shapes", "calls")) if len(tree) else []
+    rows = list(tree.rows(RANK, NAME, PARENT, INPUT_SHAPES, CALLS)) if len(tree) else []
     # most rows are only passed on the way up, so that all that is kept of them is where they stand
-    row_of_node = dict(zip(tree.rows("rank", "node"), range(len(rows)), strict=True)) if rows else {}
+    row_of_node = dict(zip(tree.rows(RANK, NODE), range(len(rows)), strict=True)) if rows else {}
     for rank, name, parent, shapes, calls in rows:
         if name not in names:
             continue

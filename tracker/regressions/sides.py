@@ -34,6 +34,7 @@ from tracker.detect.known_hosts import Hosts, code_hosts
 from tracker.detect.sides import newest
 from tracker.detect.thresholds import track_limits
 from tracker.detect.track import Track
+from tracker.detect.verdicts import LEVEL_CHANGES
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.regressions.bases import Bases, read_bases
 from tracker.regressions.hosts import (
@@ -44,7 +45,7 @@ from tracker.regressions.hosts import (
     words_of_other_hosts,
     words_of_throttled,
 )
-from tracker.regressions.judgement import SIGNS, numbers_of, stated
+from tracker.regressions.judged_rows import SIGNS, numbers_of, stated
 from tracker.regressions.lifecycle import ALIKE, HOST, MACHINE, MAYBE_CODE, OF_HOSTS, THROTTLED, UNDECIDED
 from tracker.regressions.rounding import tabulate_roundings
 from tracker.regressions.scaled_inputs import find_concerned, find_other_runs
@@ -82,7 +83,6 @@ from tracker.store.sql import statement
 from tracker.store.tracks import ChosenRun, read_chosen_runs, tabulate_runs
 from tracker.units import format_diff, level_words
 
-_CHANGED: Final = ("REGRESSED", "IMPROVED")
 _NO_VERDICT: Final = (Reason.SETTINGS, Reason.INCOMPLETE, Reason.OTHER_WORK)
 """Reasons why two sides cannot be compared: they stand without a verdict."""
 _BASELINE: Final = 1
@@ -462,7 +462,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     if step is None:
         return InHistory(version, None, None, base, returned=returned)
     change = None if np.isnan(step.change) else float(step.change)
-    if step.verdict != NOT_CONFIRMED and step.verdict not in _CHANGED:
+    if step.verdict != NOT_CONFIRMED and step.verdict not in LEVEL_CHANGES:
         return InHistory(version, step.verdict, change, base, returned=returned)
     levels = stored_findings.read_levels(connection, track.key, [row.version_id])[row.version_id]
     at = np.flatnonzero(levels.series_ids == step.series_id)
@@ -470,7 +470,7 @@ def in_history(connection: Connection, track: TrackRuns, row: JudgedRow) -> InHi
     since, decided_by = "", ""
     # the level that it is in now began in an older version, and is not the one that it was compared with
     began_before = level not in (row.version_id, step.level_version_id, BEGINNING)
-    if began_before and step.verdict in _CHANGED and not returned:
+    if began_before and step.verdict in LEVEL_CHANGES and not returned:
         since = track.labels.get(level, "")
     if settled_by != row.version_id:
         decided_by = track.labels.get(settled_by, "")
@@ -935,11 +935,11 @@ def _list_verdicts(
             verdict = replace(
                 verdict,
                 verdict=Verdict(int(judged.verdict[row])).name,
-                change=numbers["change"].item(row),
-                judged_change=numbers["judged_change"].item(row),
-                q=numbers["q"].item(row),
-                contribution=numbers["contribution"].item(row),
-                detectable=numbers["detectable"].item(row),
+                change=numbers.change.item(row),
+                judged_change=numbers.judged_change.item(row),
+                q=numbers.q.item(row),
+                contribution=numbers.contribution.item(row),
+                detectable=numbers.detectable.item(row),
             )
         verdicts[key] = verdict
     return verdicts

@@ -21,6 +21,7 @@ from tracker.results.partial import find_partial, keep_whole
 from tracker.results.recording import are_guesses
 from tracker.results.verdicts import GateResult
 from tracker.results.waiting import AwaitedRuns
+from tracker.schema.column_names import QUALITY_REASON, RANK, RUN_ID, SETTINGS
 from tracker.store import Store
 from tracker.store.findings import JudgedRow
 from tracker.units import counted, format_diff
@@ -58,8 +59,8 @@ def make_standing(
     """
     newest = track.newest
     run_ids = [run.run_id for run in newest]
-    whole = keep_whole(run_ids, find_partial(captures.rows("run_id", "rank", "quality_reason", "settings")))
-    is_guess = are_guesses(captures.listed("settings"))
+    whole = keep_whole(run_ids, find_partial(captures.rows(RUN_ID, RANK, QUALITY_REASON, SETTINGS)))
+    is_guess = are_guesses(captures.listed(SETTINGS))
     judgement = track.judged.get(newest[0].version_id)
     step_kind = judgement.step_kind if judgement else ""
     own = numbers.of(whole, step_kind)

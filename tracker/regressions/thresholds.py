@@ -17,10 +17,12 @@ from tracker.columns import Columns
 from tracker.detect.thresholds import COUNTS, MIN_RATIO, OF_SERIES
 from tracker.errors import UsageError, check_reason
 from tracker.profile.branches import branch_of, main_of
-from tracker.regressions.judgement import DIRECTIONS, TrackReader, update, with_branches
+from tracker.regressions.judged_rows import DIRECTIONS
+from tracker.regressions.judgement import update, with_branches
 from tracker.regressions.lifecycle import TrackState
 from tracker.regressions.step_kinds import judge_kinds
 from tracker.regressions.track import TrackRuns, places
+from tracker.regressions.track_reader import TrackReader
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions, TriedThresholds
 from tracker.results.thresholds import EVERYWHERE, MovedFinding, Threshold
 from tracker.store import Store

@@ -34,6 +34,7 @@ from tracker.results.machine_state import throttled_by
 from tracker.results.recording import Recording, alike, differences, has_shapes, incomplete_cells, is_guess, remedies
 from tracker.results.thresholds import Threshold
 from tracker.results.waiting import WaitingRun
+from tracker.schema.column_names import CONFIGURATION, DEVICE, IS_BRANCH, RUNS, VENDOR, WORKLOAD
 from tracker.schema.series import STEP_KEY, SeriesKey
 from tracker.store import Store, queries, samples
 from tracker.store import findings as stored_findings
@@ -305,13 +306,13 @@ def named_tracks(
     names one, or with `branches`.
     """
     rows = queries.tracks(store, workload)
-    kept = rows.integers("runs") > 0
+    kept = rows.integers(RUNS) > 0
     if workload is None and not branches:
-        kept &= rows.integers("is_branch") == 0
+        kept &= rows.integers(IS_BRANCH) == 0
     rows = rows.taken(kept)
     rows = rows if device is None else queries.on_device(rows, device)
     rows = queries.with_values(store, rows, config or {})
-    words = rows.rows("workload", "configuration", "vendor", "device")
+    words = rows.rows(WORKLOAD, CONFIGURATION, VENDOR, DEVICE)
     return {
         TrackKey(*track_key): TrackNames(of, own, f"{vendor} {model}".strip())
         for track_key, (of, own, vendor, model) in zip(rows.rows(*TrackKey.__struct_fields__), words, strict=True)

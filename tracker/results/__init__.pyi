@@ -1,5 +1,4 @@
 # Made by scripts/write_docs.py from the `__all__` of each module: change it there.
-from .advice import ADVICE_COLUMNS as ADVICE_COLUMNS
 from .advice import Accounts as Accounts
 from .advice import Advice as Advice
 from .advice import Advised as Advised

@@ -16,25 +16,13 @@ from tracker.units import counted, format_bytes, format_ns
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
-__all__ = ["ADVICE_COLUMNS", "Accounts", "Advice", "AdviseOptions", "Advised", "Claimed", "Loss", "Number"]
+__all__ = ["Accounts", "Advice", "AdviseOptions", "Advised", "Claimed", "Loss", "Number"]
 
 FAMILIES: Final = ("input", "host", "kernels", "communication", "pipeline", "memory", "environment")
 """Words of `tracker advise --only`: what rules are about."""
 NEW: Final = "new"
 GROWN: Final = "grown"
 GONE: Final = "gone"
-ADVICE_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "advice": (
-        "rule", "family", "severity", "confidence", "status", "title", "gain_ns", "gain_share", "baseline_gain_ns",
-        "local_ns", "bound", "runs", "rank", "stage", "op", "module", "kernel", "role", "variable", "evidence",
-        "remedies", "code", "sources",
-    ),
-    "efficiency": (
-        "rank", "name", "input_shapes", "number_kind", "calls", "total_ns", "flops", "bytes", "tflops_per_s",
-        "gb_per_s", "floor_ns", "bound", "efficiency", "ceiling",
-    ),
-}  # fmt: skip
-
 
 _SMALL_RATE: Final = 0.1
 """Below it a rate has two digits, whatever they stand for: 0.0 TFLOP/s would be none."""
@@ -99,6 +87,68 @@ class Claimed(Struct, frozen=True):
     ns: float
 
 
+class AdviceRow(Struct, frozen=True, kw_only=True):
+    """A piece of advice as a row of a table: the fields of `Advice`, with lists as text.
+
+    - evidence: the numbers that it rests on
+    - remedies, code, sources: as in `Advice`, separated by semicolons
+    """
+
+    rule: str
+    family: str
+    severity: str
+    confidence: str
+    status: str | None
+    title: str
+    gain_ns: float | None
+    gain_share: float | None
+    baseline_gain_ns: float | None
+    local_ns: float | None
+    bound: str
+    runs: int
+    rank: int | None
+    stage: int | None
+    op: str | None
+    module: str | None
+    kernel: str | None
+    role: str | None
+    variable: str | None
+    evidence: str
+    remedies: str
+    code: str
+    sources: str
+
+
+class EfficiencyRow(Struct, frozen=True, kw_only=True):
+    """How near the calls of an operator of one shape come to what the device can do, per step.
+
+    - rank, name, input_shapes: which calls
+    - number_kind: half, byte, fp32, tf32 or fp64; None where it is not known
+    - flops, tflops_per_s: None of what only moves bytes
+    - bytes, gb_per_s: of inputs and result; None where the shapes say too little
+    - floor_ns: the time that the device needs at least; None where no ceiling is known
+    - bound: compute or memory, by which floor is longer
+    - efficiency: floor by time; None where no ceiling is known, or the row is beyond it, so that the ceiling or the
+      shapes must be wrong
+    - ceiling: spec of the table of devices, measured of the fastest row of the run
+    """
+
+    rank: int
+    name: str
+    input_shapes: str
+    number_kind: str | None
+    calls: float
+    total_ns: float
+    flops: float | None
+    bytes: float | None
+    tflops_per_s: float | None
+    gb_per_s: float | None
+    floor_ns: float | None
+    bound: str | None
+    efficiency: float | None
+    ceiling: str | None
+
+
 class Advice(Struct, frozen=True, kw_only=True):
     """One piece of advice. Times are ns per step; None where it is about no time.
 
@@ -136,6 +186,35 @@ class Advice(Struct, frozen=True, kw_only=True):
     status: str | None = None
     runs: int = 1
     marks: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> AdviceRow:
+        """The same as a row of a table."""
+        return AdviceRow(
+            rule=self.rule,
+            family=self.family,
+            severity=self.severity,
+            confidence=self.confidence,
+            status=self.status,
+            title=self.title,
+            gain_ns=self.gain_ns,
+            gain_share=self.gain_share,
+            baseline_gain_ns=self.baseline_gain_ns,
+            local_ns=self.local_ns,
+            bound=self.bound,
+            runs=self.runs,
+            rank=self.rank,
+            stage=self.stage,
+            op=self.op,
+            module=self.module,
+            kernel=self.kernel,
+            role=self.role,
+            variable=self.variable,
+            evidence="; ".join(number.words for number in self.numbers),
+            remedies="; ".join(self.remedies),
+            code="; ".join(self.code),
+            sources="; ".join(self.sources),
+        )
 
     @property
     def sentence(self) -> str:

@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 _LONG: Final = 80
 _MARKS_IN_NAMES: Final = "<:(_ "
-_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
+AUTOGRAD_NODE: Final = re.compile(r"^autograd::|Backward\d+$")
 
 
 def replaced_name(name: str) -> str:
@@ -35,7 +35,7 @@ def replaced_name(name: str) -> str:
             sides = [[f"…{gone[start:]}"], [f"…{come[start:]}"]]
     shown: list[str] = []
     for names in sides:
-        main = [one for one in names if not _NODE.search(one)] or names
+        main = [one for one in names if not AUTOGRAD_NODE.search(one)] or names
         # the namespace stands in front of the first name alone
         shown.append(some_of([one.removeprefix(space) if shown or at else one for at, one in enumerate(main)], ", "))
     return REPLACED_BY.join(shown)
@@ -48,7 +48,7 @@ def largest_that_came(name: str) -> str:
     'aten::mul'
     """
     names = split_names(name.rpartition(REPLACED_BY)[2])
-    return next((one for one in names if not _NODE.search(one)), names[0])
+    return next((one for one in names if not AUTOGRAD_NODE.search(one)), names[0])
 
 
 def split_names(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from tracker.store import labels
 from tracker.store.bulk import fetch
 from tracker.store.sql import statement
 
-_FORGET: Final = text("DELETE FROM advice WHERE run_id = :run_id")
+FORGET_ADVICE: Final = text("DELETE FROM advice WHERE run_id = :run_id")
 _KEEP: Final = text("INSERT INTO advice (run_id, rule_version, content) VALUES (:run_id, :rule_version, :content)")
 _IS_THERE: Final = text("SELECT id FROM run WHERE id = :run_id AND state <> 'deleted'")
 
@@ -43,5 +43,5 @@ def keep(connection: Connection, run_id: int, rule_version: int, content: str, f
     """
     labels.hold_run(connection, run_id)
     if files_of(connection, run_id) == files:
-        connection.execute(_FORGET, {"run_id": run_id})
+        connection.execute(FORGET_ADVICE, {"run_id": run_id})
         connection.execute(_KEEP, {"run_id": run_id, "rule_version": rule_version, "content": content})

@@ -19,11 +19,22 @@ from sqlalchemy import Connection, text
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.profile import Column as RowColumn
 from tracker.schema.breakdown import BREAKDOWN
+from tracker.schema.column_names import (
+    GROUP,
+    GROUP_ROLE,
+    GROUP_SIZE,
+    OP_KEY,
+    OP_KEY_ID,
+    ROLE,
+    SIZE,
+    START_NS,
+    STEP,
+)
 from tracker.schema.levels import LEVELS, columns_of_kind
 from tracker.store import bulk
 from tracker.store.bulk import Column, clean, cleaned
 from tracker.store.calls import groups
-from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, Named, ids, named
+from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, Named, OpTexts, ids, named
 from tracker.store.labels import lock
 from tracker.store.packing import pack_calls, pack_contexts
 
@@ -191,9 +202,9 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_I
     stacks: set[str] = set()
     texts: set[str] = set()
     # most ranks name the same: each key is held once
-    op_keys: dict[Key, Key] = {}
-    kernel_keys: dict[Key, Key] = {}
-    own: dict[tuple[str, int, int], list[Key]] = {}
+    op_keys: dict[OpTexts, OpTexts] = {}
+    kernel_keys: dict[OpTexts, OpTexts] = {}
+    own: dict[tuple[str, int, int], list[OpTexts]] = {}
     for item in placed:
         tables = item.rows.tables
         for dimension, keys in (("op_key", op_keys), ("kernel_key", kernel_keys)):
@@ -248,7 +259,7 @@ def _distinct_texts(tables: Mapping[str, Table], columns: Iterable[tuple[str, st
     return texts
 
 
-def _keys(tables: Mapping[str, Table], dimension: str) -> list[Key]:
+def _keys(tables: Mapping[str, Table], dimension: str) -> list[OpTexts]:
     """Return the keys of a dimension table of `Rows`, by position."""
     if dimension not in tables:
         return []
@@ -260,15 +271,15 @@ def _group_keys(communication: Table | None) -> list[Key]:
     """Return the process group of each row of `communication`."""
     if communication is None:
         return []
-    return _group_keys_of({"role": communication["group_role"], "size": communication["group_size"]})
+    return _group_keys_of({"role": communication[GROUP_ROLE], "size": communication[GROUP_SIZE]})
 
 
 def _group_keys_of(groups: Table) -> list[Key]:
     """Return role and size of each of these groups, as they are stored."""
     if not groups:
         return []
-    sizes = _or_no_size(groups["size"]).tolist()
-    return list(zip([clean(role) for role in groups["role"]], sizes, strict=True))
+    sizes = _or_no_size(groups[SIZE]).tolist()
+    return list(zip([clean(role) for role in groups[ROLE]], sizes, strict=True))
 
 
 def _or_no_size(values: Any) -> NDArray[np.int64]:
@@ -279,8 +290,8 @@ def _or_no_size(values: Any) -> NDArray[np.int64]:
 def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
     """Return the columns of op_tree, with one row for all calling contexts; none without any."""
     rows = {name: np.asarray(values) for name, values in item.rows.tables["op_tree"].items()}
-    rows["op_key_id"] = known.of("op_key", item)[rows["op_key"]]
-    if not len(rows["step"]):
+    rows[OP_KEY_ID] = known.of("op_key", item)[rows[OP_KEY]]
+    if not len(rows[STEP]):
         return []
     contexts = Column("contexts", "binary", [pack_contexts(rows)])
     return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), contexts]
@@ -289,9 +300,9 @@ def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
 def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
     """Return the columns of collective_call, with one row for all calls; none without any."""
     columns = {name: np.asarray(values, dtype=np.int64) for name, values in item.rows.collective_calls.items()}
-    if not columns or not len(columns["start_ns"]):
+    if not columns or not len(columns[START_NS]):
         return []
-    columns["group"] = known.groups[item.run_id, item.rank][columns["group"]]
+    columns[GROUP] = known.groups[item.run_id, item.rank][columns[GROUP]]
     packed_calls = Column("calls", "binary", [pack_calls(columns)])
     return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), packed_calls]
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.store import labels, recordings, samples
+from tracker.store.advice import FORGET_ADVICE
 from tracker.store.calls import splitting
 from tracker.store.captures import Placed
 
@@ -20,8 +21,7 @@ _STATES: Final = text("SELECT id, ranks_awaited, sample_rules FROM run WHERE id 
     bindparam("run_ids", expanding=True)
 )
 _RANKS: Final = text("SELECT rank FROM capture WHERE run_id = :run_id ORDER BY rank")
-_PRUNED: Final = text("SELECT 1 FROM capture WHERE run_id = :run_id AND pruned_at_ns IS NOT NULL")
-_FORGET_ADVICE: Final = text("DELETE FROM advice WHERE run_id = :run_id")
+LOST_DETAILS: Final = text("SELECT 1 FROM capture WHERE run_id = :run_id AND pruned_at_ns IS NOT NULL")
 
 
 def take_in(
@@ -87,12 +87,12 @@ def _states_of(connection: Connection, run_ids: Iterable[int]) -> Sequence[Any]:
 
 def _keep_little(connection: Connection, run_id: int) -> None:
     """Keep of a run that waits what screens show: its step so far. Samples that cannot be made again stay."""
-    if connection.execute(_PRUNED, {"run_id": run_id}).first() is not None:
+    if connection.execute(LOST_DETAILS, {"run_id": run_id}).first() is not None:
         # where the run was filed elsewhere its samples follow
         samples.refresh(connection, [run_id])
         return
     samples.keep_step_alone(connection, run_id)
-    connection.execute(_FORGET_ADVICE, {"run_id": run_id})
+    connection.execute(FORGET_ADVICE, {"run_id": run_id})
 
 
 def _split_all(connection: Connection, run_id: int) -> None:

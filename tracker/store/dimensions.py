@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from sqlalchemy import Connection
@@ -16,7 +16,11 @@ from tracker.store import bulk
 DIGEST_BYTES: Final = 16
 _DIGESTS_PER_QUESTION: Final = 1_000
 
-Key = tuple[Any, ...]
+Key = tuple[str | int, ...]
+"""The values of the columns of a dimension."""
+KeyOf = TypeVar("KeyOf", bound=Key)
+OpTexts = tuple[str, ...]
+"""The texts of an op: name, shapes, types, module, phase."""
 
 
 class Dimension(Struct, frozen=True):
@@ -34,7 +38,7 @@ class Dimension(Struct, frozen=True):
 
     def order(self, key: Key) -> int:
         """Return what keys are sorted by before their digest."""
-        return len(key[0]) if self.short_first else 0
+        return len(str(key[0])) if self.short_first else 0
 
     def digest(self, key: Key) -> bytes:
         """Return what stands for a key."""
@@ -54,7 +58,7 @@ def digest_of(parts: Iterable[object], size: int = DIGEST_BYTES) -> bytes:
     return blake2b("\0".join(map(str, parts)).encode(), digest_size=size).digest()
 
 
-def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> dict[Key, int]:
+def ids(connection: Connection, dimension: Dimension, keys: Iterable[KeyOf]) -> dict[KeyOf, int]:
     """Return the id of each of `keys`; those that are new get one. Texts must be clean (see `bulk.clean`).
 
     All keys of an ingest come in one call and are inserted sorted: writers that meet wait for each other in one
@@ -77,11 +81,11 @@ class Named(Struct, frozen=True):
     """The ids of texts, of ops (name, shapes, types, module, phase) and of call stacks."""
 
     texts: dict[str, int]
-    op_keys: dict[Key, int]
+    op_keys: dict[OpTexts, int]
     call_stacks: dict[str, int]
 
 
-def named(connection: Connection, texts: Iterable[str], op_keys: Iterable[Key], stacks: Iterable[str]) -> Named:
+def named(connection: Connection, texts: Iterable[str], op_keys: Iterable[OpTexts], stacks: Iterable[str]) -> Named:
     """Return the ids of texts, of ops and of call stacks (frames, the innermost first), as `ids` gives them; all texts
     are stored in one go, for the sake of the order of writers.
     """

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, text
 
 from tracker.profile.documents import Execution, LeftApart, find_documents, find_left_apart, name_way
 from tracker.schema.series import way_of
+from tracker.store.completing import LOST_DETAILS
 from tracker.store.sql import statement
 
 _MARK: Final = text(
@@ -27,12 +28,11 @@ _HAND_OVER: Final = text(
     "AND id <> :run_id"
 )
 """What was a document of a run that is one itself now is one of the same run."""
-_FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
+FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
 _MAINS: Final = text(
     "SELECT id, document_of FROM run WHERE id IN :run_ids AND document_of <> id AND state = 'excluded'"
 )
 _MAIN: Final = text("SELECT document_of FROM run WHERE id = :run_id AND document_of <> id")
-_PRUNED: Final = text("SELECT 1 FROM capture WHERE run_id = :run_id AND pruned_at_ns IS NOT NULL")
 _RELEASE: Final = text("UPDATE run SET document_of = id WHERE id = :run_id")
 _ELSEWHERE: Final = -1
 """In place of the place of a run that is not among those that are asked."""
@@ -95,7 +95,7 @@ def main_of(connection: Connection, run_id: int) -> int | None:
 
 def has_lost_details(connection: Connection, run_id: int) -> bool:
     """Return whether the samples of a run can no longer be made, since a rank was pruned."""
-    return connection.execute(_PRUNED, {"run_id": run_id}).first() is not None
+    return connection.execute(LOST_DETAILS, {"run_id": run_id}).first() is not None
 
 
 def find_beside(connection: Connection, run_ids: Collection[int] | None = None) -> dict[int, int]:
@@ -164,7 +164,7 @@ def join_beside(connection: Connection) -> set[int]:
     """
     grown = mark(connection, find_beside(connection))
     for run_id in sorted(grown):
-        connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
+        connection.execute(FORGET_SAMPLES, {"run_id": run_id})
     return grown
 
 

@@ -20,12 +20,11 @@ from tracker.schema.series import SeriesKey
 from tracker.store import bulk, labels
 from tracker.store.bulk import Column
 from tracker.store.sql import statement
-from tracker.store.tracks import TrackKey
+from tracker.store.tracks import TRACK_COLUMNS, TrackKey
 
 I64 = NDArray[np.int64]
 
-_TRACK: Final = ("workload_id", "configuration_id", "device_id")
-_OF_TRACK: Final = " AND ".join(f"{name} = :{name}" for name in _TRACK)
+_OF_TRACK: Final = " AND ".join(f"{name} = :{name}" for name in TRACK_COLUMNS)
 _KEY: Final = ("series_id", "direction", "how", "first_version_id")
 _RESTS_ON: Final = text(f"SELECT version_id, rests_on FROM judged_version WHERE {_OF_TRACK}")  # noqa: S608 names of above
 _LEVELS: Final = text(
@@ -197,8 +196,8 @@ class FindingRow(Struct, frozen=True):
 _COLUMNS: Final = FindingRow.__struct_fields__
 _FINDINGS: Final = text(f"SELECT {', '.join(_COLUMNS)} FROM finding WHERE {_OF_TRACK} ORDER BY id")  # noqa: S608 the same
 _WRITE_FINDING: Final = text(
-    f"INSERT INTO finding ({', '.join((*_TRACK, *_COLUMNS))}) "  # noqa: S608 the same
-    f"VALUES ({', '.join(f':{name}' for name in (*_TRACK, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
+    f"INSERT INTO finding ({', '.join((*TRACK_COLUMNS, *_COLUMNS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*TRACK_COLUMNS, *_COLUMNS))}) ON CONFLICT ({', '.join(_KEY)}) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _COLUMNS if name not in _KEY)}"
 )
 
@@ -224,9 +223,9 @@ class IncidentRow(Struct, frozen=True):
 
 _PARTS: Final = IncidentRow.__struct_fields__
 _WRITE_INCIDENT: Final = text(
-    f"INSERT INTO incident ({', '.join((*_TRACK, *_PARTS))}) "  # noqa: S608 the same
-    f"VALUES ({', '.join(f':{name}' for name in (*_TRACK, *_PARTS))}) "
-    f"ON CONFLICT ({', '.join(_TRACK)}, first_version_id) "
+    f"INSERT INTO incident ({', '.join((*TRACK_COLUMNS, *_PARTS))}) "  # noqa: S608 the same
+    f"VALUES ({', '.join(f':{name}' for name in (*TRACK_COLUMNS, *_PARTS))}) "
+    f"ON CONFLICT ({', '.join(TRACK_COLUMNS)}, first_version_id) "
     f"DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _PARTS if name != 'first_version_id')}"
 )
 
@@ -247,18 +246,18 @@ class Word(Struct, frozen=True):
 
 _SAID: Final = Word.__struct_fields__
 _ADD_WORD: Final = text(
-    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id) "  # noqa: S608 the same
-    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, "
+    f"INSERT INTO finding_action ({', '.join((*TRACK_COLUMNS, *_KEY, *_SAID))}, newest_version_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*TRACK_COLUMNS, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, "
     "(SELECT v.id FROM judged_version AS j INNER JOIN version AS v ON j.version_id = v.id "
-    f"WHERE {' AND '.join(f'j.{name} = finding.{name}' for name in _TRACK)} "
+    f"WHERE {' AND '.join(f'j.{name} = finding.{name}' for name in TRACK_COLUMNS)} "
     "ORDER BY v.ordinal DESC, v.id DESC LIMIT 1) "
     "FROM finding WHERE id = :finding_id"
 )
 
 
 _TAKE_BACK: Final = text(
-    f"INSERT INTO finding_action ({', '.join((*_TRACK, *_KEY, *_SAID))}, newest_version_id, undoes_id) "  # noqa: S608 the same
-    f"SELECT {', '.join((*_TRACK, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, newest_version_id, id "
+    f"INSERT INTO finding_action ({', '.join((*TRACK_COLUMNS, *_KEY, *_SAID))}, newest_version_id, undoes_id) "  # noqa: S608 the same
+    f"SELECT {', '.join((*TRACK_COLUMNS, *_KEY))}, {', '.join(f':{name}' for name in _SAID)}, newest_version_id, id "
     "FROM finding_action AS a WHERE id = :mark_id "
     "AND NOT EXISTS (SELECT 1 FROM finding_action AS u WHERE u.undoes_id = a.id)"
 )

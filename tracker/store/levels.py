@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from sqlalchemy import TextClause
 
 from tracker.columns import Columns
+from tracker.schema.column_names import SPLIT_BY, SUM_SQUARES_NS2
 from tracker.schema.declarations import Column, Level
 from tracker.schema.levels import LEVEL, OP_KEY, PROFILER_ALONE, RANKS_OR_PROFILER
 from tracker.store.answers import OfKind, Steps, dtype, parameter_list, whole
 from tracker.store.failures import CHECK_TELLS, Damaged
-from tracker.store.sql import question
+from tracker.store.sql import question, select_columns
 
 SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN CAST(SUM(d.{0}) AS BIGINT) END"
 REAL_SUM: Final = "CASE WHEN COUNT(d.{0}) = COUNT(*) THEN SUM(d.{0}) END"
@@ -270,9 +271,9 @@ def query_of(name: str) -> LevelQuery:
             numbers[column.name] = _ADD_UP[column.adds]
     if level.name == "communication":
         # no answer has the spread of collectives
-        del numbers["sum_squares_ns2"]
+        del numbers[SUM_SQUARES_NS2]
         numbers |= _SPLIT
-        numbers["split_by"] = _SPLIT_BY
+        numbers[SPLIT_BY] = _SPLIT_BY
     return LevelQuery(level.name, keys, numbers, joins, level.largest, step)
 
 
@@ -294,21 +295,6 @@ def _join_of(column: Column, row: str, level: str) -> str:
     if column.kind in ("op_key", "kernel_key") and level not in _BY_NUMBER:
         return f"\nINNER JOIN {column.kind} AS k ON {row}.{column.stored_name} = k.id"
     return ""
-
-
-def select_columns(columns: Mapping[str, str]) -> str:
-    """Return what stands behind SELECT: name in the answer -> SQL.
-
-    >>> print(select_columns({"rank": "d.rank", "calls": "SUM(d.calls)"}))
-    <BLANKLINE>
-        d.rank,
-        SUM(d.calls) AS calls
-    """
-    listed = []
-    for name, column in columns.items():
-        is_so_called = column.partition(".")[2] == name
-        listed.append(column if is_so_called else f"{column} AS {name}")
-    return ",".join(f"\n    {column}" for column in listed)
 
 
 @cache

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from tracker.schema.column_names import WORKLOAD
+
 if TYPE_CHECKING:
     from tracker.store.connect import Store
 
@@ -42,7 +44,7 @@ def workloads_of_series(store: Store, name: str) -> set[str]:
     """Return the workloads that have a series of this name, or one that fits it where it has `*` or `?`."""
     pattern = like_pattern(name)
     found = find_names(store, "series", pattern=pattern, run=-1, finding=-1, incident=-1, most=_MOST_SERIES)
-    return {str(row["workload"]) for row in found}
+    return {str(row[WORKLOAD]) for row in found}
 
 
 def names_beginning_with(store: Store, kind: str, start: str, workload: str | None = None) -> list[str]:

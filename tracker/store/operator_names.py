@@ -23,9 +23,22 @@ from tracker.profile.operator_names import (
     number_by_order,
     stable_name,
 )
+from tracker.schema.column_names import (
+    CALLS,
+    DEVICE_SELF_NS,
+    DEVICE_TOTAL_NS,
+    HOST_TOTAL_NS,
+    KERNEL_COUNT,
+    NODE,
+    OP_KEY_ID,
+    PARENT,
+    RAW_NAME_ID,
+    STEP,
+)
 from tracker.schema.levels import LEVEL
 from tracker.schema.series import KINDS, SeriesKey
 from tracker.store import bulk, dimensions, recordings
+from tracker.store.documents import FORGET_SAMPLES
 from tracker.store.packing import CONTEXT_NUMBERS, Contexts, pack_contexts, unpack_contexts
 from tracker.store.samples import rename_series
 from tracker.table import group_rows
@@ -79,7 +92,6 @@ _TREE: Final = text("SELECT contexts FROM op_tree WHERE run_id = :run_id AND ran
 _SET_TREE: Final = text("UPDATE op_tree SET contexts = :contexts WHERE run_id = :run_id AND rank = :rank")
 _RUNS: Final = text("SELECT id FROM run WHERE rules_version = :rules ORDER BY id")
 _SET_RULES: Final = text("UPDATE run SET rules_version = :rules WHERE id = :run_id")
-_FORGET_SAMPLES: Final = text("UPDATE run SET sample_rules = NULL WHERE id = :run_id")
 _PRUNED_NAMES: Final = text(
     "SELECT DISTINCT m.run_id, s.workload_id, s.configuration_id, s.device_id, s.name FROM sample AS m "
     "INNER JOIN series AS s ON m.series_id = s.id INNER JOIN run AS r ON m.run_id = r.id "
@@ -143,7 +155,7 @@ def rename_stored(connection: Connection) -> None:
     _rename_series(connection, votes)
     _rename_limits(connection, votes)
     for run_id in sorted(changed):
-        connection.execute(_FORGET_SAMPLES, {"run_id": run_id})
+        connection.execute(FORGET_SAMPLES, {"run_id": run_id})
     done = [run_id for run_id in connection.scalars(_RUNS, {"rules": RULES_BEFORE}).all() if run_id not in to_read]
     for run_id in done:
         connection.execute(_SET_RULES, {"run_id": run_id, "rules": RULES_AFTER})
@@ -246,18 +258,18 @@ def _drop_rows_of_marks(connection: Connection, place: Place, marks: set[int], n
     columns = [name for name in names if name not in ("run_id", "rank")]
     rows = result.mappings().all()
     of_step: dict[int, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["op_key_id"] in marks):
-        nothing = dict.fromkeys(columns) | {"step": row["step"], "op_key_id": no_op, "calls": 0}
-        nothing |= {"device_total_ns": 0, "device_self_ns": 0, "kernel_count": 0}
-        if row["op_key_id"] == no_op:
-            of_step[row["step"]] = dict(row)
+    for row in sorted(rows, key=lambda row: row[OP_KEY_ID] in marks):
+        nothing = dict.fromkeys(columns) | {STEP: row[STEP], OP_KEY_ID: no_op, CALLS: 0}
+        nothing |= {DEVICE_TOTAL_NS: 0, DEVICE_SELF_NS: 0, KERNEL_COUNT: 0}
+        if row[OP_KEY_ID] == no_op:
+            of_step[row[STEP]] = dict(row)
             continue
-        added = of_step.setdefault(row["step"], nothing)
-        added["device_self_ns"] += row["device_self_ns"] or 0
-        added["device_total_ns"] += row["device_self_ns"] or 0
-        added["kernel_count"] += row["kernel_count"] or 0
+        added = of_step.setdefault(row[STEP], nothing)
+        added[DEVICE_SELF_NS] += row[DEVICE_SELF_NS] or 0
+        added[DEVICE_TOTAL_NS] += row[DEVICE_SELF_NS] or 0
+        added[KERNEL_COUNT] += row[KERNEL_COUNT] or 0
     connection.execute(text(f"DELETE FROM op WHERE {_OF_KEYS}"), asked)  # noqa: S608 as above
-    lines = [(*place, *(row[name] for name in columns)) for row in of_step.values() if row["kernel_count"]]
+    lines = [(*place, *(row[name] for name in columns)) for row in of_step.values() if row[KERNEL_COUNT]]
     if lines:
         bulk.insert(connection, "op", ("run_id", "rank", *columns), lines)
 
@@ -387,18 +399,18 @@ def _rewrite_tree(
     rows = _rows_of_contexts(contexts)
     if marks:
         kept, moved = _part_marks(rows, contexts, marks)
-        moved["node"][:] = numbered.setdefault((NO_PARENT, no_op), len(numbered))
-        kept["node"] = np.array([node_of[node] for node in kept["node"].tolist()], dtype=np.int64)
+        moved[NODE][:] = numbered.setdefault((NO_PARENT, no_op), len(numbered))
+        kept[NODE] = np.array([node_of[node] for node in kept[NODE].tolist()], dtype=np.int64)
         rows = {name: np.concatenate((kept[name], moved[name])) for name in kept}
     else:
-        rows["node"] = np.array([node_of[node] for node in rows["node"].tolist()], dtype=np.int64)
-    groups = group_rows(rows["node"], rows["step"])
+        rows[NODE] = np.array([node_of[node] for node in rows[NODE].tolist()], dtype=np.int64)
+    groups = group_rows(rows[NODE], rows[STEP])
     paths = list(numbered)
     summed = {name: groups.add_up_marked(rows[name], MISSING, "known") for name in CONTEXT_NUMBERS}
-    nodes = rows["node"][groups.first]
-    summed |= {"node": nodes, "step": rows["step"][groups.first]}
-    summed["parent"] = np.array([paths[node][0] for node in nodes.tolist()], dtype=np.int64)
-    summed["op_key_id"] = np.array([paths[node][1] for node in nodes.tolist()], dtype=np.int64)
+    nodes = rows[NODE][groups.first]
+    summed |= {NODE: nodes, STEP: rows[STEP][groups.first]}
+    summed[PARENT] = np.array([paths[node][0] for node in nodes.tolist()], dtype=np.int64)
+    summed[OP_KEY_ID] = np.array([paths[node][1] for node in nodes.tolist()], dtype=np.int64)
     values = {"run_id": place[0], "rank": place[1], "contexts": pack_contexts(summed)}
     connection.execute(_SET_TREE, values)
 
@@ -406,7 +418,7 @@ def _rewrite_tree(
 def _rows_of_contexts(contexts: Contexts) -> dict[str, I64]:
     """Return a row per context and step: node, step, and the numbers."""
     numbers = {name: column.copy() for name, column in zip(CONTEXT_NUMBERS, contexts.numbers, strict=True)}
-    return {"node": contexts.node[contexts.place], "step": contexts.step, **numbers}
+    return {NODE: contexts.node[contexts.place], STEP: contexts.step, **numbers}
 
 
 def _part_marks(
@@ -418,13 +430,13 @@ def _part_marks(
     moved = {name: column[is_mark].copy() for name, column in rows.items()}
     # their counts hold those of the contexts in them
     parent = contexts.parent[contexts.place]
-    for at, (node, step) in enumerate(zip(moved["node"].tolist(), moved["step"].tolist(), strict=True)):
-        inside = (parent == node) & (rows["step"] == step)
-        moved["kernel_count"][at] -= rows["kernel_count"][inside].sum()
-    moved["device_total_ns"] = moved["device_self_ns"]
-    moved["calls"] = np.zeros_like(moved["calls"])
-    moved["host_total_ns"] = np.full_like(moved["calls"], MISSING)
-    works = (moved["kernel_count"] > 0) | (moved["device_self_ns"] > 0)
+    for at, (node, step) in enumerate(zip(moved[NODE].tolist(), moved[STEP].tolist(), strict=True)):
+        inside = (parent == node) & (rows[STEP] == step)
+        moved[KERNEL_COUNT][at] -= rows[KERNEL_COUNT][inside].sum()
+    moved[DEVICE_TOTAL_NS] = moved[DEVICE_SELF_NS]
+    moved[CALLS] = np.zeros_like(moved[CALLS])
+    moved[HOST_TOTAL_NS] = np.full_like(moved[CALLS], MISSING)
+    works = (moved[KERNEL_COUNT] > 0) | (moved[DEVICE_SELF_NS] > 0)
     return kept, {name: column[works] for name, column in moved.items()}
 
 
@@ -455,7 +467,7 @@ def _rename_rows(
         number = row[column]
         renamed = {**row, column: new_number.get(number, number)}
         if level == "op" and number in raw_id:
-            renamed["raw_name_id"] = raw_id[number]
+            renamed[RAW_NAME_ID] = raw_id[number]
         merged.setdefault(tuple(renamed[name] for name in key_columns), []).append(renamed)
     connection.execute(text(f"DELETE FROM {level} WHERE {where}"), asked)  # noqa: S608 as above
     lines = []

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, text
 from tracker.errors import UsageError, check_reason
 from tracker.profile import Device
 from tracker.profile.experiments import name_experiment
+from tracker.schema.column_names import VERSION_ID
 from tracker.store import completing, documents, labels
 from tracker.store.bulk import clean
 from tracker.store.captures import DETAIL_TABLES
@@ -304,7 +305,7 @@ def _move_marks(connection: Connection, run: Any, found: Mapping[str, int]) -> N
     if any(found[name] != number for name, number in track.items()):
         return
     if not connection.execute(_LEFT_IN_VERSION, {**track, "version_id": run.version_id}).scalar_one():
-        versions = {"old": run.version_id, "new": found["version_id"]}
+        versions = {"old": run.version_id, "new": found[VERSION_ID]}
         connection.execute(_MOVE_MARKS, {**track, **versions})
         connection.execute(_MOVE_NEWEST, {**track, **versions})
 

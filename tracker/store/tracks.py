@@ -52,6 +52,10 @@ _REMOVE_LIMIT: Final = text(f"DELETE FROM threshold WHERE {' AND '.join(f'{name}
 _COLUMNS = (samples.VALUE, samples.CALLS, *samples.BY_CALLS_COLUMNS)
 
 
+TRACK_COLUMNS: Final = ("workload_id", "configuration_id", "device_id")
+"""The columns by which tables hold a track."""
+
+
 class TrackKey(Struct, frozen=True):
     """The numbers of a workload, a configuration and a device."""
 

@@ -35,6 +35,7 @@ from tracker.profile import (
     Table,
 )
 from tracker.profile.loader_names import idle_rules_of
+from tracker.schema.column_names import START_NS
 from tracker.timeline import checks, hccl_kernels, stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.beside import Beside
@@ -198,7 +199,7 @@ def _rows_and_lost(
         host = beside.begin(_host_tables, joined)
         communication = communication_tables(joined)
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
-        begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
+        begun_ns = np.asarray(calls[START_NS]) - (joined.first_ns if started_ns is None else started_ns)
         kernels = device()
         overall, steps, idle_rows = idle()
         tables: dict[str, Table] = {

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tracker.columns import Column, Columns, Flags, objects
 from tracker.profile import I64, MISSING, NO_STEP, IdleCause, label_idle
+from tracker.schema.column_names import END_NS, START_NS
 from tracker.table import group_rows, list_codes, sum_by_number
 from tracker.timeline.breakdown import host_calls
 from tracker.timeline.communication import list_tasks
@@ -60,9 +61,9 @@ def list_calls(joined: Joined, wanted: WantedCalls, zero_ns: int) -> Columns:
     zero_ns: from when `start_ns` and `end_ns` count, on the clock of the events.
     """
     found = _LISTED[wanted.kind](joined, wanted)
-    order = np.lexsort((found["end_ns"], found["start_ns"]))
+    order = np.lexsort((found[END_NS], found[START_NS]))
     found = found.taken(order)
-    start_ns, end_ns = found["start_ns"], found["end_ns"]
+    start_ns, end_ns = found[START_NS], found[END_NS]
     return found.having(start_ns=start_ns - zero_ns, end_ns=end_ns - zero_ns, trace_ns=start_ns)
 
 
@@ -196,8 +197,11 @@ def _places(joined: Joined, rows: I64) -> dict[str, Any]:
     device, task = joined.events.device, joined.events.extras.task
     is_event = rows >= 0
     tasks = np.append(task, MISSING)[rows] if len(task) else np.full(len(rows), MISSING)
-    found = {"stream": np.append(device.stream, NONE)[rows], "task_id": tasks}
-    found["correlation"] = np.append(device.correlation, NONE)[rows]
+    found = {
+        "stream": np.append(device.stream, NONE)[rows],
+        "task_id": tasks,
+        "correlation": np.append(device.correlation, NONE)[rows],
+    }
     return {name: _known(values, is_event & (values >= 0)) for name, values in found.items()}
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
+from tracker.schema.column_names import TRANSIT_NS, WAIT_NS
 from tracker.table import Groups, group_rows, look_up_texts, rank_codes, rank_texts
 from tracker.timeline.exposure import CallSpans
 from tracker.timeline.names import canonical_name
@@ -46,11 +47,11 @@ def time_columns(events: Events, row_of_collective: I64, calls: CallSpans, waits
     """
     times, count = events.extras.collective_times, len(events.collectives)
     of_collective = {name: told_ns(times, getattr(times, name), count) for name in _TIMES}
-    of_collective["wait_ns"] = waits.wait_ns
+    of_collective[WAIT_NS] = waits.wait_ns
     elapse_ns = np.zeros(count + 1, dtype=np.int64)
     np.add.at(elapse_ns, calls.collective, calls.end_ns - calls.start_ns)
     transit_ns = np.maximum(elapse_ns[:count] - waits.wait_ns, 0)
-    of_collective["transit_ns"] = np.where(waits.has_peers, transit_ns, of_collective["transit_ns"])
+    of_collective[TRANSIT_NS] = np.where(waits.has_peers, transit_ns, of_collective[TRANSIT_NS])
     pairs = group_rows(calls.row, calls.collective)
     row, collective = calls.row[pairs.first], calls.collective[pairs.first]
     # the last element answers for the calls without a collective, whose index is -1, and for those of another row

@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Table, each_once
+from tracker.schema.column_names import START_NS
 from tracker.table import group_rows
 from tracker.timeline.breakdown import host_collectives
 from tracker.timeline.collective_names import kind_of_name
@@ -145,7 +146,7 @@ def _of_calls(tasks: Tasks, name: str) -> I64:
 
 def _in_order(table: Mapping[str, I64]) -> Table:
     """By start; equal ones by all that tells them apart, so that the order of the events never matters."""
-    order = np.lexsort([*list(table.values())[::-1], table["start_ns"]])
+    order = np.lexsort([*list(table.values())[::-1], table[START_NS]])
     return {name: column[order] for name, column in table.items()}
 
 

@@ -13,7 +13,7 @@ from tracker.columns import I64, Flags
 from tracker.profile import NO_STEP, DeviceKind, Events, LaunchLevel, each_once
 from tracker.timeline.defects import Defect, Lost, make_defect
 from tracker.timeline.idle_gaps import find_gaps
-from tracker.timeline.intervals import Spans, outside_ns, union
+from tracker.timeline.intervals import NO_SPANS, Spans, outside_ns, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.links import graph_launches, launches_of
 from tracker.timeline.lost_launches import launching_calls
@@ -33,7 +33,6 @@ dependent launch.
 """
 _WAITS: Final = re.compile(r"\w*(?:Device|Stream|Event|Ctx|Context|Queue|Host)Synchronize|urQueueFinish|urEventWait")
 _CALLS: Final = (LaunchLevel.RUNTIME, LaunchLevel.DRIVER)
-_NO_SPANS: Final = Spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 def check_streams(events: Events, order: I64) -> tuple[I64, tuple[Defect, ...]]:
@@ -112,7 +111,7 @@ def check_waits(joined: Joined) -> list[Defect]:
     # the usual capture needs no more than this look
     if idle_ns.sum() <= _MOST_WAITED * all_ns:
         return []
-    gaps = find_gaps(joined, _NO_SPANS)
+    gaps = find_gaps(joined, NO_SPANS)
     if gaps is None:
         return []
     in_vain_ns = int(np.maximum(idle_ns - gaps.latency_ns, 0).sum())

@@ -29,7 +29,7 @@ class Spans(Struct, frozen=True):
         return len(self.start_ns)
 
 
-_NOTHING: Final = Spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+NO_SPANS: Final = Spans(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 def union(start_ns: I64, end_ns: I64) -> Spans:
@@ -41,14 +41,14 @@ def union(start_ns: I64, end_ns: I64) -> Spans:
     [10]
     """
     if len(start_ns) == 0:
-        return _NOTHING
+        return NO_SPANS
     if bool(np.any(end_ns < start_ns)):
         raise ValueError("a span ends before it starts")
     kept = end_ns > start_ns
     order = np.argsort(start_ns[kept], kind="stable")
     start, end = start_ns[kept][order], end_ns[kept][order]
     if len(start) == 0:
-        return _NOTHING
+        return NO_SPANS
     reach = np.maximum.accumulate(end)
     opens = np.concatenate(([True], start[1:] > reach[:-1]))
     closes = np.concatenate((opens[1:], [True]))
@@ -69,7 +69,7 @@ def intersect(a: Spans, b: Spans) -> Spans:
     4
     """
     if len(a) == 0 or len(b) == 0:
-        return _NOTHING
+        return NO_SPANS
     # each span of `a` meets the spans of `b` numbered first .. stop - 1
     first = np.searchsorted(b.end_ns, a.start_ns, side="right")
     stop = np.searchsorted(b.start_ns, a.end_ns, side="left")

@@ -7,6 +7,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
+from tracker.schema.column_names import NAME, TYPE
 from tracker.table import Groups, group_rows, list_codes, look_up_texts, rank_codes
 from tracker.timeline.categories import (
     CATEGORIES,
@@ -43,9 +44,9 @@ def kernel_tables(joined: Joined) -> KernelTables:
     npu = _is_npu(joined)
     canonical = [
         canonical_name(name, _said(kernel_type), npu=npu)
-        for name, kernel_type in zip(columns["name"], columns["type"], strict=True)
+        for name, kernel_type in zip(columns[NAME], columns[TYPE], strict=True)
     ]
-    table = {"name": columns["name"], "canonical_name": canonical, **columns}
+    table = {"name": columns[NAME], "canonical_name": canonical, **columns}
     sequences = find_sequences(joined, keys.number, table)
     rows: Table = {
         "step": joined.step[groups.first],

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import I32, I64, MISSING, Events, Table, are_among, each_once
+from tracker.profile.words import FRAMEWORK_ALLOCATORS
 from tracker.table import list_codes, look_up_texts, split_rows_by_value
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
@@ -14,8 +15,7 @@ MAX_CURVE_POINTS = 500
 
 # components of Ascend profiles: the frameworks' allocators; what is part of them, or more than them. APP is the whole
 # process as the driver sees it.
-_FRAMEWORKS = ("PTA", "MindSpore")
-_NO_FRAMEWORK = frozenset(("APP", "GE", "WORKSPACE", *(f"{name}+GE" for name in _FRAMEWORKS)))
+_NO_FRAMEWORK = frozenset(("APP", "GE", "WORKSPACE", *(f"{name}+GE" for name in FRAMEWORK_ALLOCATORS)))
 
 
 class Course(Struct, frozen=True):
@@ -60,7 +60,7 @@ def framework_course(events: Events) -> Course:
     on_device = allocations.on_device == int((allocations.on_device == 1).any())
     course = _joined(_of_allocations(events, np.flatnonzero(on_device)), _of_points(events))
     names = {code: events.strings[code] for code in list_codes(course.component)}
-    own = [code for code, name in names.items() if name in _FRAMEWORKS]
+    own = [code for code, name in names.items() if name in FRAMEWORK_ALLOCATORS]
     own = own or [code for code, name in names.items() if name not in _NO_FRAMEWORK]
     return _rows(course, np.flatnonzero(np.isin(course.component, np.array(own, dtype=np.int64))))
 

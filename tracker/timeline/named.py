@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.profile import Breakdown, Rows, Table
+from tracker.profile.words import BESIDE_COMPUTE
+from tracker.schema.column_names import KERNEL_KEY, OP_KEY, TOTAL_NS
 from tracker.timeline.categories import category_of_kernel, category_of_op
 from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.names import canonical_name
 
 _COPY = re.compile(r"mem(?P<what>cpy|set)", re.IGNORECASE)
-_NO_COMPUTE = ("communication", "copy", "memset")
 
 
 def named(rows: Rows) -> Rows:
@@ -34,14 +35,14 @@ def named(rows: Rows) -> Rows:
     by_op = [(category_of_op(name, phase), phase, op_says(name)) for name, phase in launching]
     categories = [
         known or _category(names[kernel], *by_op[op])
-        for known, kernel, op in zip(_texts(kernels, "category"), kernels["kernel_key"], kernels["op_key"], strict=True)
+        for known, kernel, op in zip(_texts(kernels, "category"), kernels[KERNEL_KEY], kernels[OP_KEY], strict=True)
     ]
     tables = {
         **rows.tables,
         "kernel_key": {**keys, "canonical_name": canonical},
         "kernel": {**kernels, "category": categories},
     }
-    totals = _totals(np.array(categories, dtype=object), cast("NDArray[np.int64]", kernels["total_ns"]))
+    totals = _totals(np.array(categories, dtype=object), cast("NDArray[np.int64]", kernels[TOTAL_NS]))
     only_step = len(rows.steps) == 1 and rows.steps[0].breakdown == rows.overall
     overall = _filled(rows.overall, totals)
     steps = tuple(replace(step, breakdown=overall) for step in rows.steps) if only_step else rows.steps
@@ -63,7 +64,7 @@ def _category(name: str, of_op: str | None, phase: str, says: OpSays) -> str:
 def _totals(categories: NDArray[Any], total_ns: NDArray[np.int64]) -> dict[str, int]:
     is_communication_row = categories == "communication"
     return {
-        "compute_total_ns": int(total_ns[~np.isin(categories, _NO_COMPUTE)].sum()),
+        "compute_total_ns": int(total_ns[~np.isin(categories, BESIDE_COMPUTE)].sum()),
         "communication_total_ns": int(total_ns[is_communication_row].sum()),
     }
 

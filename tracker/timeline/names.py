@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from tracker.limits.texts import split_mark
+from tracker.profile.numbered_names import ADDRESS
 from tracker.profile.operator_names import HASH, HEX_SUFFIX, TRITON_GENERATED, TRITON_SPECIALIZATION
 
 _CACHED = 1 << 12
@@ -25,7 +26,6 @@ _RETURN_TYPE = re.compile(r"^(?:(?:void|static void|__global__ void)\s+)+")
 _CLONE = re.compile(r"(?<!\s)\s*+(?:\[clone [^\[\]]*\]|\(\.kd\)$)|\.kd$|\[abi:\w+\]|\.constprop\.\d+|\.isra\.\d+")
 _LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\[\]]*\]|lambda\(([^()]*)\)#\d+")
 _CALL_CHAIN = re.compile(r"::lambda\[\]::operator\(\)\(\)(?: const)?")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 # Ascend: hcom_allReduce__501_0_1 is kind, then the group's hash, then running numbers; in communication.json with the
 # group's id behind an @
 _HCOM = re.compile(r"^(hcom_[A-Za-z]+(?:_[A-Za-z]+)*?)_{1,2}\d+(?:_\d+)*(?:@\d+)?$")
@@ -115,7 +115,7 @@ def _stripped_once(name: str) -> str:
     if "(" in text or "<" in text:
         text = _without_signatures(text)
     if "0x" in text:
-        text = _ADDRESS.sub("0x#", text)
+        text = ADDRESS.sub("0x#", text)
     text = HASH.sub("#", text)
     if text.startswith("hcom_") and (match := _HCOM.match(text)):
         return match.group(1)

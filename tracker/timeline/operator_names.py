@@ -14,6 +14,8 @@ from tracker.profile.operator_names import (
     number_by_order,
     stable_name,
 )
+from tracker.schema.column_names import NAME, RAW_NAME
+from tracker.schema.column_names import OP_KEY as OP_KEY_COLUMN
 from tracker.schema.declarations import Level
 from tracker.schema.levels import LEVELS, OP_KEY
 from tracker.table import group_rows, list_codes, look_up_texts, rank_texts
@@ -61,7 +63,7 @@ def name_operators_of_rows(rows: Rows) -> Rows:
     All numbered kernels count as of one graph, and numbers of ranges stay: sums tell no graphs and no steps.
     """
     keys = rows.tables["op_key"]
-    names = [str(name) for name in keys["name"]]
+    names = [str(name) for name in keys[NAME]]
     of_kernel = number_by_order(name for name in names if is_numbered_kernel(name))
     new_names = [of_kernel.get(name) or stable_name(name) for name in names]
     if new_names == names:
@@ -74,11 +76,11 @@ def name_operators_of_rows(rows: Rows) -> Rows:
     raw_names = [name if new_name != name else "" for name, new_name in zip(names, new_names, strict=True)]
     for level in LEVELS:
         table = tables[level.name]
-        if "op_key" in table and len(table["op_key"]):
-            old_keys = np.asarray(table["op_key"], dtype=np.int64)
+        if "op_key" in table and len(table[OP_KEY_COLUMN]):
+            old_keys = np.asarray(table[OP_KEY_COLUMN], dtype=np.int64)
             renamed = {**table, "op_key": np.array(places, dtype=np.int64)[old_keys]}
             if level.name == "op":
-                renamed["raw_name"] = look_up_texts(old_keys, raw_names)
+                renamed[RAW_NAME] = look_up_texts(old_keys, raw_names)
             tables[level.name] = _add_up_alike(level, renamed)
     return replace(rows, tables=tables)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, ROW_COLUMNS, Table
@@ -34,28 +35,31 @@ def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     # all ops of a context lie in one of the same key, or none does
     counted = np.ones(len(work.contexts.parent), dtype=bool)
     counted[work.contexts.of_op] = outermost
-    device = _device_columns(joined, work, slots, np.flatnonzero(worked & counted[work.slots.code]))
+    device = _sum_device_work(joined, work, slots, np.flatnonzero(worked & counted[work.slots.code]))
     slot = slots.at(joined.op_step, keys.of_op)
-    spread = _spread(joined, slots, slot, outermost)
-    columns: dict[str, Any] = {
+    numbers: dict[str, I64 | F64] = {
         "step": slots.step,
         "op_key": slots.code,
         **_host_columns(joined, slots, slot, outermost),
-        "device_total_ns": device["device_total_ns"],
-        "device_self_ns": device["device_self_ns"],
-        **spread,
-        "kernel_count": device["kernel_count"],
+        "device_total_ns": device.total_ns,
+        "device_self_ns": device.self_ns,
+        **_spread(joined, slots, slot, outermost),
+        "kernel_count": device.kernel_count,
         # only sums of a profiler state them beside a device: in a trace they cost 7 % of a database, unread
         **{name: np.full(len(slots), MISSING, dtype=np.int64) for name in ("host_min_ns", "host_max_ns")},
         **_times_by_calls(joined, slots, slot),
-        "raw_name": _raw_names(joined, slots, slot),
     }
+    op_key, raw_name = slots.code, _raw_names(joined, slots, slot)
     if not joined.events.host_is_primary:
-        kept = device["events_below"] > 0
-        columns = {name: column[kept] for name, column in columns.items()}
-    columns["raw_name"] = look_up_texts(columns["raw_name"], joined.events.strings.texts)
+        kept = device.events_below > 0
+        numbers = {name: column[kept] for name, column in numbers.items()}
+        op_key, raw_name = op_key[kept], raw_name[kept]
     best = most_frequent_stacks(joined.events, keys, stacks)
-    columns["call_stack"] = [best[key] for key in columns["op_key"].tolist()]
+    columns: Table = {
+        **numbers,
+        "raw_name": look_up_texts(raw_name, joined.events.strings.texts),
+        "call_stack": [best[key] for key in op_key.tolist()],
+    }
     return {name: columns[name] for name in ROW_COLUMNS["op"]}
 
 
@@ -89,17 +93,28 @@ def _host_columns(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np
     }
 
 
-def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I64) -> dict[str, I64]:
-    """Return times and counts of the device per slot. `counted`: those of `work` that count to totals of an op key."""
+class _DeviceWork(Struct, frozen=True, eq=False):
+    """What the device does per slot. `self_ns`, `kernel_count`: what the ops launched themselves; `total_ns`,
+    `events_below`: with what was launched below them.
+    """
+
+    total_ns: I64
+    self_ns: I64
+    kernel_count: I64
+    events_below: I64
+
+
+def _sum_device_work(joined: Joined, work: ContextWork, slots: Slots, counted: I64) -> _DeviceWork:
+    """Return what the device does per slot. `counted`: those of `work` that count to totals of an op key."""
     device = joined.events.device
     own = slots.at(joined.step, joined.op_key)
     slot = slots.at(work.slots.step[counted], work.contexts.op_key[work.slots.code[counted]])
-    return {
-        "device_total_ns": slots.sums(slot, work.total_ns[counted]),
-        "device_self_ns": slots.sums(own, device.end_ns - device.start_ns),
-        "kernel_count": slots.counts(own),
-        "events_below": slots.sums(slot, work.count[counted]),
-    }
+    return _DeviceWork(
+        total_ns=slots.sums(slot, work.total_ns[counted]),
+        self_ns=slots.sums(own, device.end_ns - device.start_ns),
+        kernel_count=slots.counts(own),
+        events_below=slots.sums(slot, work.count[counted]),
+    )
 
 
 def _spread(joined: Joined, slots: Slots, slot: I64, outermost: NDArray[np.bool_]) -> dict[str, I64 | F64]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tracker.profile import I64, MISSING
 from tracker.profile.elementwise import ELEMENTWISE, name_plainly
 from tracker.profile.shapes import Shape, largest_of
+from tracker.schema.column_names import CANONICAL_NAME, INPUT_SHAPES, TYPE
 from tracker.table import group_rows
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import OpKeys
@@ -86,10 +87,10 @@ class _WorkNames:
         name, shape = [], []
         for own, op in zip(kernel.tolist(), op_key.tolist(), strict=True):
             op_shapes = keys.input_shapes[op]
-            largest = largest_of(texts["input_shapes"][own] or op_shapes)
+            largest = largest_of(texts[INPUT_SHAPES][own] or op_shapes)
             self.has_shapes = self.has_shapes or bool(largest)
             shape.append(shapes.setdefault(largest, len(shapes)))
-            kernel_name = texts["type"][own] or texts["canonical_name"][own]
+            kernel_name = texts[TYPE][own] or texts[CANONICAL_NAME][own]
             plain_name = name_plainly(keys.name[op], op_shapes, kernel_name)
             is_elementwise = bool(largest) and plain_name in ELEMENTWISE
             name.append(numbers.setdefault(plain_name, len(numbers)) if is_elementwise else _NONE)

@@ -18,6 +18,7 @@ from tracker.intake import Sidecar
 from tracker.limits.files import is_real_file, is_real_folder
 from tracker.limits.touch import touch
 from tracker.readers import PARTIAL, NotRecognised, is_sidecar, not_recognised_line
+from tracker.schema.column_names import WORKLOAD
 
 
 class Labels(Struct, frozen=True):
@@ -148,7 +149,7 @@ def _descend(
         else:
             _descend(folder, path, rest, known, found, (*around, real))
         if "workload" in known:
-            found.workloads.add(known["workload"])
+            found.workloads.add(known[WORKLOAD])
 
 
 def _names(place: Path, found: Listing) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tracker.advice.traits import BACKWARD, PIPELINE, RANKS
 from tracker.detect.losses import COMPUTE_PART, COPIES_PART, IDLE_PART, LOADING_PART, PARTS_OF_RANK
 
 if TYPE_CHECKING:
+    from tracker.advice.collectives import UsualCollectives
     from tracker.advice.evidence import Evidence
 
 _LEAST_WAITING: Final = "of it waiting for other ranks, at least"
@@ -44,23 +45,23 @@ _TO_OVERLAP: Final = 4.0
 def _exposed(evidence: Evidence) -> Iterator[Claim]:
     yield from _exposed_alone(evidence)
     for role, kind, rank, row in _worst(evidence):
-        wait = row["wait_ns"]
-        numbers = [Number("exposed", row["exposed_ns"]), Number("calls", row["calls"], "count")]
-        numbers += _rare(evidence, rank, row["steps"])
+        wait = row.wait_ns
+        numbers = [Number("exposed", row.exposed_ns or 0.0), Number("calls", row.calls or 0.0, "count")]
+        numbers += _rare(evidence, rank, row.steps)
         confidence = None
         if wait is None:
             numbers.append(Number("waiting for other ranks", evidence.why_waiting_is_unknown(role), "text"))
             confidence = "likely"
         else:
             numbers.append(Number(_LEAST_WAITING, wait))
-        yield _claim(role, kind, rank, row["transfer_ns"], numbers, f"exposed {kind}{_of(role)}", confidence)
+        yield _claim(role, kind, rank, row.transfer_ns or 0.0, numbers, f"exposed {kind}{_of(role)}", confidence)
 
 
 def _exposed_alone(evidence: Evidence) -> Iterator[Claim]:
     """The exposed communication of the rank that has most, where no collective states what of it is exposed."""
-    if any(row["exposed_ns"] is not None for ranks in evidence.collectives.values() for row in ranks.values()):
+    if any(row.exposed_ns is not None for ranks in evidence.collectives.values() for row in ranks.values()):
         return
-    exposed = {rank: row["exposed_communication_ns"] or 0.0 for rank, row in evidence.ranks.items()}
+    exposed = {rank: row.exposed_communication_ns or 0.0 for rank, row in evidence.ranks.items()}
     rank, ns = find_rank_with_most(exposed)
     if ns:
         numbers = (Number("exposed", ns), Number("by collectives", "not known", "text"))
@@ -88,13 +89,13 @@ def _of(role: str) -> str:
     return " of the default group" if role.startswith("default") else f" of {role}"
 
 
-def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, dict[str, Any]]]:
+def _worst(evidence: Evidence) -> Iterator[tuple[str, str, int, UsualCollectives]]:
     """Of each role and kind of collective the rank in which most is exposed beyond waiting, where any is."""
     for (role, kind), ranks in evidence.collectives.items():
-        known = {rank: row for rank, row in ranks.items() if row["transfer_ns"]}
-        if known:
-            rank = max(known, key=lambda one: (known[one]["transfer_ns"], -one))
-            yield role, kind, rank, known[rank]
+        exposed = {rank: row.transfer_ns for rank, row in ranks.items() if row.transfer_ns}
+        if exposed:
+            rank, _ = find_rank_with_most(exposed)
+            yield role, kind, rank, ranks[rank]
 
 
 def _waiting(evidence: Evidence) -> Iterator[Claim]:
@@ -103,7 +104,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
     rotating = evidence.rotating_wait_ns
     if rotating:
         number = Number("waiting of the rank that waits longest in a step", rotating)
-        ranks = {row["exposed_communication_ns"] or 0.0: one for one, row in evidence.ranks.items()}
+        ranks = {row.exposed_communication_ns or 0.0: one for one, row in evidence.ranks.items()}
         yield Claim(
             resource="waiting", rank=ranks[max(ranks)], ns=rotating, numbers=(number,), marks=(ROTATES,),
             title="ranks wait for each other, now one and now another",
@@ -111,7 +112,7 @@ def _waiting(evidence: Evidence) -> Iterator[Claim]:
         return
     if not wait:
         return
-    exposed = evidence.ranks[rank]["exposed_communication_ns"]
+    exposed = evidence.ranks[rank].exposed_communication_ns
     numbers = [Number("exposed", exposed)] if exposed is not None else []
     numbers.append(Number(_LEAST_WAITING, wait))
     peer, peer_ns = evidence.name_waited_for(rank)
@@ -149,7 +150,7 @@ def _small_calls(evidence: Evidence) -> Iterator[Claim]:
         small = _small_transfers(evidence, role, kind, rank)
         if small is None:
             continue
-        exposed = row["transfer_ns"]
+        exposed = row.transfer_ns or 0.0
         numbers = [
             Number(small.unit, small.count, "count"), Number("as many as are needed", small.needed, "count"),
             Number("of the bytes in small transfers", small.share, "share"), Number("exposed", exposed),
@@ -175,19 +176,19 @@ def _small_transfers(evidence: Evidence, role: str, kind: str, rank: int) -> _Sm
     if kind not in _IN_BUCKETS or not any(word in role for word in _BUCKETS):
         return None
     own = [row for row in evidence.communication.get(rank, ())
-           if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)]  # fmt: skip
+           if row.place == (role, kind)]  # fmt: skip
     packets = [row for row in evidence.links.get(rank, ())
-               if row["group_role"] in (role, "") and row["kind"] in (kind, "") and row["source_rank"] is None
-               and row["packet_bytes"] is not None]  # fmt: skip
+               if row.group_role in (role, "") and row.kind in (kind, "") and row.source_rank is None
+               and row.packet_bytes is not None]  # fmt: skip
     sizes: list[tuple[float, float, str]]
-    sizes = [(row["packet_bytes"], row["bytes"] or 0.0, row["transport"]) for row in packets]
+    sizes = [(row.packet_bytes or 0, row.bytes or 0.0, row.transport) for row in packets]
     if not sizes:
-        sizes = [(row["bytes"] / row["calls"], row["bytes"], "") for row in own if row["bytes"] and row["calls"]]
+        sizes = [(row.bytes / row.calls, row.bytes, "") for row in own if row.bytes and row.calls]
     moved = sum(size for _, size, _ in sizes)
     small = [(each, size, _LARGE.get(transport, _LARGE_ELSEWHERE)) for each, size, transport in sizes
              if 0 < each < _LARGE.get(transport, _LARGE_ELSEWHERE)]  # fmt: skip
     # of a usual step, as its calls are to those of all steps
-    share = (evidence.collectives[role, kind][rank]["calls"] or 0.0) / (sum(row["calls"] for row in own) or 1)
+    share = (evidence.collectives[role, kind][rank].calls or 0.0) / (sum(row.calls for row in own) or 1)
     count = share * sum(size / each for each, size, _ in small)
     needed = max(_TO_OVERLAP, share * sum(size / large for _, size, large in small))
     if count <= needed:
@@ -202,10 +203,10 @@ def _unaligned(evidence: Evidence) -> Iterator[Claim]:
     for (role, kind), ranks in evidence.collectives.items():
         for rank in ranks:
             own = [row for row in evidence.communication[rank]
-                   if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind)
-                   and (row["bytes"] or 0) % _ALIGNED]  # fmt: skip
+                   if row.place == (role, kind)
+                   and (row.bytes or 0) % _ALIGNED]  # fmt: skip
             if own:
-                sizes = ", ".join(f"{row['bytes']:,} bytes in {row['calls']:,} calls of all steps" for row in own[:3])
+                sizes = ", ".join(f"{row.bytes:,} bytes in {row.calls:,} calls of all steps" for row in own[:3])
                 yield Claim(resource="none", rank=rank, role=role, place=f"{role} {kind}",
                             numbers=(Number("payload", sizes, "text"),))  # fmt: skip
                 break
@@ -218,7 +219,7 @@ def _little(evidence: Evidence) -> Iterator[Claim]:
             otherwise = _payload_by_links(evidence, role, kind, rank)
             small = evidence.step_collectives.sum_small(role, kind, rank, _LITTLE, otherwise)
             if small is not None:
-                found.append((small["transfer_ns"] or 0.0, small["calls"] or 0.0, -rank))
+                found.append((small.transfer_ns or 0.0, small.calls or 0.0, -rank))
         exposed, calls, rank = max((one for one in found if one[1] >= 1), default=(0.0, 0.0, 0))
         if calls:
             yield _claim(role, kind, -rank, exposed, [Number("calls", calls, "count"), Number("exposed", exposed)],
@@ -227,33 +228,34 @@ def _little(evidence: Evidence) -> Iterator[Claim]:
 
 def _payload_by_links(evidence: Evidence, role: str, kind: str, rank: int) -> float:
     """Return the bytes of a call by what went over links; infinite if nothing says."""
-    calls = sum(row["calls"] for row in evidence.communication.get(rank, ())
-                if (row["group_role"] or "unknown", row["kind"] or "unknown") == (role, kind))  # fmt: skip
+    calls = sum(row.calls for row in evidence.communication.get(rank, ())
+                if row.place == (role, kind))  # fmt: skip
     moved = [
-        one["bytes"] for one in evidence.links.get(rank, ())
-        if (one["kind"] or "unknown", one["group_role"] or "unknown") == (kind, role)
-        and one["packet_bytes"] is None and one["transport"] != "LOCAL" and one["bytes"] is not None
+        one.bytes for one in evidence.links.get(rank, ())
+        if one.place == (role, kind)
+        and one.packet_bytes is None and one.transport != "LOCAL" and one.bytes is not None
     ]  # fmt: skip
     return float(sum(moved) / calls) if moved and calls else float("inf")
 
 
 def _retransmission(evidence: Evidence) -> Iterator[Claim]:
     for rank, rows in evidence.communication.items():
-        if not any(row["transport"] == "RDMA" for row in evidence.links.get(rank, ())):
+        if not any(row.transport == "RDMA" for row in evidence.links.get(rank, ())):
             continue
-        longest = max(rows, key=lambda row: row["max_ns"] or 0, default=None)
-        if longest is not None and (longest["max_ns"] or 0) >= _RETRANSMISSION_NS:
-            role, kind = longest["group_role"] or "unknown", longest["kind"] or "unknown"
-            exposed = evidence.collectives[role, kind][rank]["transfer_ns"] or 0.0
-            yield _claim(role, kind, rank, exposed, [Number("longest call of all steps", longest["max_ns"])])
+        longest = max(rows, key=lambda row: row.max_ns or 0, default=None)
+        longest_ns = (longest.max_ns or 0) if longest is not None else 0
+        if longest is not None and longest_ns >= _RETRANSMISSION_NS:
+            role, kind = longest.place
+            exposed = evidence.collectives[role, kind][rank].transfer_ns or 0.0
+            yield _claim(role, kind, rank, exposed, [Number("longest call of all steps", longest_ns)])
             return
 
 
 def _gloo(evidence: Evidence) -> Iterator[Claim]:
     if evidence.facts.get("distributed_backend", "") == "gloo":
         for role, kind, rank, row in _worst(evidence):
-            numbers = [Number("backend", "gloo", "text"), Number("exposed", row["exposed_ns"])]
-            yield _claim(role, kind, rank, row["transfer_ns"], numbers)
+            numbers = [Number("backend", "gloo", "text"), Number("exposed", row.exposed_ns or 0.0)]
+            yield _claim(role, kind, rank, row.transfer_ns or 0.0, numbers)
 
 
 _DATA: Final = ("dp", "default", "world", "unknown")

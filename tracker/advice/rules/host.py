@@ -159,7 +159,7 @@ def _synchronisation(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[
     numbers = [Number(f"calls of {waits.longest} and the like", calls, "count"), time, *reads]
     is_summary = evidence.step_count(rank) < 2 and waits.is_summary
     # where the device mostly waits for other ranks, the host that waits for it loses nothing
-    if is_summary or (evidence.ranks[rank]["exposed_communication_ns"] or 0.0) >= ns:
+    if is_summary or (evidence.ranks[rank].exposed_communication_ns or 0.0) >= ns:
         yield Claim(resource="none", numbers=tuple(numbers), confidence="hint")
     else:
         yield Claim(
@@ -218,7 +218,7 @@ def _unexplained(evidence: Evidence) -> Iterator[Claim]:
         return
     causes = (IdleCause.UNKNOWN,) if evidence.says_why_idle else ()
     numbers = [Number("idle without a cause", ns)]
-    if evidence.ranks[rank]["idle_ns"] is None and evidence.stated_idle_ns is not None:
+    if evidence.ranks[rank].idle_ns is None and evidence.stated_idle_ns is not None:
         numbers.append(Number("idle by the profiler's own number, data loading included", evidence.stated_idle_ns))
     parts = [evidence.counters.get((_OVERVIEW, name, "CPU time per step (ms)"), 0.0) * NS_PER_MS for name in _PHASES]
     if any(parts):

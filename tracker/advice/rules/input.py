@@ -35,16 +35,16 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
     losses = {}
     for rank, row in evidence.ranks.items():
         # where it is not known when the device idles, all of the loading may be lost
-        column = "data_loading_ns" if row["data_loading_idle_ns"] is None else "data_loading_idle_ns"
-        losses[rank] = row[column] or 0.0
+        ns = row.data_loading_ns if row.data_loading_idle_ns is None else row.data_loading_idle_ns
+        losses[rank] = ns or 0.0
     rank, lost = find_rank_with_most(losses)
     empty = evidence.counters.get(EMPTY_QUEUE, 0.0) / 100
     if not lost and empty:
         yield from _empty_queue(evidence, empty)
     if lost:
         row = evidence.ranks[rank]
-        is_idle = row["data_loading_idle_ns"] is not None
-        numbers = [Number("data loading", row["data_loading_ns"])]
+        is_idle = row.data_loading_idle_ns is not None
+        numbers = [Number("data loading", row.data_loading_ns or 0.0)]
         # a timer beside the trace measured other steps: its share is that of its own step
         batch_ms = evidence.counters.get(TIMER_BATCH)
         whole_ns = None if batch_ms is None or is_idle else batch_ms * NS_PER_MS
@@ -63,7 +63,7 @@ def _loading(evidence: Evidence) -> Iterator[Claim]:
 
 def _empty_queue(evidence: Evidence, empty: float) -> Iterator[Claim]:
     """The idle time in which the queue to the device may have been empty: at most the share of time that it is."""
-    rank, idle = find_rank_with_most({rank: row["idle_ns"] or 0.0 for rank, row in evidence.ranks.items()})
+    rank, idle = find_rank_with_most({rank: row.idle_ns or 0.0 for rank, row in evidence.ranks.items()})
     ns = min(idle, empty * evidence.step_ns)
     if ns:
         causes = _MAY_BE_DATA if evidence.says_why_idle else ()
@@ -73,13 +73,13 @@ def _empty_queue(evidence: Evidence, empty: float) -> Iterator[Claim]:
 
 def _gaps_on_host(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:
     row = evidence.ranks[rank]
-    free = (row["idle_ns"] or 0.0) - (row["data_loading_ns"] or 0.0)
+    free = (row.idle_ns or 0.0) - (row.data_loading_ns or 0.0)
     if not evidence.is_device and free > 0:
         yield Claim(resource="rank", ns=free, numbers=(Number("no operator runs", free),))
 
 
 def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Iterator[Claim]:
-    exposed = evidence.ranks[rank]["exposed_copy_ns"] or 0.0
+    exposed = evidence.ranks[rank].exposed_copy_ns or 0.0
     copies = [
         piece for piece in evidence.pieces
         if piece.rank == rank and piece.kind == "copy" and "pageable -> device" in piece.name.lower()
@@ -93,7 +93,7 @@ def _pageable(evidence: Evidence, rank: int, pieces: Sequence[WorkPiece]) -> Ite
 
 def _copies(evidence: Evidence) -> Iterator[Claim]:
     """The exposed copies of the rank that has most, whatever their memory."""
-    rank, ns = find_rank_with_most({rank: row["exposed_copy_ns"] or 0.0 for rank, row in evidence.ranks.items()})
+    rank, ns = find_rank_with_most({rank: row.exposed_copy_ns or 0.0 for rank, row in evidence.ranks.items()})
     if not ns:
         return
     times: dict[str, float] = {}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tracker.advice.roofline import factors, flops, is_matmul
 from tracker.advice.rule import AdviceRule, Claim, Number, Remedy, share_of
@@ -15,6 +14,7 @@ from tracker.profile.shapes import Shape, kind_of, tensors_text
 if TYPE_CHECKING:
     from tracker.advice.evidence import Evidence
     from tracker.advice.pieces import WorkPiece
+    from tracker.results.advice import EfficiencyRow
 
 Pieces = Sequence["WorkPiece"]
 _SLOW: Final = 0.6
@@ -165,19 +165,20 @@ def _slow(evidence: Evidence, rank: int, pieces: Pieces) -> Iterator[Claim]:
     for piece in pieces:
         of_shapes[piece.plain_op, piece.text].append(piece)
     cells: dict[str, dict[int, float]] = defaultdict(dict)
-    worst: dict[str, dict[str, Any]] = {}
+    worst: dict[str, EfficiencyRow] = {}
     for row in evidence.roofline.rows:
-        own = of_shapes.get((row["name"], row["input_shapes"]), [])
-        is_slow = row["ceiling"] == "spec" and (row["efficiency"] or _SLOW) < _SLOW
-        if row["rank"] == rank and own and is_slow and row["flops"]:
-            cells[row["name"]] |= share_of(own, 1 - row["efficiency"])
-            worst[row["name"]] = min(worst.get(row["name"], row), row, key=itemgetter("efficiency"))
+        own = of_shapes.get((row.name, row.input_shapes), [])
+        efficiency = row.efficiency or _SLOW
+        is_slow = row.ceiling == "spec" and efficiency < _SLOW
+        if row.rank == rank and own and is_slow and row.flops:
+            cells[row.name] |= share_of(own, 1 - efficiency)
+            worst[row.name] = min(worst.get(row.name, row), row, key=lambda one: one.efficiency or _SLOW)
     for name, row in worst.items():
         yield Claim(
             cells=cells[name], place=name, title=f"{name} far below what the device can do",
-            numbers=(Number("lowest efficiency", row["efficiency"], "share"),
-                     Number("rate", row["tflops_per_s"], "tflops_per_s"),
-                     Number("shapes", tensors_text(row["input_shapes"]), "text")),
+            numbers=(Number("lowest efficiency", row.efficiency or 0.0, "share"),
+                     Number("rate", row.tflops_per_s or 0.0, "tflops_per_s"),
+                     Number("shapes", tensors_text(row.input_shapes), "text")),
         )  # fmt: skip
 
 

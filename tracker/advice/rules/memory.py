@@ -23,7 +23,7 @@ _GIB: Final = 1 << 30
 
 def _full(evidence: Evidence) -> Iterator[Claim]:
     size = evidence.device.memory_gib if evidence.device is not None else None
-    peaks = [(row["peak_reserved_bytes"] or row["peak_allocated_bytes"] or 0, row["rank"]) for row in evidence.captures]
+    peaks = [(row.peak_reserved_bytes or row.peak_allocated_bytes or 0, row.rank) for row in evidence.captures]
     peak, rank = max(peaks)
     if size and peak >= _FULL * size * _GIB:
         numbers = (Number("peak", float(peak), "bytes"), Number("of the device", peak / size / _GIB, "share"))
@@ -32,23 +32,25 @@ def _full(evidence: Evidence) -> Iterator[Claim]:
 
 def _fragmented(evidence: Evidence) -> Iterator[Claim]:
     size = evidence.device.memory_gib if evidence.device is not None else None
-    unused = [
-        (1 - row["peak_allocated_bytes"] / row["peak_reserved_bytes"], -row["rank"], row) for row in evidence.captures
-        if row["peak_allocated_bytes"] and row["peak_reserved_bytes"]
-        and size and row["peak_reserved_bytes"] >= _RESERVED * size * _GIB
-    ]  # fmt: skip
-    share, rank, row = max(unused, default=(0.0, 0, {}), key=lambda one: one[:2])
+    unused = []
+    for row in evidence.captures:
+        allocated, reserved = row.peak_allocated_bytes, row.peak_reserved_bytes
+        if allocated and reserved and size and reserved >= _RESERVED * size * _GIB:
+            unused.append((1 - allocated / reserved, -row.rank, float(reserved), float(allocated)))
+    share, negative_rank, reserved_bytes, allocated_bytes = max(unused, default=(0.0, 0, 0.0, 0.0))
     if share >= _FRAGMENTED:
-        yield Claim(resource="none", rank=-rank, numbers=(
-            Number("reserved", float(row["peak_reserved_bytes"]), "bytes"),
-            Number("allocated", float(row["peak_allocated_bytes"]), "bytes"), Number("not in use", share, "share"),
-        ))  # fmt: skip
+        numbers = (
+            Number("reserved", reserved_bytes, "bytes"),
+            Number("allocated", allocated_bytes, "bytes"),
+            Number("not in use", share, "share"),
+        )
+        yield Claim(resource="none", rank=-negative_rank, numbers=numbers)
 
 
 def _growing(evidence: Evidence) -> Iterator[Claim]:
     for rank, rows in sorted(evidence.steps.items()):
-        own = sorted((row["step"], float(row["peak_allocated_bytes"])) for row in rows
-                     if row["peak_allocated_bytes"] and row["steps"] == 1)  # fmt: skip
+        own = sorted((row.step, float(row.peak_allocated_bytes)) for row in rows
+                     if row.peak_allocated_bytes and row.steps == 1)  # fmt: skip
         peaks = [peak for _, peak in own]
         if len(peaks) < _FEWEST_STEPS or peaks[-1] < (1 + _GROWS) * peaks[0]:
             continue

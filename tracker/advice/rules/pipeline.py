@@ -26,7 +26,7 @@ MARKS: Final = (ALWAYS, EXPERTS)
 
 def _slow_rank(evidence: Evidence) -> Iterator[Claim]:
     for slow in evidence.slow_ranks:
-        host = evidence.ranks[slow.rank]["host"]
+        host = evidence.ranks[slow.rank].host
         where = f" on {host}" if host else ""
         numbers = [
             Number("its own time by that of its peers", slow.ratio, "ratio"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
-OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
+from tracker.readers._ascend.files import CAPTURE_FOLDER, OUTPUT
+
 _DONE: Final = "analyse.done"  # in the output folder; torch_npu 2.7 writes it last
-_CAPTURE: Final = re.compile(r".*ascend_(?:pt|ms)", re.IGNORECASE)
 
 
 def still_parsed(path: Path) -> str:
@@ -16,9 +15,9 @@ def still_parsed(path: Path) -> str:
 
     Older parsers write no mark, so it is only missed where the captures beside this one have it.
     """
-    if not _CAPTURE.fullmatch(path.name) or not (path / OUTPUT).is_dir() or _is_marked(path):
+    if not CAPTURE_FOLDER.fullmatch(path.name) or not (path / OUTPUT).is_dir() or _is_marked(path):
         return ""
-    if any(_is_marked(other) for other in path.absolute().parent.iterdir() if _CAPTURE.fullmatch(other.name)):
+    if any(_is_marked(other) for other in path.absolute().parent.iterdir() if CAPTURE_FOLDER.fullmatch(other.name)):
         return f"{path.name} has no {_DONE} yet, which the captures beside it have"
     return ""
 

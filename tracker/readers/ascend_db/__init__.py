@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
 from tracker.readers._ascend.done import still_parsed
-from tracker.readers._source import ReadOptions
+from tracker.readers._source import SQLITE_MAGIC, ReadOptions
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -23,7 +23,6 @@ __all__ = ["TITLE", "read", "sniff", "unfinished"]
 
 TITLE: Final = "Ascend profiler database (PyTorch, MindSpore, msprof), .db or its folder"
 NAME: Final = "ascend_db"
-_MAGIC: Final = b"SQLite format 3\0"
 # STRING_IDS is the table of texts of every such database; TASK, or what a capture without a device has
 _TABLES: Final = ("TASK", "CANN_API", "PYTORCH_API", "COMPUTE_TASK_INFO")
 
@@ -41,7 +40,7 @@ def sniff(path: Path, head: bytes) -> bool:
     # a damaged file of this name is claimed too, so that the error can say what is wrong
     if is_database_name(path):
         return True
-    if not head.startswith(_MAGIC):
+    if not head.startswith(SQLITE_MAGIC):
         return False
     try:
         with opened(path) as db:

@@ -11,14 +11,12 @@ from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.readers._ascend import prof_folders
+from tracker.readers._ascend.files import KERNELS, OUTPUT, TRACE
 
-OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 _CAPTURE_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)", re.IGNORECASE)
 _CAPTURE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d{1,9}))?\.db")
 _RAW: Final = prof_folders.DATABASE
 _ANALYSIS: Final = ("analysis.db", "communication_analyzer.db")
-_TEXT: Final = "kernel_details.csv"
-_TRACE: Final = "trace_view.json"
 _INFO: Final = re.compile(r"profiler_info(?:_(?P<rank>\d{1,9}))?\.json")
 _METADATA: Final = "profiler_metadata.json"
 
@@ -49,8 +47,8 @@ def is_capture_folder(path: Path) -> bool:
     """
     output = path / OUTPUT if (path / OUTPUT).is_dir() else path
     is_named = output.name == OUTPUT or _CAPTURE_FOLDER.fullmatch(path.name) is not None or any(_infos(path))
-    if is_named or (output / _TRACE).is_file():
-        return any(_databases(output, _CAPTURE)) and not (output / _TEXT).exists()
+    if is_named or (output / TRACE).is_file():
+        return any(_databases(output, _CAPTURE)) and not (output / KERNELS).exists()
     return prof_folders.is_prof_name(path.name) and not prof_folders.has_text(path) and any(_databases(path, _RAW))
 
 

@@ -15,20 +15,20 @@ from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, Launch
 from tracker.readers._ascend.handovers import Handovers, LaunchCalls
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
+from tracker.readers._ascend.trace.host import QUEUE_FLOW
 from tracker.readers._spans import Spans, impossible
 from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db.tasks import NO_CONNECTION
 from tracker.readers.ascend_db.texts import Texts
+from tracker.readers.torch_profiler.op_texts import MARKER
 
 # words of ENUM_API_TYPE
 _OP, _QUEUE, _TRACE, _MSTX = "op", "queue", "trace", "mstx"
-_STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 _WORD: Final = re.compile(r"[A-Za-z]")
 _MODULE: Final = "nn.Module: "
 _RANGES: Final = ("push/pop", "start/end")
 _CHAINS: Final = ("PYTORCH_CALLCHAINS", "PYTORCH_CALLCHAIN")
 _FLOW: Final = "async_npu"
-_QUEUE_FLOW: Final = "async_task_queue"
 
 
 class Threads:
@@ -153,7 +153,7 @@ def _kinds(db: Database, types: I64) -> dict[str, int]:
 def _steps(texts: Texts, names: I64) -> tuple[Any, I64]:
     """Which rows are step markers, and the number of each row's step."""
     distinct, back = np.unique(names, return_inverse=True)
-    found = [_STEP.fullmatch(texts.text(name)) for name in distinct.tolist()]
+    found = [MARKER.fullmatch(texts.text(name)) for name in distinct.tolist()]
     steps = np.array([int(match.group(1)) if match else MISSING for match in found], dtype=np.int64)[back]
     return steps != MISSING, steps
 
@@ -348,7 +348,7 @@ def _launches(
     (arrows, queued), (cann, queue) = flows, calls
     times = np.concatenate([arrows["time_ns"], queued["time_ns"]])
     code = texts.strings.code
-    names = [code(_FLOW)] * len(arrows["time_ns"]) + [code(_QUEUE_FLOW)] * len(queued["time_ns"])
+    names = [code(_FLOW)] * len(arrows["time_ns"]) + [code(QUEUE_FLOW)] * len(queued["time_ns"])
     own = _known_connections(cann["connectionId"])
     correlation = np.where(np.isin(own, linked), -1, own)
     flow = np.full(len(times), LaunchLevel.FLOW, dtype=np.int8)

@@ -11,11 +11,10 @@ from msgspec import Struct, field
 
 from tracker.limits.files import beside
 from tracker.readers._ascend.chips import info_files
+from tracker.readers._ascend.files import CAPTURE_FOLDER, KERNELS, OUTPUT, TRACE
+from tracker.readers._passed_over import RAW_FOLDER
 from tracker.readers._source import suffix_of
 
-OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
-KERNELS: Final = "kernel_details.csv"
-TRACE: Final = "trace_view.json"
 GZIPPED: Final = ".gz"
 """What may stand behind the name of the trace."""
 
@@ -43,12 +42,10 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 }
 """Files that are not read since another one says the same."""
 
-_CAPTURE: Final = re.compile(r".*ascend_(?:pt|ms)", re.IGNORECASE)
 _INFO: Final = re.compile(r"profiler_info(?:_\d+)?\.json")
 _DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?\.db")
 _DYNAMIC: Final = re.compile(r"rank\d+_start\d+_stop\d+")  # of DynamicProfilerMonitor
 _OF_MINDSPORE: Final = re.compile(r"dataset\.csv|minddata_pipeline_")
-_RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 
 
 class Layout(Struct, frozen=True):
@@ -80,7 +77,7 @@ def output_of(folder: Path) -> Path | None:
     if folder.name == OUTPUT:
         return folder
     inside = folder / OUTPUT
-    if inside.is_dir() and (_CAPTURE.fullmatch(folder.name) or _infos(folder)):
+    if inside.is_dir() and (CAPTURE_FOLDER.fullmatch(folder.name) or _infos(folder)):
         return inside
     held = [TRACE + GZIPPED, *_EVENTS]
     known = {name.removesuffix(GZIPPED) for name in held if (folder / name).is_file()}
@@ -100,14 +97,14 @@ def has_text(output: Path) -> bool:
 
 def is_unparsed(folder: Path) -> bool:
     """True for the folder of a capture that only holds what the profiler collected, not what its parser makes of it."""
-    if not _CAPTURE.fullmatch(folder.name):
+    if not CAPTURE_FOLDER.fullmatch(folder.name):
         return False
     output = folder / OUTPUT
     if output.is_dir() and any(output.iterdir()):
         return False
     if any(_DATABASE.fullmatch(file.name) for file in folder.iterdir()):
         return False
-    raw = [file for file in folder.iterdir() if _RAW.fullmatch(file.name) and file.is_dir()]
+    raw = [file for file in folder.iterdir() if RAW_FOLDER.fullmatch(file.name) and file.is_dir()]
     return bool(raw) and not any((file / "mindstudio_profiler_output").is_dir() for file in raw)
 
 

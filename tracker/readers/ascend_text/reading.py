@@ -38,6 +38,7 @@ from tracker.readers._ascend.core_clock import clock_facts
 from tracker.readers._ascend.counters import CounterRows, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
 from tracker.readers._ascend.device_queue import add_empty_queue, add_pipeline_summary
+from tracker.readers._ascend.files import KERNELS, TRACE
 from tracker.readers._ascend.handovers import UNKNOWN as UNKNOWN_HANDOVERS
 from tracker.readers._ascend.handovers import lacks_all
 from tracker.readers._ascend.input_pipeline import QueueNumbers, add_operations, add_queues, queues_of_samples
@@ -151,12 +152,12 @@ def _json(read: _Read, path: Path | None, options: ReadOptions) -> dict[str, Any
 
 def _read_events(read: _Read, layout: Layout, options: ReadOptions, counters: CounterRows) -> None:
     files = layout.files
-    if folders.TRACE in files:
-        read.trace, source, read.partial = read_trace(files[folders.TRACE], options, read.strings, counters)
+    if TRACE in files:
+        read.trace, source, read.partial = read_trace(files[TRACE], options, read.strings, counters)
         read.sources.append(source)
         read.tasks = trace_tasks_of(read.trace)
-    if folders.KERNELS in files:
-        table = _table(read, files[folders.KERNELS], options, are_tasks=True)
+    if KERNELS in files:
+        table = _table(read, files[KERNELS], options, are_tasks=True)
         read.left_out = table.skipped
         read.kernels = kernels_of(table, read.strings)
         read.metrics = kernel_metrics_of(table, read.strings)
@@ -234,7 +235,7 @@ def _check_complete(read: _Read, layout: Layout, options: ReadOptions) -> None:
     if not lost and read.statistic is not None and not len(kernel_tasks(read.tasks, read.strings)):
         lost = fewer_than_counted(read.kernels, read.left_out, read.statistic, read.strings)
     if lost and not options.allow_partial:
-        raise SourceError(layout.files[folders.KERNELS], "", f"the table ends early: {lost}", remedy=ALLOW_PARTIAL)
+        raise SourceError(layout.files[KERNELS], "", f"the table ends early: {lost}", remedy=ALLOW_PARTIAL)
     if lost:
         read.partial = read.partial or lost
     if not len(read.kernels):
@@ -356,7 +357,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
     metadata = read.metadata
     clocks = read.trace.one_core_clock() if read.trace else []
     # a table without a row is the same file in every capture
-    tables = {folders.KERNELS} if read.kernels is not None else set()
+    tables = {KERNELS} if read.kernels is not None else set()
     times = list(_times(events))
     in_name = (rank_in_name(path.name) for path in (layout.info,) if path is not None)
     by_folder = (rank_in_name(name) for name in layout.names)
@@ -370,7 +371,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         started_at_ns=None if not times else read.clock_ahead_ns + min(int(column.min()) for column in times),
         ended_at_ns=None if not times else read.clock_ahead_ns + max(int(column.max()) for column in times),
         clock_zero_ns=read.clock_ahead_ns,
-        sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED} | tables),
+        sources=sources_of(read.sources, {TRACE, TRACE + folders.GZIPPED} | tables),
         settings=metadata.settings,
         facts={**metadata.facts, **clock_facts(clocks, events.device, read.rated_mhz)},
         quality="partial" if read.partial else "ok",
@@ -398,7 +399,7 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
     if read.trace is not None and read.trace.left_open:
         yield "trace_view.json was never closed: its last ] is missing, all events before it are whole"
     states_free = bool((read.steps.idle_ns != MISSING).any())
-    if folders.TRACE not in layout.files:
+    if TRACE not in layout.files:
         steps = "as step_trace_time.csv states them" if states_free else "as long as the device works"
         yield f"no trace_view.json: no ops, kernels without the op that launched them, steps {steps}"
     if events.extras.no_copies and not read.only_collectives:

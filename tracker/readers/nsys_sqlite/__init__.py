@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.limits.files import beside
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions
+from tracker.readers._source import SQLITE_MAGIC, ReadOptions
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -27,7 +27,6 @@ __all__ = ["RANGES", "TITLE", "instead", "read", "sniff", "unfinished"]
 TITLE: Final = "Nsight Systems export, .sqlite (of a .nsys-rep: nsys export --type sqlite)"
 NAME: Final = "nsys_sqlite"
 RANGES: Final = "NVTX range"
-_MAGIC: Final = b"SQLite format 3\0"
 _EXPORT: Final = ".sqlite"
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _STRINGS: Final = "StringIds"
@@ -43,7 +42,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return False
     if path.suffix.lower() in _REPORTS:
         return _export_beside(path) is None
-    if not head.startswith(_MAGIC):
+    if not head.startswith(SQLITE_MAGIC):
         return False
     try:
         with opened(path) as db:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -27,6 +26,7 @@ from tracker.profile import (
 )
 from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
+from tracker.readers._facts import RANK_IN_NAME
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, check_journal, journal_beside, opened, picked
@@ -49,7 +49,6 @@ from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage
 from tracker.readers.nsys_sqlite.neighbours import Member, part_neighbours
 from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, machine_of, pid_of, tid_of
 
-_RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
 """Launches without work beyond this share are said: at the edges of a window a few are always cut off."""
 
@@ -128,7 +127,7 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         problem = "holds no kernels, no CUDA calls and no NVTX ranges"
         remedy = "profile again with nsys profile --trace=cuda,nvtx and export that"
         raise SourceError(path, "", problem, remedy=remedy)
-    rank = _RANK_IN_NAME.search(path.name)
+    rank = RANK_IN_NAME.search(path.name)
     if rank:
         captures[0] = replace(captures[0], rank=int(rank.group(1)))
     return tuple(captures), tuple(warnings)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.readers._source import ReadOptions
+from tracker.readers.pack.marks import MAGIC, NAME
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -20,9 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TITLE", "read", "sniff"]
 
 TITLE: Final = "packed profiles, written by tracker pack"
-NAME: Final = "pack"
 NAMED: Final = re.compile(r".*\.trk")
-MAGIC: Final = b"tracker-pack\n"
 
 
 def sniff(path: Path, head: bytes) -> bool:

@@ -24,7 +24,8 @@ from tracker.profile import (
     Source,
 )
 from tracker.readers._source import ReadOptions, content_blocks, open_source
-from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
+from tracker.readers.pack import checks, columns, schema
+from tracker.readers.pack.marks import MAGIC, NAME
 from tracker.schema.levels import LEVELS
 from tracker.units import is_plain
 

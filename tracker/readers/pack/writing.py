@@ -11,7 +11,8 @@ import msgspec
 
 from tracker.errors import SourceError
 from tracker.profile import CALL_COLUMNS, GROUP_COLUMNS, ROW_COLUMNS, Capture, Packed, Strings
-from tracker.readers.pack import MAGIC, columns, schema
+from tracker.readers.pack import columns, schema
+from tracker.readers.pack.marks import MAGIC
 from tracker.readers.pack.reading import capture_in
 
 _LEVEL: Final = 6

@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tracker.profile.words import PADDLE_SUMMARY
 from tracker.readers._source import ReadOptions, SourceText
 from tracker.readers._text import head_matches, lines_of, looks_like_text
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TITLE", "read", "sniff", "whole"]
 
 TITLE: Final = "text of Paddle's Profiler.summary()"
-NAME: Final = "paddle_summary"
+NAME: Final = PADDLE_SUMMARY
 
 HEADING: Final = re.compile(
     rb"^ *-{3,} *(?:Device|Overview|Model|Distribution|Operator|Kernel|Memory Manipulation|UserDefined|Memory)"

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from tracker.profile import (
     CPU,
+    DEVICE_USE,
     NO_STEP,
     NOT_LISTED,
     NOT_LISTED_COLLECTIVES,
@@ -286,7 +287,7 @@ def _memory(sections: Sections, roots: Sequence[ops.Node], op_keys: _rows.Keys) 
 def _counters(sections: Sections, whole: _Whole) -> Iterator[_rows.Row]:
     """How busy the processors were; what the Overview sums up, per step; the spread of the steps."""
     for name, value in sections.utilization.items():
-        yield _counter(_paddle.DEVICE_SUMMARY, name, _paddle.UTILIZATION, value)
+        yield _counter(DEVICE_USE, name, _paddle.UTILIZATION, value)
     for (side, name), kind in sections.overview.items():
         if whole.steps and name != "ProfileStep":
             if kind.calls is not None:

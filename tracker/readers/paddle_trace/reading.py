@@ -16,6 +16,7 @@ from tracker.errors import SourceError
 from tracker.limits.rows import check_captures
 from tracker.profile import (
     CPU,
+    DEVICE_USE,
     I32,
     I64,
     MISSING,
@@ -295,7 +296,7 @@ def _counters(collector: Collector, values: list[tuple[str, float]]) -> Counters
     code = collector.strings.code
     return Counters(
         step=np.full(len(values), NO_STEP, dtype=np.int64),
-        source=np.full(len(values), code(_paddle.DEVICE_SUMMARY), dtype=np.int32),
+        source=np.full(len(values), code(DEVICE_USE), dtype=np.int32),
         name=np.array([code(name) for name, _ in values], dtype=np.int32),
         attribute=np.full(len(values), code(_paddle.UTILIZATION), dtype=np.int32),
         value=np.array([value for _, value in values], dtype=np.float64),

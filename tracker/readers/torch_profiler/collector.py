@@ -10,19 +10,17 @@ import msgspec
 import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import I32, I64, MISSING, Strings
+from tracker.profile import I32, I64, MISSING
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, InParts, find_event
-from tracker.readers._growing import INTEGER, Growing, int_column
+from tracker.readers._growing import int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
-from tracker.readers.torch_profiler.convolutions import Convolutions
 from tracker.readers.torch_profiler.kernel_metrics import kernel_metric_columns, unknown_kernel_metrics
 from tracker.readers.torch_profiler.kinds import (
     ANNOTATIONS,
     FLOW_CATEGORIES,
     FLOWS,
     FRAMES,
-    KERNEL_METRICS,
     KERNELS,
     KIND,
     LEVEL,
@@ -31,47 +29,23 @@ from tracker.readers.torch_profiler.kinds import (
     bucket_of,
     stream_of,
 )
-from tracker.readers.torch_profiler.op_texts import OpNames, Texts
+from tracker.readers.torch_profiler.op_texts import OpNames
 from tracker.readers.torch_profiler.records import Batch, Decoders
 from tracker.readers.torch_profiler.schema import EVENTS, NO_ARGS, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept
+from tracker.readers.torch_profiler.tables import EventTables
 
-MODULE_PREFIX: Final = "nn.Module: "
 _NO_ID: Final = 1 << 62
 Bucket = list[AnyEvent]
 
 
-class Collector:
-    """All events of a trace as columns. Threads are `(pid, tid)`, numbered in order of first sight.
+class Collector(EventTables):
+    """Decodes the events of a trace and adds them to its tables.
 
     `threads`: how many texts of events are decoded at once, at most.
     """
 
     def __init__(self, path: Path, options: ReadOptions, threads: int = 1) -> None:
-        self.strings = Strings()
-        self.threads: dict[tuple[int | str | None, int | str | None], int] = {}
-        self.thread_names: dict[int, str] = {}
-        self.skipped = 0
-        self.flow_codes: dict[str, int] = {}  # categories of the flow events -> code
-        self.op_calls: list[tuple[int, str, Args]] = []  # row of ops, name, args: ops that may carry a collective
-        self.kernel_calls: list[tuple[int, Args]] = []
-        spans = {"start_ns": np.int64, "end_ns": np.int64, "thread": np.int32, "name": np.int32}
-        texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
-        flags = {"is_backward": np.int8, "is_annotation": np.int8}
-        self.convolutions = Convolutions()
-        self.ops = Growing(**spans, **texts, sequence=np.int64, external=np.int64, **flags)
-        self.frames = Growing(**spans, is_module=np.int8)
-        self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
-        numbers = dict.fromkeys(("stream", "ordinal", "correlation", "bytes", "external"), np.int64)
-        self.device = Growing(**spans, **numbers, **dict.fromkeys(KERNEL_METRICS, np.float64), kind=np.int8)
-        memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
-        self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
-        self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int64, category=np.int32, is_end=np.int8)
-        self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
-        self.texts = Texts(self.strings)
-        self.op_names = OpNames(self.strings)
-        self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
-        self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
-        self.flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
+        super().__init__()
         self._needs_text = False
         self._path = path
         self._skip_bad = options.skip_bad_rows
@@ -186,15 +160,6 @@ class Collector:
             remedy = f"{EXPORT_AGAIN}, or leave such events out with --skip-bad-rows"
             raise SourceError(self._path, place, f"event {event.name!r}: {problem}", remedy=remedy)
 
-    def thread(self, pid: int | str | None, tid: int | str | None) -> int:
-        """The number of a thread, given out on first sight."""
-        known = self._lanes.get((pid, tid))
-        if known is not None:
-            return known
-        thread = self.threads.setdefault((_id(pid), _id(tid)), len(self.threads))
-        self._lanes[pid, tid] = thread
-        return thread
-
     def _threads(self, bucket: Bucket) -> Sequence[int] | I32:
         lanes = self._lanes
         first = bucket[0]
@@ -202,11 +167,6 @@ class Collector:
         if tids.count(first.tid) == len(bucket) == [event.pid for event in bucket].count(first.pid):
             return np.full(len(bucket), self.thread(first.pid, first.tid), dtype=np.int32)
         return [lanes[key] if (key := (event.pid, event.tid)) in lanes else self.thread(*key) for event in bucket]
-
-    def name_thread(self, event: AnyEvent) -> None:
-        """Takes the name of a thread, if that is what this event of phase M tells."""
-        if event.name == "thread_name" and event.args is not None and isinstance(event.args.name, str):
-            self.thread_names[self.thread(event.pid, event.tid)] = event.args.name
 
     def _add(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         if kind in (OPS, ANNOTATIONS):
@@ -233,13 +193,6 @@ class Collector:
             "thread": self._threads(bucket),
             "name": names if names is not None else self.strings.codes([event.name for event in bucket]),
         }
-
-    def frame_name(self, name: str | None) -> int:
-        """2 * code of the name of a Python frame, + 1 for a module."""
-        text = name or ""
-        code = self.strings.code(text.removeprefix(MODULE_PREFIX))
-        self._frame_names[name] = 2 * code + text.startswith(MODULE_PREFIX)
-        return self._frame_names[name]
 
     def _add_ops(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         span = {name: np.asarray(column) for name, column in self._span(bucket, starts, ends).items()}
@@ -341,13 +294,6 @@ def _exact_span(event: AnyEvent) -> tuple[int, int]:
     if duration < 0:
         raise ValueError("dur is negative")
     return start, start + duration
-
-
-def _id(value: int | str | None) -> int | str | None:
-    """One thread may be 5555 in one event and "5555" in another; the rest of absurdly long numbers is cut."""
-    if isinstance(value, str):
-        return int(value) if INTEGER.fullmatch(value) else value
-    return value % (1 << 63) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 
 def _raw(value: object) -> bytes:

@@ -15,13 +15,12 @@ from msgspec import Struct, field
 
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, UNKNOWN_VENDOR, Device, ranks_text
 from tracker.readers._collectives import role_of
-from tracker.readers._facts import short_word, whole_number
+from tracker.readers._facts import RANK_IN_NAME, short_word, whole_number
 from tracker.readers._stated import configuration_of_groups
 from tracker.readers.torch_profiler.collectives import Group
 from tracker.readers.torch_profiler.schema import Top
 
 SETTINGS: Final = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
-_RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _SHORT: Final = re.compile(r"[\w.,:+/ -]{1,80}")
 _AMD: Final = re.compile(r"\b(?:AMD|Instinct|Radeon)\b", re.IGNORECASE)
 _INTEL: Final = re.compile(r"\bIntel\b", re.IGNORECASE)
@@ -85,7 +84,7 @@ def facts_of(top: Top, path: Path) -> TraceFacts:
     """The facts in `top`. A rank in the file's name (`rank0`, `rank-0`, `rank_0`) counts where the trace names none."""
     distributed = top.distributedInfo if isinstance(top.distributedInfo, dict) else {}
     rank = whole_number(distributed.get("rank"))
-    named = _RANK_IN_NAME.search(path.name)
+    named = RANK_IN_NAME.search(path.name)
     if rank is None and named:
         rank = int(named.group(1))
     groups = _groups(distributed)

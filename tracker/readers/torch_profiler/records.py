@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
@@ -36,9 +36,7 @@ from tracker.readers.torch_profiler.kinds import (
 )
 from tracker.readers.torch_profiler.op_texts import OpNames, module_path
 from tracker.readers.torch_profiler.schema import ARGS, EVENTS, NO_ARGS, Args, kept
-
-if TYPE_CHECKING:
-    from tracker.readers.torch_profiler.collector import Collector
+from tracker.readers.torch_profiler.tables import EventTables
 
 THREADS: Final = FLOWS + 1
 NAMES, LANES, SHAPES, TYPES, MODULES, STACKS = range(6)
@@ -113,22 +111,22 @@ class _Meanings:
 
 
 class Decoders:
-    """Reads texts of events for a collector; of several texts at once, each by `Records` of its own.
+    """Reads texts of events into tables; of several texts at once, each by `Records` of its own.
 
     `threads`: how many texts are read at once, at most. The texts that all of them remember are bounded together.
     """
 
-    def __init__(self, collector: Collector, flow_categories: Collection[str], threads: int) -> None:
-        self._collector = collector
+    def __init__(self, tables: EventTables, flow_categories: Collection[str], threads: int) -> None:
+        self._tables = tables
         self._flow_categories = flow_categories
-        self._own = Records(collector, flow_categories)
+        self._own = Records(tables, flow_categories)
         self._resting: SimpleQueue[Records] = SimpleQueue()
         self._most_bytes = MAX_TEXT_BYTES // (threads + 1 if threads > 1 else 1)
 
     @classmethod
-    def begin(cls, collector: Collector, flow_categories: Collection[str], threads: int) -> Decoders | None:
+    def begin(cls, tables: EventTables, flow_categories: Collection[str], threads: int) -> Decoders | None:
         """None where the decoder is not built."""
-        return cls(collector, flow_categories, threads) if native.is_built() else None
+        return cls(tables, flow_categories, threads) if native.is_built() else None
 
     def decode_first(self, text: bytes) -> tuple[Batch, int] | None:
         """The first events of a text that starts with one, as far as each is followed by a comma and holds nothing
@@ -149,20 +147,20 @@ class Decoders:
         return part
 
     def _new(self) -> Records:
-        return Records(self._collector, self._flow_categories)
+        return Records(self._tables, self._flow_categories)
 
     def _to_use_again(self, records: Records) -> Records:
         return self._new() if records.holds_more_than(self._most_bytes) else records
 
 
 class Records:
-    """One decoder, and what its numbers mean: adds the events that it read to the tables of a collector.
+    """One decoder, and what its numbers mean: adds the events that it read to tables.
 
     It decodes on one thread at a time, which may change; batches are added on the thread of the collector.
     """
 
-    def __init__(self, collector: Collector, flow_categories: Collection[str]) -> None:
-        self._to = to = collector
+    def __init__(self, tables: EventTables, flow_categories: Collection[str]) -> None:
+        self._to = to = tables
         self._flows = sorted(flow_categories)
         slices = {category.encode(): kind for category, kind in SLICES.items()}
         # what a user gave as no UTF-8 is in no trace

@@ -61,6 +61,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tracker.profile.words import TRAINING_LOG
 from tracker.readers import nsys_stats, paddle_summary, torch_stacks
 from tracker.readers._source import ReadOptions
 from tracker.readers._text import is_json_trace
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 __all__ = ["TITLE", "instead", "read", "sniff"]
 
 TITLE: Final = "training log with step times or throughput, or its TensorBoard events"
-NAME: Final = "training_log"
+NAME: Final = TRAINING_LOG
 
 
 def sniff(path: Path, head: bytes) -> bool:

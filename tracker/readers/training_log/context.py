@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 from tracker.readers import _nvidia
-from tracker.readers._stated import Stated, configuration_in_names, merged
+from tracker.readers._stated import WORD_START, Stated, configuration_in_names, merged
 from tracker.readers._text import ANSI
 from tracker.readers.training_log.grammar import VERSION, Grammar, StepLine
 from tracker.readers.training_log.python_config import ProgramParts
@@ -33,13 +33,12 @@ _NO_MODEL: Final = re.compile(
 _RANK: Final = re.compile(
     r"(?<![A-Za-z0-9])(?<!lora[_-])(?:workerlog|rank|trainer)[._-]?(\d{1,9})(?![\dA-Za-z])(?!-\d)", re.IGNORECASE
 )
-_WORD: Final = r"(?<![A-Za-z0-9])"
 _GPU_IN_PATH: Final = re.compile(
-    _WORD
+    WORD_START
     + r"((?:NVIDIA[ _-])?(?:A(?:10G?|30|40|100|800|6000)|H(?:20|100|200|800)|B(?:100|200|300)|V100S?|T4|P(?:4|40|100)"
     r"|L(?:4|20|40)S?|GH?B?200)(?:-(?:SXM\d?|PCIE|\d{1,3}GB?))*)(?![A-Za-z0-9])"
 )
-_AMD_IN_PATH: Final = re.compile(_WORD + r"(mi\d{3}[ax]?)(?![A-Za-z0-9])", re.IGNORECASE)
+_AMD_IN_PATH: Final = re.compile(WORD_START + r"(mi\d{3}[ax]?)(?![A-Za-z0-9])", re.IGNORECASE)
 _DEVICES: Final = (
     (
         "NVIDIA",

@@ -25,7 +25,7 @@ _FACTS: Final = {
     "cuda_runtime_version": r"\bRuntime API Version: (\d{1,3}\.\d{1,3})",
     "cudnn_version": r"\bcuDNN Version: (\d{1,3}\.\d{1,3})",
 }
-_STEPS_PER_SECOND: Final = ("steps/s", "step/s")
+STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 
 # a number that is no address: `ips: 127.0.0.1` names a host
 _SPEED: Final = re.compile(rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips|elapse|speed)(?: ?: *|=)\d+\.\d+(?![.\d])")
@@ -48,7 +48,7 @@ def _parse(text: str) -> Mapping[str, float | str] | None:
     for name, time_ns in (("step_s", speed.step_ns), ("data_s", speed.loading_ns)):
         if time_ns is not None:
             row[name] = time_ns / NS_PER_S
-    if speed.unit in _STEPS_PER_SECOND:
+    if speed.unit in STEPS_PER_SECOND:
         row.pop("throughput", None)
     if "throughput" in row and counts_one_rank(text):
         row["scope"] = PER_DEVICE

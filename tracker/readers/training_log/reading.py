@@ -31,7 +31,7 @@ from tracker.readers.training_log.events import is_event_file, read_scalars, sca
 from tracker.readers.training_log.grammar import Grammar
 from tracker.readers.training_log.intervals import Intervals, intervals_of
 from tracker.readers.training_log.left_out import COUNTS
-from tracker.readers.training_log.paddle import PERF_SUMMARY
+from tracker.readers.training_log.paddle import PERF_SUMMARY, STEPS_PER_SECOND
 from tracker.readers.training_log.perf_summary import PerfSummary, counters_of, summary_in
 from tracker.readers.training_log.scanning import Scan, scan
 from tracker.readers.training_log.step_times import Sizes
@@ -44,7 +44,6 @@ from tracker.readers.training_log.trainer_sessions import (
     scan_summaries,
 )
 
-_STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 _LOOKED_FOR: Final = "looked for step lines of the frameworks in docs/formats/training_log.md"
 
 
@@ -198,7 +197,7 @@ def _of_summary(summary: PerfSummary) -> Intervals:
 
     rate = summary.mean("ips")
     nothing = PackedColumn.of(one(None))
-    rates = {} if rate is None or summary.unit in _STEPS_PER_SECOND else {summary.unit: PackedColumn.of(one(rate))}
+    rates = {} if rate is None or summary.unit in STEPS_PER_SECOND else {summary.unit: PackedColumn.of(one(rate))}
     return Intervals(
         last_step=PackedColumn.of(np.zeros(1, dtype=np.int64)),
         stride=np.ones(1, dtype=np.int64),

@@ -11,6 +11,18 @@ from sqlalchemy import Connection
 
 from tracker.columns import I64, Column, Columns, objects
 from tracker.profile import MISSING, NO_STEP
+from tracker.schema.column_names import (
+    CALL_STACK_ID,
+    CALLS,
+    CANONICAL_NAME,
+    INPUT_SHAPES,
+    NAME,
+    OP,
+    OP_INPUT_SHAPES,
+    OP_KEY_ID,
+    RANK,
+    STEP,
+)
 from tracker.store import levels
 from tracker.store.answers import (
     OfKind,
@@ -174,12 +186,12 @@ def calls_of_steps(
     chosen: levels.Filters = {"by": ("rank", "step"), "ranks": ranks, "in_steps": True}
     found = kernels(store, run_ids, **chosen)
     for rank, step, name, canonical_name, shapes, op, op_shapes, calls in found.rows(
-        "rank", "step", "name", "canonical_name", "input_shapes", "op", "op_input_shapes", "calls"
+        RANK, STEP, NAME, CANONICAL_NAME, INPUT_SHAPES, OP, OP_INPUT_SHAPES, CALLS
     ):
         work = (op, op_shapes) if op_shapes else (canonical_name or name, shapes)
         yield rank, step, *work, calls
     if not len(found):
-        yield from ops(store, run_ids, **chosen).rows("rank", "step", "name", "input_shapes", "calls")
+        yield from ops(store, run_ids, **chosen).rows(RANK, STEP, NAME, INPUT_SHAPES, CALLS)
 
 
 def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
@@ -245,7 +257,7 @@ def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
 
 def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Columns:
     """Return the rows with the text of each call stack in place of its number."""
-    stacks = ops_and_kernels.stack_column(store, whole(run_ids), Column.of(found.listed("call_stack_id"), np.int64))
+    stacks = ops_and_kernels.stack_column(store, whole(run_ids), Column.of(found.listed(CALL_STACK_ID), np.int64))
     return Columns(
         {
             ("call_stack" if name == "call_stack_id" else name): stacks if name == "call_stack_id" else column
@@ -304,7 +316,7 @@ def sum_contexts(
     nothing = np.zeros((len(_CONTEXT_LINES), 0), dtype=np.int64)
     lines = np.concatenate([nothing, *_context_lines_by_rank(store, parameters, steps, in_steps, by_step)], axis=1)
     found = dict(zip(_CONTEXT_LINES, lines, strict=True))
-    texts = Texts.of(found["op_key_id"], keys_of(store, "op_key", found["op_key_id"]), _OP)
+    texts = Texts.of(found[OP_KEY_ID], keys_of(store, "op_key", found[OP_KEY_ID]), _OP)
     groups = group_rows(*(found[name] for name in ("run_id", "rank", "step", "node", "parent")), texts.places)
     first = groups.first
     return Columns(

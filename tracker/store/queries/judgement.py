@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.columns import Column, Columns, objects
+from tracker.schema.column_names import RUN_ID, SERIES_ID
 from tracker.schema.series import SeriesKey
 from tracker.store.answers import answer, answer_of, answer_of_runs, rows, whole
 from tracker.store.bulk import LISTED
@@ -159,8 +160,8 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[TrackRun
     """
     found = answer_of(store, "series_runs", "series_ids", series_ids)
     place = {run.run_id: at for at, run in enumerate(runs)}
-    places = np.array([place.get(run_id, -1) for run_id in found.listed("run_id")], dtype=int)
-    order = np.lexsort([places, found.integers("series_id")])
+    places = np.array([place.get(run_id, -1) for run_id in found.listed(RUN_ID)], dtype=int)
+    order = np.lexsort([places, found.integers(SERIES_ID)])
     order = order[places[order] >= 0]
     own = [runs[at] for at in places[order].tolist()]
     return found.taken(order).having(

@@ -15,6 +15,15 @@ from msgspec import Struct
 from sqlalchemy import Connection, TextClause
 
 from tracker.columns import I64, Column, Columns, listed, objects, stacked
+from tracker.schema.column_names import (
+    CALL_STACK_ID,
+    CALLS,
+    DEVICE_SELF_NS,
+    HOST_SELF_NS,
+    RAW_NAME_ID,
+    SEQUENCE_ID,
+    TOTAL_NS,
+)
 from tracker.store.answers import whole
 from tracker.store.bulk import as_keys, fetch, fetch_portions
 from tracker.store.connect import Store
@@ -40,11 +49,12 @@ _MOST_KEPT: Final = 100_000
 """Keys of one kind that a store keeps in memory; a watcher sees ever new ones."""
 _QUESTIONS: Final = {"kernel_key": "kernel_keys", "detail_text": "detail_texts"}
 
-Row = tuple[Any, ...]
+KeyTexts = tuple[str, ...]
+"""The texts of a key, column by column."""
 Answer = Mapping[str, Column]
 """The columns of an answer by name."""
 
-T = TypeVar("T", str, Row)
+T = TypeVar("T", str, KeyTexts)
 
 _NO_TEXT: Final = -1
 _GRAIN: Final = ("run_id", "stage", "rank", "step")
@@ -76,7 +86,7 @@ class Texts(Struct, frozen=True, eq=False):
         return cls({name: [key[at] for key in distinct] for at, name in enumerate(columns)}, places[inverse])
 
     @classmethod
-    def single(cls, name: str, ids: I64, known: Mapping[int, Row]) -> Texts:
+    def single(cls, name: str, ids: I64, known: Mapping[int, KeyTexts]) -> Texts:
         """Return the texts behind `ids` as one column, `name`. `known`: number -> its text, in a row of its own."""
         numbers, inverse = np.unique(ids, return_inverse=True)
         distinct, places = _placed([known[number][0] for number in numbers.tolist()])
@@ -95,7 +105,7 @@ def _placed(keys: Sequence[T]) -> tuple[list[T], I64]:
     return distinct, np.array([place[key] for key in keys], dtype=np.int64)
 
 
-def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"], ids: I64) -> Mapping[int, Row]:
+def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"], ids: I64) -> Mapping[int, KeyTexts]:
     """Return the texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql, kernel_keys.sql
     or detail_texts.sql. Keys never change, so that only those are asked for that were not read before.
     """
@@ -113,7 +123,7 @@ def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"],
     return known
 
 
-def texts_of_stacks(store: Store, run_ids: Sequence[int], numbers: Set[int]) -> Mapping[int, Row]:
+def texts_of_stacks(store: Store, run_ids: Sequence[int], numbers: Set[int]) -> Mapping[int, KeyTexts]:
     """Return the text of each call stack in `numbers`, which were recorded in these runs, in a row of its own.
 
     Several tables of one report have stacks; they are read once, as by `keys_of`.
@@ -129,7 +139,7 @@ def texts_of_stacks(store: Store, run_ids: Sequence[int], numbers: Set[int]) -> 
     return known
 
 
-def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
+def _op_keys(connection: Connection, ids: Collection[int]) -> list[tuple[int, *KeyTexts]]:
     """Return the numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
     keys, *columns = zip(*_asked(connection, "op_keys", ids), strict=True)
     texts: dict[int, str] = dict(_asked(connection, "detail_texts", set().union(*columns)))
@@ -158,16 +168,16 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Col
     grain_of = [name for name in _GRAIN if name in found]
     grain = _integers(found, grain_of)
     (op_keys,) = _integers(found, ("op_key_id",))
-    stack, calls = found["call_stack_id"], found["calls"]
+    stack, calls = found[CALL_STACK_ID], found[CALLS]
     if _is_of_rows(by) and not stack.missing.all():
         calls = group_rows(*grain, op_keys, stack.missing.astype(np.int64), stack.values).share_sums(calls)
     often = np.where(calls.missing, -1, calls.values)
     groups = group_rows(*grain, op_keys, then=[stack.missing.astype(np.int64), -often, stack.values])
     numbers, first = _add_up(found, level, groups), groups.first
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
-    raw_name = groups.add_up(found["raw_name_id"], "min")
+    raw_name = groups.add_up(found[RAW_NAME_ID], "min")
     grain = [column[first] for column in grain]
-    rows = order_largest_first([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
+    rows = order_largest_first([numbers[DEVICE_SELF_NS], numbers[HOST_SELF_NS]], [texts.places, *grain])
     return Columns(
         {
             **_grain(dict(zip(grain_of, grain, strict=True)), by, rows),
@@ -217,7 +227,7 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     groups = group_rows(*grain, *places)
     numbers, first = _add_up(found, level, groups), groups.first
     grain = [column[first] for column in grain]
-    rows = order_largest_first([numbers["total_ns"]], [*(own[first] for own in places), *grain])
+    rows = order_largest_first([numbers[TOTAL_NS]], [*(own[first] for own in places), *grain])
     arrays = [own.taken(first[rows]) for own in texts]
     return Columns(
         {
@@ -235,7 +245,7 @@ def op_stacks(store: Store, run_ids: Sequence[int], parameters: Mapping[str, Any
     found = _columns(store, statement("op_stacks"), parameters)
     ranks, keys = _integers(found, ("rank", "op_key_id"))
     texts = Texts.of(keys, keys_of(store, "op_key", keys), _OP)
-    stacks = found["call_stack_id"]
+    stacks = found[CALL_STACK_ID]
     return Columns(
         {
             "rank": ranks,
@@ -308,7 +318,7 @@ def step_kernels(store: Store, parameters: Mapping[str, Any]) -> StepRows:
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL_WITH_TYPES),
         Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP_WITH_PLACE),
-        _texts_of_sequences(store, found["sequence_id"]),
+        _texts_of_sequences(store, found[SEQUENCE_ID]),
     ]
     return _of_steps(found, names, texts)
 

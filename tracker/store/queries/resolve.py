@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from tracker.columns import Columns
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.profile.branches import branch_of, main_of
+from tracker.schema.column_names import CONFIGURATION_ID, CONFIGURATION_VALUES, DEVICE, RUNS, VENDOR, VERSION, WORKLOAD
 from tracker.store import answers
 from tracker.store.answers import rows
 from tracker.store.bulk import LARGEST
@@ -48,7 +49,7 @@ def check_filters(
     everything = tracks(store)
     if not len(everything):
         return
-    names = everything.listed("workload")
+    names = everything.listed(WORKLOAD)
     known = list(dict.fromkeys([*names, *map(main_of, names)]))
     if workload is not None and workload not in known:
         raise unknown("workload", workload, known)
@@ -62,7 +63,7 @@ def check_filters(
     left, of = _check_device(left, _of(workload), device)
     _check_values(store, left, of, config)
     if version is not None:
-        labels = list(dict.fromkeys(versions_with_branches(store, workload).listed("version")))
+        labels = list(dict.fromkeys(versions_with_branches(store, workload).listed(VERSION)))
         if version not in labels:
             raise unknown("version", version, labels, _of(workload))
 
@@ -77,7 +78,7 @@ def with_values(store: Store, rows: Columns, config: Mapping[str, str]) -> Colum
     if not config:
         return rows
     pairs, known = set(config.items()), _values(store)
-    return _those(rows, (pairs <= known.get(number, set()) for number in rows.listed("configuration_id")))
+    return _those(rows, (pairs <= known.get(number, set()) for number in rows.listed(CONFIGURATION_ID)))
 
 
 def _those(rows: Columns, wanted: Iterable[bool]) -> Columns:
@@ -87,7 +88,7 @@ def _those(rows: Columns, wanted: Iterable[bool]) -> Columns:
 def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
     """Number of a configuration -> its keys with their values."""
     found: dict[int, set[tuple[str, str]]] = {}
-    for row in answers.rows(store, "configuration_values"):
+    for row in answers.rows(store, CONFIGURATION_VALUES):
         found.setdefault(row.configuration_id, set()).add((row.key, row.value))
     return found
 
@@ -104,7 +105,7 @@ def _check_device(rows: Columns, of: str, device: str | None) -> tuple[Columns, 
 
 def _check_values(store: Store, rows: Columns, of: str, config: Mapping[str, str]) -> None:
     known = _values(store) if config else {}
-    pairs = sorted({pair for number in rows.listed("configuration_id") for pair in known.get(number, ())})
+    pairs = sorted({pair for number in rows.listed(CONFIGURATION_ID) for pair in known.get(number, ())})
     for key, value in config.items():
         if (key, value) not in pairs:
             same = [pair for pair in pairs if pair[0] == key]
@@ -112,7 +113,7 @@ def _check_values(store: Store, rows: Columns, of: str, config: Mapping[str, str
 
 
 def _devices(rows: Columns) -> list[str]:
-    return [f"{vendor} {model}".strip() for vendor, model in rows.rows("vendor", "device")]
+    return [f"{vendor} {model}".strip() for vendor, model in rows.rows(VENDOR, DEVICE)]
 
 
 def _of(workload: str | None) -> str:
@@ -173,7 +174,7 @@ def newest_version(store: Store, workload: str, device: str | None = None) -> tu
     `workload`: exactly this one. `device`: as in `run_ids_of_version`. A version of which all runs wait for ranks
     counts where there is no other. UsageError where no version has active runs.
     """
-    labels = list(versions(store, workload).rows("version", "runs"))[::-1]
+    labels = list(versions(store, workload).rows(VERSION, RUNS))[::-1]
     for label in [*(label for label, count in labels if count), *(label for label, count in labels if not count)]:
         found = rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
         # a main line is asked with its branches

@@ -12,6 +12,21 @@ from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, RULE_SETTINGS, UNLINKED_OP, is_hccl_kernel
 from tracker.profile.branches import branch_of, main_of
 from tracker.results.machine_state import marks_of_machine
+from tracker.schema.column_names import (
+    FORMAT,
+    HAS_TOTALS,
+    KEY,
+    KIND,
+    NAME,
+    NOTE,
+    PATH,
+    RANK,
+    RUN_ID,
+    VALUE,
+    VERSION,
+    VERSION_ID,
+    WORKLOAD,
+)
 from tracker.store.answers import answer, answer_of_runs, rows, whole
 from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store, read_one_state
@@ -112,7 +127,7 @@ def versions(store: Store, workload: str | None = None) -> Columns:
 def versions_with_branches(store: Store, workload: str | None = None) -> Columns:
     """Return as `versions`, of `workload` and its branches, and `branch` behind the workload: "" for the main line."""
     found = versions(store)
-    names = found.listed("workload")
+    names = found.listed(WORKLOAD)
     kept = np.array([workload in (None, name, main_of(name)) for name in names], dtype=bool)
     return with_branch(found.taken(kept))
 
@@ -121,7 +136,7 @@ def with_branch(found: Columns) -> Columns:
     """Return a table with a `workload`, and `branch` behind it: "" for the main line."""
     names = list(found.arrays)
     names.insert(names.index("workload") + 1, "branch")
-    branches = objects([branch_of(name) for name in found.listed("workload")])
+    branches = objects([branch_of(name) for name in found.listed(WORKLOAD)])
     return found.having(branch=branches).only(names)
 
 
@@ -130,7 +145,7 @@ def version_groups(store: Store, workload: str | None = None) -> list[Columns]:
     `workload` names, of main lines, of all branches. Each as `versions` gives them.
     """
     found = versions(store)
-    names = found["workload"].tolist()
+    names = found[WORKLOAD].tolist()
     groups = [
         [name == workload for name in names],
         [workload in (None, name) or main_of(workload or "") == name for name in names],
@@ -159,18 +174,18 @@ def version_notes(store: Store, workload_id: int) -> Columns:
     """
     found = answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
     notes: dict[int, list[str]] = {}
-    for version, note in answer(store, "run_notes", {"workload_id": workload_id}).rows("version_id", "note"):
+    for version, note in answer(store, "run_notes", {"workload_id": workload_id}).rows(VERSION_ID, NOTE):
         notes.setdefault(version, []).append(note)
-    rows = found.records()
-    for row in rows:
-        own = [row["note"], *notes.get(row["version_id"], [])]
-        row["note"] = "; ".join(dict.fromkeys(filter(None, own))) or None
-    return Columns.of_rows(rows, [*found.arrays])
+    joined = []
+    for version, note in found.rows(VERSION_ID, NOTE):
+        own = filter(None, (note, *notes.get(version, ())))
+        joined.append("; ".join(dict.fromkeys(own)) or None)
+    return found.having(note=objects(joined))
 
 
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:
     """Version of `workload` -> its place among them, from 0."""
-    return {label: at for at, label in enumerate(versions(store, workload)["version"])}
+    return {label: at for at, label in enumerate(versions(store, workload)[VERSION])}
 
 
 def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
@@ -203,14 +218,14 @@ def filled_tables(store: Store, run_ids: Sequence[int]) -> Columns:
     has_kernels: whether they say more than their collectives, or it is known that there was nothing to say.
     """
     found = answer_of_runs(store, list_filled_levels(), run_ids)
-    totals = found["has_totals"]
+    totals = found[HAS_TOTALS]
     has = {"has_ops": totals.values.copy(), "has_kernels": totals.values.copy()}
     lacking = np.flatnonzero(totals.values == 0)
     if len(lacking):
         ranks = found.taken(lacking)
-        parts = answer_of_runs(store, "told_parts", ranks.listed("run_id"), unlinked=UNLINKED_OP, no_op=NO_OP)
-        place = {rank: at for at, rank in enumerate(parts.rows("run_id", "rank"))}
-        at = [place[rank] for rank in ranks.rows("run_id", "rank")]
+        parts = answer_of_runs(store, "told_parts", ranks.listed(RUN_ID), unlinked=UNLINKED_OP, no_op=NO_OP)
+        place = {rank: at for at, rank in enumerate(parts.rows(RUN_ID, RANK))}
+        at = [place[rank] for rank in ranks.rows(RUN_ID, RANK)]
         for name, own in has.items():
             own[lacking] = parts.integers(name)[at]
     return found.having(**{name: Column(own, totals.missing) for name, own in has.items()})
@@ -233,15 +248,15 @@ def runs_without_call_times(store: Store, run_ids: Sequence[int]) -> list[int]:
     """Return those of the runs whose operators lack times by calls (schema.series.BY_CALLS), though each call was known
     when they were read: an earlier program did not keep them.
     """
-    return answer_of_runs(store, "runs_without_call_times", run_ids).listed("run_id")
+    return answer_of_runs(store, "runs_without_call_times", run_ids).listed(RUN_ID)
 
 
 def runs_of_earlier_npu_rules(store: Store, run_ids: Sequence[int]) -> set[int]:
     """Return those of the runs in which an earlier program counted kernels of HCCL as compute, or made idle time where
     there are no data of an NPU.
     """
-    found = set(answer_of_runs(store, "runs_with_host_for_device", run_ids).listed("run_id"))
-    for run_id, name in answer_of_runs(store, "kernels_of_hccl", run_ids).rows("run_id", "name"):
+    found = set(answer_of_runs(store, "runs_with_host_for_device", run_ids).listed(RUN_ID))
+    for run_id, name in answer_of_runs(store, "kernels_of_hccl", run_ids).rows(RUN_ID, NAME):
         if is_hccl_kernel(name):
             found.add(run_id)
     return found
@@ -261,16 +276,16 @@ def settings_of(text: str) -> dict[str, str]:
 def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:
     """Return the answer to `runs.sql`, with the tags, formats, state of the machine and paths of each run as text."""
     found = answer(store, "runs", parameters)
-    run_ids = found.listed("run_id")
-    tags = facts(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")
+    run_ids = found.listed(RUN_ID)
+    tags = facts(store, run_ids, kind="tag") if known is None else known.taken(known[KIND] == "tag")
     with store.connect() as connection:
         machines = read_machines(connection, run_ids)
     files = sources(store, run_ids)
     texts = {
-        "format": _joined(files.rows("run_id", "format")),
-        "tags": _joined((run_id, _tag(key, value)) for run_id, key, value in tags.rows("run_id", "key", "value")),
+        "format": _joined(files.rows(RUN_ID, FORMAT)),
+        "tags": _joined((run_id, _tag(key, value)) for run_id, key, value in tags.rows(RUN_ID, KEY, VALUE)),
         "machine": {run_id: ", ".join(marks_of_machine(own)) for run_id, own in machines.items()},
-        "paths": _joined(files.rows("run_id", "path")),
+        "paths": _joined(files.rows(RUN_ID, PATH)),
     }
     columns = {name: objects([of_run.get(run_id, "") for run_id in run_ids]) for name, of_run in texts.items()}
     last = ("commit_id", "note", "rules_version")

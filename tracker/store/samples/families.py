@@ -10,6 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, IdleCause, StepRow, Table
+from tracker.schema.column_names import CALLS, CATEGORY, CAUSE, STEP
 from tracker.schema.series import (
     ALLOCATED,
     ALLOCATED_BY_ALLOCATOR,
@@ -82,12 +83,12 @@ def make_families(rows: RankRows) -> Iterator[Family]:
     """Yield the families of a rank, but for those of RUN_SERIES."""
     for kind in KINDS:
         table = rows.tables.get(kind.level)
-        if table is None or not len(table["step"]):
+        if table is None or not len(table[STEP]):
             continue
         for metric in _followed_metrics(rows, kind):
             yield _make_family(rows, table, kind, metric)
     idle = rows.tables.get("idle")
-    if idle is not None and len(idle["step"]):
+    if idle is not None and len(idle[STEP]):
         yield _make_idle_family(rows, idle)
 
 
@@ -113,23 +114,23 @@ def _make_family(rows: RankRows, table: Table, kind: SeriesKind, metric: Metric)
     if kind.texts:
         series = series[_whole_numbers(table[kind.texts])]
     if kind.other_category:
-        is_other = np.array([category == kind.other_category for category in table["category"]], dtype=bool)
+        is_other = np.array([category == kind.other_category for category in table[CATEGORY]], dtype=bool)
         series = np.where(is_other, -1, series)
     values = _whole_numbers(table[metric.column or metric.name])
     if metric.if_missing:
         values = np.where(values == MISSING, _whole_numbers(table[metric.if_missing]), values)
     by_calls = [_whole_numbers(table[name]) for name in metric.by_calls]
-    return Family(keys, series, _whole_numbers(table["step"]), values, _whole_numbers(table["calls"]), by_calls)
+    return Family(keys, series, _whole_numbers(table[STEP]), values, _whole_numbers(table[CALLS]), by_calls)
 
 
 def _make_idle_family(rows: RankRows, table: Table) -> Family:
     """Return the idle time of the device by cause; what no rule explains is in the idle time of the step alone."""
     key_of_cause = {IdleCause.UNKNOWN.word: NO_SERIES}
-    for cause in table["cause"]:
+    for cause in table[CAUSE]:
         if cause not in key_of_cause:
             key_of_cause[cause] = SeriesKey(RUN, IDLE_CAUSE.name, f"{IDLE_SERIES}{cause}", part=rows.way)
-    keys, series = number_keys(key_of_cause[cause] for cause in table["cause"])
-    return Family(keys, series, _whole_numbers(table["step"]), _whole_numbers(table[IDLE_CAUSE.column]), None)
+    keys, series = number_keys(key_of_cause[cause] for cause in table[CAUSE])
+    return Family(keys, series, _whole_numbers(table[STEP]), _whole_numbers(table[IDLE_CAUSE.column]), None)
 
 
 def number_keys(keys: Iterable[SeriesKey]) -> tuple[list[SeriesKey], I64]:

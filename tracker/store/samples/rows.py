@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.profile import MISSING, OWNER_SETTING, STEP_RULES, STEP_SETTING, Breakdown, StepRow, Table
+from tracker.schema.column_names import SERIES_ID
 from tracker.schema.levels import LEVEL
 from tracker.schema.series import IDLE_CAUSE, KINDS, SeriesKey, way_of
 from tracker.store import bulk, documents
 from tracker.store.bulk import Column
 from tracker.store.captures import Placed
-from tracker.store.dimensions import Dimension, ids
+from tracker.store.dimensions import Dimension, Key, ids
 from tracker.store.failures import Damaged
 from tracker.store.levels import list_rows_of_run
 from tracker.store.samples.families import SAMPLE_RULES, RankRows, unit_of
@@ -37,6 +38,7 @@ from tracker.store.samples.ranks import (
 )
 from tracker.store.samples.step_kinds import join_samples, kinds_of_ranks, of_kind, with_step_kind
 from tracker.store.sql import statement
+from tracker.store.tracks import TRACK_COLUMNS
 
 
 def _find_sampled_columns() -> dict[str, tuple[str, ...]]:
@@ -68,12 +70,11 @@ _WITH_LOWS: Final = b"\x01"
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
-_TRACK: Final = ("workload_id", "configuration_id", "device_id")
-_SERIES: Final = Dimension("series", (*_TRACK, *SeriesKey._fields), digest_bytes=8, later=True)
+_SERIES: Final = Dimension("series", (*TRACK_COLUMNS, *SeriesKey._fields), digest_bytes=8, later=True)
 _DELETE_SAMPLES: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK_RULES: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
 _SERIES_KEYS: Final = text(
-    f"SELECT s.id, {', '.join(f's.{name}' for name in (*_TRACK, *SeriesKey._fields))} "  # noqa: S608 names of above
+    f"SELECT s.id, {', '.join(f's.{name}' for name in (*TRACK_COLUMNS, *SeriesKey._fields))} "  # noqa: S608 names of above
     "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
 )
 _MOVE_SERIES: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
@@ -291,7 +292,7 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
         _move_series(connection, run_id)
     found = {run_id: samples_of(connection, run_id, at_hand) for run_id in wanted if run_id not in pruned}
     track_of_run = {run_id: _track(connection, run_id) for run_id in found}
-    keys = {(*track_of_run[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
+    keys: set[Key] = {(*track_of_run[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
     numbers = ids(connection, _SERIES, keys) if keys else {}
     for run_id, samples in found.items():
         series = np.array([numbers[(*track_of_run[run_id], *key)] for key in samples.keys], dtype=np.int64)
@@ -368,7 +369,7 @@ def number_series(
     connection: Connection, track_key: Sequence[int], keys: Iterable[tuple[str, ...]]
 ) -> dict[tuple[str, ...], int]:
     """Return the numbers of series in a track (workload, configuration, device); those that are new get one."""
-    wanted = {(*track_key, *key): key for key in keys}
+    wanted: dict[Key, tuple[str, ...]] = {(*track_key, *key): key for key in keys}
     return {wanted[key]: number for key, number in ids(connection, _SERIES, wanted).items()} if wanted else {}
 
 
@@ -413,13 +414,13 @@ def _rank_rows(item: Placed) -> RankRows:
 
 def _track(connection: Connection, run_id: int) -> tuple[int, ...]:
     run = connection.execute(statement("run_state"), {"run_id": run_id}).one()
-    return tuple(getattr(run, name) for name in _TRACK)
+    return tuple(getattr(run, name) for name in TRACK_COLUMNS)
 
 
 def _sample_columns(run_id: int, series: NDArray[Any], samples: Samples, order: NDArray[Any]) -> list[Column]:
     columns = [
         Column("run_id", "int", [run_id] * len(order)),
-        bulk.integers("series_id", series[order]),
+        bulk.integers(SERIES_ID, series[order]),
     ]
     for place, name in enumerate(STATISTICS):
         numbers = samples.numbers[order, place]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -46,3 +47,18 @@ def columns_of(question: TextClause) -> tuple[str, ...]:
     body = question.text
     start = max(found.start() for found in _LAST_SELECT.finditer(body))
     return tuple(_COLUMN.findall(body[start : body.index("\nFROM", start) + 1]))
+
+
+def select_columns(columns: Mapping[str, str]) -> str:
+    """Return what stands behind SELECT: name in the answer -> SQL.
+
+    >>> print(select_columns({"rank": "d.rank", "calls": "SUM(d.calls)"}))
+    <BLANKLINE>
+        d.rank,
+        SUM(d.calls) AS calls
+    """
+    listed = []
+    for name, column in columns.items():
+        is_so_called = column.partition(".")[2] == name
+        listed.append(column if is_so_called else f"{column} AS {name}")
+    return ",".join(f"\n    {column}" for column in listed)

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from tracker.store.levels import select_columns
+from tracker.store.sql import select_columns
 
 Kind = Literal["text", "bigint", "double"]
 

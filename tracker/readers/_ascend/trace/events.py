@@ -22,9 +22,9 @@ from tracker.readers._ascend.trace.times import duration_ns, time_ns
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, EventTexts, find_event
 from tracker.readers._growing import Growing, as_int
 from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.torch_profiler.op_texts import MARKER
+from tracker.readers.torch_profiler.tables import MODULE_PREFIX
 
-MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
-MODULE_PREFIX: Final = "nn.Module: "
 # torch_npu writes annotations as cpu_op too; these are the ones that torch itself makes
 _ANNOTATION: Final = re.compile(r"(?:Optimizer\.(?:step|zero_grad)|enumerate\(DataLoader\))#")
 # the layer of CANN in front of a call, which the level says as well: AscendCL@aclnnMm, Node@launch
