@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.machinery import PathFinder
 
+from tracker.version import VERSION
+
 TYPE_CHECKING = False  # that of `typing` takes as long to import as Python takes to start
 if TYPE_CHECKING:
     from typing import Any
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     __all__ = ["TrackerError", "__version__"]
     __all__ += api.__all__
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 
 def __getattr__(name: str) -> Any:

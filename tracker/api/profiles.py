@@ -103,7 +103,8 @@ def pack(
     `output`: the file to write; None: only return the `content`. `force`: replace a pack that exists. The labels are
     those of `ingest`. SourceError where a profile cannot be read or the file cannot be written.
     """
-    from tracker import __version__, intake
+    from tracker import intake
+    from tracker.version import VERSION
 
     given = locals()
     target = None if output is None else Path(output)
@@ -113,7 +114,7 @@ def pack(
     reading = chosen(intake.IngestOptions, {name: given[name] for name in given.keys() - {*labels.__struct_fields__}})
     places = [Path(path) for path in path_texts(paths)]
     try:
-        made = intake.pack(places, asked=labels, writer=__version__, options=reading)
+        made = intake.pack(places, asked=labels, writer=VERSION, options=reading)
     except UnicodeEncodeError as error:
         problem = "a file name is not UTF-8, which a pack cannot hold"
         raise SourceError(places[0], "", problem, remedy="rename the file") from error
