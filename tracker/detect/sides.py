@@ -190,8 +190,8 @@ def mostly_beyond(logs: F64, base: Flags, new: Flags) -> I64:
     """Return where the new runs lie on one side of the base runs: 1 or -1 where they are above or below.
 
     Of the pairs of a new and a base run, as many as there are new runs beyond the second may be the wrong way round:
-    less than one in eight. Otherwise a version of many runs would be found less often than one of few, since the more
-    runs there are, the sooner one of them comes to lie among those of the other side.
+    beside eight base runs less than one in eight. Otherwise a version of many runs would be found less often than one
+    of few, since the more runs there are, the sooner one of them comes to lie among those of the other side.
 
     >>> row = np.log([[100.0, 101.0, 99.0, 100.0, 105.0, 104.0, 105.5, 106.0]])
     >>> base = np.array([[True] * 5 + [False] * 3])

@@ -70,8 +70,8 @@ MACHINE: Final = WordsOfTest(
 )
 _NOT_BEYOND: Final = "too many pairs of a new run and one before are the wrong way round"
 BEYOND: Final = WordsOfTest(
-    "runs after are beyond the runs before: all pairs of two runs, more than 7 of 8 of more",
-    "new runs lie beyond those before, in more than 7 of 8 pairs of runs",
+    "runs after are beyond the runs before: two runs in all pairs; each run more allows one pair the other way round",
+    "new runs lie beyond those before, but for a pair for each above two",
     _NOT_BEYOND,
 )
 BEYOND_FOR_LATE: Final = WordsOfTest(
