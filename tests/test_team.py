@@ -75,10 +75,12 @@ def team(tmp_path, postgres_server, copied_tracker):
     for name in ("TRACKER_VERSION", "TRACKER_WORKLOAD", "TRACKER_DB"):
         variables.pop(name, None)
     with serving() as channel:
+        socket_folder = re.search("host=([^&]+)", postgres_server.url("postgres"))[1]
         here = {
-            "@db.example/": "@/", "=db.example": f"={re.search('host=([^&]+)', postgres_server.url('postgres'))[1]}",
-            "/etc/tracker/tracker.toml": str(settings), "slack://A/B/C": f"json://{channel.host}/",
-            "/var/lib/node_exporter/": "", '"/profiles"': f'"{tmp_path}/profiles"', "10.0.0.5/32": "127.0.0.1/32",
+            "python3 -m venv /opt/tracker": ":", "/opt/tracker/bin/pip": "pip", "slack://A/B/C": f"json://{channel.host}/",
+            "@db.example/": "@/", "=db.example": f"={socket_folder}", "/etc/tracker/tracker.toml": str(settings),
+            "/opt/": f"{tmp_path}/opt/", "/etc/": f"{tmp_path}/etc/", "/var/lib/node_exporter/": "",
+            '"/profiles"': f'"{tmp_path}/profiles"', "10.0.0.5/32": "127.0.0.1/32",
         }  # fmt: skip
         team = Team(code, home, variables, channel, here)
         settings.write_text(team.place_here("\n".join(blocks_of(PAGE, "toml"))))
