@@ -11,9 +11,8 @@ from sqlalchemy import text
 from tests.regressions.made import runs
 from tracker.errors import UsageError
 from tracker.regressions.actions import Word, act
-from tracker.regressions.branches import update_branch
 from tracker.regressions.inbox import findings, found_rows
-from tracker.regressions.judgement import tracks_of, update
+from tracker.regressions.judgement import tracks_of, update, update_branch
 from tracker.regressions.merge_base import BranchVersion, MainVersion, find_merge_base
 from tracker.regressions.sides import newest_gates
 from tracker.regressions.thresholds import Where, set_thresholds

@@ -61,7 +61,7 @@ def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
             if main not in up_to_date:
                 count += update(store, [main])
             up_to_date.add(main)
-            count += _update_branch(store, track_key, mains)
+            count += update_branch(store, track_key, mains)
             continue
         reader = TrackReader(track_key)
         while reader.left and (done := _judge_next_version(store, reader)) is not None:
@@ -69,7 +69,7 @@ def update(store: Store, track_keys: Iterable[TrackKey]) -> int:
     return count
 
 
-def _update_branch(store: Store, track_key: TrackKey, mains: dict[TrackKey, MainTrack]) -> int:
+def update_branch(store: Store, track_key: TrackKey, mains: dict[TrackKey, MainTrack]) -> int:
     """Judge what is out of date of a branch; return how many versions were judged, each in a transaction of its own.
 
     `mains`: main lines that were read before. Where runs came to the main line since it was judged, it is judged first;
