@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from msgspec import Struct
+
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
@@ -16,7 +18,7 @@ from tracker.results import BOTH, PROFILERS, UNMATCHED
 from tracker.results.board import LEAST_SEEN_CHANGE, BoardLine
 from tracker.results.budgets import JudgedBudget
 from tracker.results.findings import TrackStanding
-from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, gloss_of, word_of_step
+from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, JudgedRow, gloss_of, word_of_step
 from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
     MISSING_TEXT,
@@ -353,17 +355,18 @@ def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
     return (verdict or "not judged") if verdict in TONES or is_visible else ""
 
 
-def count_changes(rows: Iterable[Mapping[str, Any]]) -> str:
+def count_changes(rows: Iterable[JudgedRow]) -> str:
     """Count the changes of these rows by their verdict and what else it may be.
 
-    >>> row = {"verdict": "REGRESSED", "reason": "NONE"}
-    >>> count_changes([row, row, row | {"reason": "HOST"}, row | {"verdict": "UNCHANGED"}])
+    >>> from tracker.results.verdicts import SeriesVerdict as Row
+    >>> slower, of_a_host = Row("REGRESSED", "NONE"), Row("REGRESSED", "HOST")
+    >>> count_changes([slower, slower, of_a_host, Row("UNCHANGED")])
     '2 REGRESSED, 1 REGRESSED or another host'
     """
     counts: Counter[tuple[int, str]] = Counter()
     for row in rows:
-        if row["verdict"] in CHANGED:
-            counts[CHANGED.index(row["verdict"]), word_of_step(row["verdict"], row["reason"])] += 1
+        if row.verdict in CHANGED:
+            counts[CHANGED.index(row.verdict), word_of_step(row.verdict, row.reason)] += 1
     return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
 
 
@@ -377,24 +380,28 @@ def glosses(words: Iterable[str]) -> str:
     return "; ".join(f"{word}: {gloss}" for word, gloss in GLOSSES.items() if word in found)
 
 
-def glosses_of(rows: Sequence[Mapping[str, Any]], word: Callable[[Any], str], name: str) -> str:
-    """Say what the verdicts of `rows` mean that are no change. What no noise makes INCONCLUSIVE is named, by its column
-    `name`, with the reason.
+class ShownVerdict(Struct, frozen=True):
+    """A verdict on a screen: what it is of, its word there, and the code of its reason."""
 
-    `word`: of a row, its verdict as it is shown.
+    name: str
+    word: str
+    reason: str | None
 
-    >>> rows = [{"version": "v1", "reason": "OVERLAP"}, {"version": "v2", "reason": "HOST"}]
-    >>> glosses_of(rows, lambda row: "INCONCLUSIVE", "version").partition(",")[0]
+
+def glosses_of(verdicts: Iterable[ShownVerdict]) -> str:
+    """Say what `verdicts` mean that are no change. What no noise makes INCONCLUSIVE is named, with the reason.
+
+    >>> verdicts = [ShownVerdict("v1", "INCONCLUSIVE", "OVERLAP"), ShownVerdict("v2", "INCONCLUSIVE", "HOST")]
+    >>> glosses_of(verdicts).partition(",")[0]
     'INCONCLUSIVE: too noisy; v2 INCONCLUSIVE: too few of the runs before are of the same host'
     """
     words = []
     named: dict[str, list[str]] = {}
-    for row in rows:
-        shown, reason = word(row), row["reason"]
-        if gloss_of(shown, reason) == GLOSSES.get(shown, ""):
-            words.append(shown)
+    for one in verdicts:
+        if gloss_of(one.word, one.reason) == GLOSSES.get(one.word, ""):
+            words.append(one.word)
         else:
-            named.setdefault(f"{shown}: {REASONS[reason]}", []).append(str(row[name]))
+            named.setdefault(f"{one.word}: {REASONS[one.reason or '']}", []).append(one.name)
     others = [f"{some_of([*dict.fromkeys(names)])} {meaning}" for meaning, names in named.items()]
     return "; ".join(filter(None, (glosses(words), *others)))
 
@@ -411,7 +418,7 @@ def pairs(configuration: str) -> list[tuple[str, str]]:
 
 def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]:
     """Return a function that makes the cells of a column: what a row has under `name`, if anything, in this form."""
-    return lambda row: form(row.get(name))
+    return lambda row: form(row.get(name) if isinstance(row, dict) else getattr(row, name))
 
 
 def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, **kind: Any) -> Column:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, defstruct
 from msgspec.structs import asdict, replace
 
 from tracker.columns import Column as ColumnOfResult
@@ -17,6 +18,7 @@ from tracker.columns import Columns
 from tracker.reports.document import Column, Group, Table, empty, table
 
 Row = dict[str, Any]
+RowKind = TypeVar("RowKind", bound=Struct)
 _UNITS: Final[Mapping[str, str]] = {
     "ns": "ns", "bytes": "bytes", "s": "rate",
     **dict.fromkeys(("share", "ratio", "detectable", "effect", "contribution", "spread"), "ratio"),
@@ -84,6 +86,29 @@ def records(rows: Columns | list[Row]) -> list[Row]:
     names = [*map(_no_surrogates, rows.arrays)]
     columns = [_list_plain(rows, name) for name in rows.arrays]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def rows_of(kind: type[RowKind], rows: Columns) -> list[RowKind]:
+    """Return the rows as structs of `kind`, whose fields hold plain values.
+
+    A field without a column has its default. A column without a field, as those are that a level of the profile
+    declares alone, is an attribute of the rows by its name.
+    """
+    names = tuple(rows.arrays)
+    row_kind = _with_columns(kind, names)
+    columns = [_list_plain(rows, name) for name in names]
+    return [row_kind(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
+
+
+@cache
+def _with_columns(kind: type[RowKind], names: tuple[str, ...]) -> type[RowKind]:
+    """Return `kind` with a field for each of these columns."""
+    others = [(name, Any, None) for name in names if name not in kind.__struct_fields__]
+    if not others:
+        return kind
+    row_kind: Any = defstruct(kind.__name__, others, bases=(kind,), frozen=True, kw_only=True)
+    found: type[RowKind] = row_kind
+    return found
 
 
 def _list_plain(rows: Columns, name: str) -> list[Any]:

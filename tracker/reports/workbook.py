@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 from openpyxl import Workbook
@@ -14,7 +14,7 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import Row, no_formula, plain, records, unit_of
+from tracker.reports.rows import no_formula, plain, records, unit_of
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _FORMATS: Final = {
     "text": "@", "filter": "@", "flag": "General", "percent": "0.0%", "int": "#,##0", "number": "#,##0.0000",
     **dict.fromkeys(("us", "ms"), "#,##0.000"), **dict.fromkeys(("kb", "mb", "mean"), "#,##0.00"),
 }  # fmt: skip
+RowKind = TypeVar("RowKind")
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
@@ -65,7 +66,7 @@ class Field(Struct, frozen=True):
 
     header: str
     kind: str
-    value: Callable[[Row], Any]
+    value: Callable[[Any], Any]
     width: int
 
 
@@ -79,16 +80,31 @@ class Title(Struct, frozen=True):
     span: int = 1
 
 
-def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: str = "") -> Field:
+def field(header: str, value: str | Callable[[Any], Any], width: int = 0, kind: str = "") -> Field:
     """Return a column that takes `value`: a key of the row, or a function of the row.
 
     `kind`: by default what the key ends with, and then the unit of us and kb stands in the header.
     """
-    take = (lambda row: row.get(value)) if isinstance(value, str) else value
+    take = _taker(value) if isinstance(value, str) else value
     if not kind:
         kind = _KINDS[unit_of(value)] if isinstance(value, str) else "text"
         header += _SUFFIXES.get(kind, "")
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
+
+
+def _taker(name: str) -> Callable[[Any], Any]:
+    return lambda row: row.get(name) if isinstance(row, dict) else getattr(row, name)
+
+
+class FieldsOf(Generic[RowKind]):
+    """Make the columns of a sheet of rows of one kind: a type checker names each field that these rows do not have."""
+
+    def __init__(self, kind: type[RowKind]) -> None:
+        self.kind = kind
+
+    def field(self, header: str, value: Callable[[RowKind], Any], width: int = 0, kind: str = "text") -> Field:
+        """Return a column that takes `value` of a row."""
+        return field(header, value, width, kind)
 
 
 def both(header: str, name: str, kind: str = "") -> list[Field]:
@@ -114,9 +130,9 @@ class Book:
         self,
         title: str,
         fields: Sequence[Field],
-        rows: Sequence[Row],
+        rows: Sequence[Any],
         *,
-        tone: Callable[[Row], str] = lambda row: "",
+        tone: Callable[[Any], str] = lambda row: "",
         above: Sequence[Title] = (),
         fixed: int = 0,
     ) -> Any:
@@ -158,7 +174,7 @@ class Book:
         self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
 
     def blocks(
-        self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]
+        self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Any]]]
     ) -> tuple[Any, dict[str, tuple[int, int]]]:
         """Add a sheet of small tables below each other, each with its heading; for reading, not for filtering.
 
@@ -223,7 +239,7 @@ def cell_text(text: str) -> str:
     return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
 
 
-def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
+def _cell(sheet: Any, column: Field, row: Any, tone: str) -> Any:
     value, kind = column.value(row), column.kind
     if kind == "filter":  # (word, whether the candidate is worse)
         word, worse = value

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import nan
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -22,6 +22,21 @@ VERDICT_COLUMNS: Final = ("verdict", "judged_diff", "q", "detectable", "reason")
 common-mode shift (of overall rows with it, unless it hid the change), against the runs that it was judged against; q:
 the false discovery rate of all that are as significant; detectable: the smallest change that these runs would have
 shown; reason: of the verdict, in words. All NA where nothing was judged."""
+
+
+class JudgedRow(Protocol):
+    """A row that says how what it is about was judged.
+
+    - verdict: None where nothing was judged
+    - reason: of the verdict
+    """
+
+    @property
+    def verdict(self) -> str | None: ...
+
+    @property
+    def reason(self) -> str | None: ...
+
 
 REASONS: Final[Mapping[str, str]] = {
     "RATIO": "the change is smaller than the limit",

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
@@ -180,7 +179,7 @@ def _answer(log: Log, columns: Sequence[LogColumnRow]) -> tuple[str, str, str]:
     else:
         of_each = f" of each of {len(columns)} columns"
         changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    named = cells.count_changes(map(asdict, newest.values()))
+    named = cells.count_changes(newest.values())
     judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
     return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
@@ -219,8 +218,7 @@ def _verdict(cell: LogCellRow) -> str:
 
 def _glosses(named: Iterable[tuple[str, LogCellRow]]) -> str:
     """Say what the verdicts of cells mean that are no change; each cell stands behind its name."""
-    rows = [{"name": name, "word": _verdict(cell), "reason": cell.reason} for name, cell in named]
-    return cells.glosses_of(rows, itemgetter("word"), "name")
+    return cells.glosses_of(cells.ShownVerdict(name, _verdict(cell), cell.reason) for name, cell in named)
 
 
 class _Words(Struct, frozen=True):
