@@ -125,15 +125,16 @@ def table_of(
     rows: Columns | Sequence[Any],
     limit: int | None = None,
     *,
+    kind: type[Struct] = Struct,
     tone: Callable[[Any], str] = lambda row: "",
     **parts: Any,
 ) -> Table:
     """Return a table of the first rows of a result, or of anything that `columns` make cells of.
 
-    It says how many are left out. `tone`: of a row; `parts`: other fields of the table, functions of a row where they
-    have a value for each.
+    It says how many are left out. `kind`: what a row of a table of a result is; `tone`: of a row; `parts`: other fields
+    of the table, functions of a row where they have a value for each.
     """
-    kept: Sequence[Any] = records(rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
+    kept: Sequence[Any] = rows_of(kind, rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
     heads = [head for one in columns for head in (one.columns if isinstance(one, Group) else (one,))]
     lines = []
     cell_links = []

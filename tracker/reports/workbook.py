@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import no_formula, plain, records, unit_of
+from tracker.reports.rows import no_formula, plain, rows_of, unit_of
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class Field(Struct, frozen=True):
     width: int
 
 
+Block = tuple[str, Sequence[Field], Sequence[Any]]
+"""A small table of a sheet: its heading, its columns and its rows."""
+
+
 class Title(Struct, frozen=True):
     """A text in the line above the header of a sheet, over `span` columns from `column` (from 0) on. `style`: note, or
     baseline or candidate for what the columns below are."""
@@ -81,19 +86,15 @@ class Title(Struct, frozen=True):
 
 
 def field(header: str, value: str | Callable[[Any], Any], width: int = 0, kind: str = "") -> Field:
-    """Return a column that takes `value`: a key of the row, or a function of the row.
+    """Return a column that takes `value`: a field of the row, or a function of the row.
 
-    `kind`: by default what the key ends with, and then the unit of us and kb stands in the header.
+    `kind`: by default what the field ends with, and then the unit of us and kb stands in the header.
     """
-    take = _taker(value) if isinstance(value, str) else value
+    take = attrgetter(value) if isinstance(value, str) else value
     if not kind:
         kind = _KINDS[unit_of(value)] if isinstance(value, str) else "text"
         header += _SUFFIXES.get(kind, "")
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
-
-
-def _taker(name: str) -> Callable[[Any], Any]:
-    return lambda row: row.get(name) if isinstance(row, dict) else getattr(row, name)
 
 
 class FieldsOf(Generic[RowKind]):
@@ -171,11 +172,9 @@ class Book:
 
     def table(self, title: str, table: Columns) -> None:
         """Add a plain sheet of a table of a result, with all its rows and columns."""
-        self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
+        self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], rows_of(Struct, table))
 
-    def blocks(
-        self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Any]]]
-    ) -> tuple[Any, dict[str, tuple[int, int]]]:
+    def blocks(self, title: str, blocks: Iterable[Block]) -> tuple[Any, dict[str, tuple[int, int]]]:
         """Add a sheet of small tables below each other, each with its heading; for reading, not for filtering.
 
         Returns the sheet, and where the rows of each heading stand: the number of its header line, and of the last one.
@@ -263,7 +262,7 @@ def _named(kind: str, tone: str) -> str:
 
 def _styled(sheet: Any, value: Any, style: str) -> Any:
     is_text = isinstance(value, str)
-    cell = WriteOnlyCell(sheet, cell_text(value) if is_text else value)
+    cell = WriteOnlyCell(sheet, cell_text(plain(value)) if is_text else value)
     if is_text:
         cell.data_type = "s"  # else `#N/A` becomes an error value
     cell.style = style
@@ -312,10 +311,14 @@ def _field_of(name: str, values: list[Any]) -> Field:
         return field(_SPECIAL[name][0], name, kind=_SPECIAL[name][1])
     if name in _MOMENTS:
         when = f"{title[:-3]} (UTC)"
-        return field(when, lambda row: format_moment(row[name]) if row[name] and row[name] > 0 else None)
+        return field(when, lambda row: _moment(getattr(row, name)))
     if unit in ("ns", "bytes"):
         return field(title.rpartition(" ")[0], name)
     if unit == "number" or (unit in ("ratio", "change") and str not in known):
         return field(title, name)
     kind = "count" if known and known <= {int, float} else "text"
     return field(title, name, 40 if name in _WIDE else 0, kind)
+
+
+def _moment(time_ns: int | None) -> str | None:
+    return format_moment(time_ns) if time_ns and time_ns > 0 else None

@@ -25,17 +25,15 @@ shown; reason: of the verdict, in words. All NA where nothing was judged."""
 
 
 class JudgedRow(Protocol):
-    """A row that says how what it is about was judged.
-
-    - verdict: None where nothing was judged
-    - reason: of the verdict
-    """
+    """A row that says how what it is about was judged."""
 
     @property
-    def verdict(self) -> str | None: ...
+    def verdict(self) -> str | None:
+        """The verdict, None where nothing was judged."""
 
     @property
-    def reason(self) -> str | None: ...
+    def reason(self) -> str | None:
+        """The reason of the verdict."""
 
 
 REASONS: Final[Mapping[str, str]] = {
