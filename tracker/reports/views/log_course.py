@@ -37,7 +37,7 @@ def table_of_course(counters: Sequence[CounterRow], ranks: int) -> Table | None:
     return table_of(title, columns, list(_lines(found)), None, is_first=True)
 
 
-class _Line(Struct, frozen=True):
+class _CourseLine(Struct, frozen=True):
     """A number of the course of a run: over how many intervals, and its extremes where it has some."""
 
     name: str
@@ -47,23 +47,23 @@ class _Line(Struct, frozen=True):
     largest: str = ""
 
 
-_line: Final = ColumnsOf(_Line)
+_line: Final = ColumnsOf(_CourseLine)
 
 
-def _lines(found: Sequence[CounterRow]) -> Iterator[_Line]:
+def _lines(found: Sequence[CounterRow]) -> Iterator[_CourseLine]:
     for row in sorted(found, key=lambda row: (_place(row.name), row.name)):
         if row.name.startswith(_WINDOW):
             continue
         value, smallest, largest = (_text(number, row.attribute) for number in (row.mean, row.min, row.max))
         if smallest == largest == value:
-            yield _Line(row.name, row.calls, value)
+            yield _CourseLine(row.name, row.calls, value)
         else:
-            yield _Line(row.name, row.calls, value, smallest, largest)
+            yield _CourseLine(row.name, row.calls, value, smallest, largest)
     window = {row.name.removeprefix(_WINDOW): row for row in found if row.name.startswith(_WINDOW)}
     if len(window) == 3:
         first, last, ratio = (window[name] for name in ("first step", "last step", "by the rest"))
         steps = f"{number(round(first.mean))} to {number(round(last.mean))}"
-        yield _Line(f"slow window: steps {steps}", ratio.calls, f"+{(ratio.mean - 1) * 100:.1f} % to the others")
+        yield _CourseLine(f"slow window: steps {steps}", ratio.calls, f"+{(ratio.mean - 1) * 100:.1f} % to the others")
 
 
 def _place(name: str) -> int:

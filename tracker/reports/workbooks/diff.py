@@ -480,7 +480,7 @@ class _PartOfChange(Struct, frozen=True):
     share: float | None
 
 
-class _NamedCause(Struct, frozen=True, kw_only=True):
+class _ExplainedCause(Struct, frozen=True, kw_only=True):
     """What explains a part of the change, or what all causes add up to, which has no numbers of its own calls."""
 
     name: str
@@ -546,7 +546,7 @@ def _explanation(diff: Diff) -> Iterator[Block]:
     if diff.step_kinds:
         yield "Steps of Each Kind", _STEP_KIND, diff.step_kinds
     words = {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
-    whole = _NamedCause(
+    whole = _ExplainedCause(
         name=f"total: {words}",
         delta_ns=explanation.delta_ns,
         verdict=explanation.verdict,
@@ -556,9 +556,9 @@ def _explanation(diff: Diff) -> Iterator[Block]:
     yield f"Parts of the change of {words}", _PART, _list_parts(explanation, whole)
     contributions = [_name_contribution(row) for row in explanation.contributions]
     yield "What explains the change, each cause once", _CONTRIBUTION, [*contributions, whole]
-    rest = _NamedCause(name=explanation.rest_title, delta_ns=explanation.rest_ns)
+    rest = _ExplainedCause(name=explanation.rest_title, delta_ns=explanation.rest_ns)
     others_ns = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
-    others = _NamedCause(name="all other operators", delta_ns=others_ns)
+    others = _ExplainedCause(name="all other operators", delta_ns=others_ns)
     yield "Operators, ranked by contribution", _CAUSE, [*explanation.causes, others, rest, whole]
     yield "By operator name", _CAUSE, explanation.rollup
     if explanation.renames:
@@ -566,7 +566,7 @@ def _explanation(diff: Diff) -> Iterator[Block]:
     yield _notes("How to read this workbook", _NOTES)
 
 
-def _list_parts(explanation: Explanation, whole: _NamedCause) -> list[_PartOfChange]:
+def _list_parts(explanation: Explanation, whole: _ExplainedCause) -> list[_PartOfChange]:
     """Return the parts of the change with their shares, and the whole."""
     whole_ns = whole.delta_ns
     parts = []
@@ -578,8 +578,8 @@ def _list_parts(explanation: Explanation, whole: _NamedCause) -> list[_PartOfCha
     return parts
 
 
-def _name_contribution(row: Contribution) -> _NamedCause:
-    return _NamedCause(
+def _name_contribution(row: Contribution) -> _ExplainedCause:
+    return _ExplainedCause(
         name=_name_of_cause(row) or row.kind,
         delta_ns=row.delta_ns,
         share=row.share,

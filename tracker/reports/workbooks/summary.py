@@ -44,7 +44,7 @@ _PER_CENT: Final = re.compile(r"[+-]?[\d,]+(\.\d+)? %")
 _COUNT: Final = re.compile(r"\d[\d,]*")
 
 
-class _PartOfStep(Struct, frozen=True, kw_only=True):
+class _WrittenPart(Struct, frozen=True, kw_only=True):
     """A part of the step, or a number beside it: in ns, or with the kind of its cell."""
 
     part: str
@@ -77,7 +77,7 @@ class _PartOfRun(Struct, frozen=True):
     share: float | None
 
 
-_part, _cause, _slow = FieldsOf(_PartOfStep), FieldsOf(_NamedCause), FieldsOf(_SlowStepOfSide)
+_part, _cause, _slow = FieldsOf(_WrittenPart), FieldsOf(_NamedCause), FieldsOf(_SlowStepOfSide)
 _part_of_run, _mean_cause, _fact = FieldsOf(_PartOfRun), FieldsOf(MeanCause), FieldsOf(EnvironmentRow)
 _OF_LINE: Final = (field("", printable),)
 _OF_STEP: Final = (
@@ -221,11 +221,11 @@ def _list_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[_SlowSte
     return [_SlowStepOfSide(side, one) for one in slow_steps]
 
 
-def _list_parts(diff: Diff) -> Iterator[_PartOfStep]:
+def _list_parts(diff: Diff) -> Iterator[_WrittenPart]:
     """Yield the parts of the step, the step itself, and what stands beside it."""
     explanation, of_step = diff.explanation, diff_view.rows_of_step(diff)
     for part in explanation.parts:
-        yield _PartOfStep(
+        yield _WrittenPart(
             part=PARTS.get(part.name, part.title),
             baseline_ns=part.baseline_ns,
             candidate_ns=part.candidate_ns,
@@ -235,7 +235,7 @@ def _list_parts(diff: Diff) -> Iterator[_PartOfStep]:
         )
     total = diff_view.total_row(diff)
     before, delta = explanation.baseline_ns, explanation.delta_ns
-    yield _PartOfStep(
+    yield _WrittenPart(
         part="step time" if explanation.total_metric == "step_ns" else "E2E",
         baseline_ns=before,
         candidate_ns=explanation.candidate_ns,
@@ -248,7 +248,7 @@ def _list_parts(diff: Diff) -> Iterator[_PartOfStep]:
         if row is None or not (row.baseline_value or row.candidate_value):
             continue
         kind, unit = UNITS[row.unit]
-        yield _PartOfStep(
+        yield _WrittenPart(
             part=f"{words} ({unit})",
             baseline_ns=(kind, row.baseline_value),
             candidate_ns=(kind, row.candidate_value),
