@@ -17,7 +17,6 @@ from tracker.columns import Column as ColumnOfResult
 from tracker.columns import Columns
 from tracker.reports.document import Column, Group, Table, empty, table
 
-Row = dict[str, Any]
 RowKind = TypeVar("RowKind", bound=Struct)
 _UNITS: Final[Mapping[str, str]] = {
     "ns": "ns", "bytes": "bytes", "s": "rate",
@@ -74,12 +73,12 @@ def _no_surrogates(text: str) -> str:
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def names(rows: Columns | list[Row]) -> list[str]:
+def names(rows: Columns | list[dict[str, Any]]) -> list[str]:
     """Return the names of the columns, in order; those of the first of dicts."""
     return [*rows.arrays] if isinstance(rows, Columns) else [*rows[0]] if rows else []
 
 
-def records(rows: Columns | list[Row]) -> list[Row]:
+def records(rows: Columns | list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows as dicts of plain values, keys in column order."""
     if not isinstance(rows, Columns):
         return [*map(plain, rows)]
@@ -152,7 +151,7 @@ def table_of(
     return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
 
 
-def list_records(rows: Columns) -> Iterator[Row]:
+def list_records(rows: Columns) -> Iterator[dict[str, Any]]:
     """Yield the rows as `records` gives them, without holding all of a long list at once."""
     for low in range(0, len(rows), _ROWS_AT_ONCE):
         yield from records(rows.taken(slice(low, low + _ROWS_AT_ONCE)))
@@ -169,12 +168,12 @@ def no_formula(text: str) -> str:
     return f"'{text}" if is_active else text
 
 
-def list_notes(sentences: Iterable[str]) -> list[Row]:
+def list_notes(sentences: Iterable[str]) -> list[dict[str, Any]]:
     """Return sentences as the rows of a table."""
     return [{"note": sentence} for sentence in sentences]
 
 
-def list_options(chosen: Struct) -> Row:
+def list_options(chosen: Struct) -> dict[str, Any]:
     """Return how a result was chosen, by the names of the Python interface, without what no user says."""
     options = asdict(chosen)
     for name in ("on_progress", "with_advice", "with_flame"):

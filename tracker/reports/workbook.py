@@ -71,8 +71,12 @@ class Field(Struct, frozen=True):
     width: int
 
 
-Block = tuple[str, Sequence[Field], Sequence[Any]]
-"""A small table of a sheet: its heading, its columns and its rows."""
+class Block(Struct, frozen=True):
+    """A small table of a sheet, or a heading alone."""
+
+    heading: str
+    fields: Sequence[Field] = ()
+    rows: Sequence[Any] = ()
 
 
 class Title(Struct, frozen=True):
@@ -184,16 +188,16 @@ class Book:
             sheet.column_dimensions[get_column_letter(position)].width = 48 if position == 1 else 20
         written = 0
         places: dict[str, tuple[int, int]] = {}
-        for heading, fields, rows in blocks:
-            sheet.append([_styled(sheet, heading, "heading")])
-            has_header = any(column.header for column in fields)
+        for block in blocks:
+            sheet.append([_styled(sheet, block.heading, "heading")])
+            has_header = any(column.header for column in block.fields)
             if has_header:
                 sheet.row_dimensions[written + 2].height = _HEADER_HEIGHT
-                sheet.append([_styled(sheet, column.header, "header") for column in fields])
-            places[heading] = written + 2, written + 2 + len(rows)
-            written += 2 + has_header + len(rows)
-            for row in rows:
-                self._append(sheet, [_cell(sheet, column, row, "") for column in fields])
+                sheet.append([_styled(sheet, column.header, "header") for column in block.fields])
+            places[block.heading] = written + 2, written + 2 + len(block.rows)
+            written += 2 + has_header + len(block.rows)
+            for row in block.rows:
+                self._append(sheet, [_cell(sheet, column, row, "") for column in block.fields])
             sheet.append([])
         return sheet, places
 

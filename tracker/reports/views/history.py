@@ -814,7 +814,8 @@ def list_csv(history: History, look: Look) -> dict[str, Rows]:
     for series in rows_of(FollowedSeries, history.tables["series"]):
         of_series = asdict(series)
         # these count what all of its points have, and a point has runs of its own
-        del of_series["runs"], of_series["versions"]
+        of_series.pop("runs")
+        of_series.pop("versions")
         rows += [of_series | asdict(point) for point in points[series.series_id]]
     return {"points": rows}
 

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports import cells
 from tracker.reports.cells import ColumnsOf
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import Block, Column, Document, Look, Table, Target, Trend, level, table
-from tracker.reports.rows import records, table_of
+from tracker.reports.rows import table_of
 from tracker.reports.text import ROWS, fits
 from tracker.reports.view import View
 from tracker.results import LOG_TITLES as MEASURES
@@ -426,10 +426,12 @@ def _format_realised(row: LogAdviceRow) -> str:
 
 def list_csv(log: Log, look: Look) -> dict[str, Rows]:
     """Return the cells, each with what is known of its version and its column."""
-    versions = {row["version"]: row for row in records(log.tables["versions"].without("runs"))}
-    columns = {row["column"]: row for row in records(log.tables["columns"])}
-    cells = records(log.tables["cells"])
-    return {"cells": [cell | versions[cell["version"]] | columns[cell["column"]] for cell in cells]}
+    versions = {version.version: asdict(version) for version in log.rows.versions}
+    for version in versions.values():
+        # a cell has runs of its own
+        version.pop("runs")
+    columns = {column.column: asdict(column) for column in log.rows.columns}
+    return {"cells": [asdict(cell) | versions[cell.version] | columns[cell.column] for cell in log.rows.cells]}
 
 
 VIEW = View(document, csv=list_csv, workbook="log")

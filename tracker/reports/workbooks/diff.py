@@ -525,13 +525,13 @@ _RENAME: Final = (
 
 
 def _notes(heading: str, lines: Sequence[str]) -> Block:
-    return heading, [field("Note", str)], lines
+    return Block(heading, [field("Note", str)], lines)
 
 
 def _explanation(diff: Diff) -> Iterator[Block]:
     """Yield the small tables of the sheet, in reading order."""
     explanation = diff.explanation
-    yield explanation.headline, [], []
+    yield Block(explanation.headline)
     if explanation.remarks:
         yield _notes("What limits this", explanation.remarks)
     if diff.judgement is not None:
@@ -541,10 +541,10 @@ def _explanation(diff: Diff) -> Iterator[Block]:
     if diff.bottlenecks is not None:
         before, after = diff.bottlenecks
         of_sides = [_BottleneckOfSide("baseline", before), _BottleneckOfSide("candidate", after)]
-        yield "Bottleneck", _BOTTLENECK, of_sides
-    yield "Sides", _SIDE, [diff.baseline, diff.candidate]
+        yield Block("Bottleneck", _BOTTLENECK, of_sides)
+    yield Block("Sides", _SIDE, [diff.baseline, diff.candidate])
     if diff.step_kinds:
-        yield "Steps of Each Kind", _STEP_KIND, diff.step_kinds
+        yield Block("Steps of Each Kind", _STEP_KIND, diff.step_kinds)
     words = {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
     whole = _ExplainedCause(
         name=f"total: {words}",
@@ -553,16 +553,16 @@ def _explanation(diff: Diff) -> Iterator[Block]:
         baseline_ns=explanation.baseline_ns,
         candidate_ns=explanation.candidate_ns,
     )
-    yield f"Parts of the change of {words}", _PART, _list_parts(explanation, whole)
+    yield Block(f"Parts of the change of {words}", _PART, _list_parts(explanation, whole))
     contributions = [_name_contribution(row) for row in explanation.contributions]
-    yield "What explains the change, each cause once", _CONTRIBUTION, [*contributions, whole]
+    yield Block("What explains the change, each cause once", _CONTRIBUTION, [*contributions, whole])
     rest = _ExplainedCause(name=explanation.rest_title, delta_ns=explanation.rest_ns)
     others_ns = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
     others = _ExplainedCause(name="all other operators", delta_ns=others_ns)
-    yield "Operators, ranked by contribution", _CAUSE, [*explanation.causes, others, rest, whole]
-    yield "By operator name", _CAUSE, explanation.rollup
+    yield Block("Operators, ranked by contribution", _CAUSE, [*explanation.causes, others, rest, whole])
+    yield Block("By operator name", _CAUSE, explanation.rollup)
     if explanation.renames:
-        yield "Replaced, renamed or fused", _RENAME, explanation.renames
+        yield Block("Replaced, renamed or fused", _RENAME, explanation.renames)
     yield _notes("How to read this workbook", _NOTES)
 
 

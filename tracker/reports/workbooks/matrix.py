@@ -9,7 +9,7 @@ from openpyxl.formatting.rule import ColorScaleRule
 from openpyxl.utils import get_column_letter
 
 from tracker.reports.views.matrix import MatrixLine, labels, lines_of, verdict_lines
-from tracker.reports.workbook import UNITS, Book, FieldsOf, field
+from tracker.reports.workbook import UNITS, Block, Book, FieldsOf, field
 from tracker.reports.workbooks.tables import write_summary
 from tracker.results.verdicts import word_of_step
 
@@ -54,7 +54,8 @@ def write(book: Book, matrix: Matrix, view: View, look: Look) -> None:
     counts = [field(name.capitalize(), name, kind="count") for name in ("runs", "ranks", "steps")]
     note = field("Note", str)
     sentences = (*verdict_lines(matrix), *matrix.notes)
-    book.blocks("Sides", [("Sides", [*texts, *counts], matrix.sides), ("Verdicts", [note], sentences)])
+    blocks = [Block("Sides", [*texts, *counts], matrix.sides), Block("Verdicts", [note], sentences)]
+    book.blocks("Sides", blocks)
 
 
 _line: Final = FieldsOf(MatrixLine)

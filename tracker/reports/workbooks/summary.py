@@ -148,17 +148,17 @@ def _blocks_of_document(found: Document) -> Iterator[Block]:
         heading = block.title or _FIRST_TABLE
         if isinstance(block, Lines):
             if block.lines and not block.is_drawing:
-                yield heading, _OF_LINE, _lines(block.lines)
+                yield Block(heading, _OF_LINE, _lines(block.lines))
             continue
         if block.lead:
-            yield heading, _OF_LINE, _lines([block.lead])
+            yield Block(heading, _OF_LINE, _lines([block.lead]))
             heading = ""
         if block.rows:
-            yield heading, [_text_of(column, place) for place, column in enumerate(block.columns)], block.rows
+            yield Block(heading, [_text_of(column, place) for place, column in enumerate(block.columns)], block.rows)
         if block.more:
-            yield f"… and {block.more:,} more", [], []
+            yield Block(f"… and {block.more:,} more")
     if found.notes:
-        yield "Notes", _OF_LINE, _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _text_of(column: Column, place: int) -> Field:
@@ -181,9 +181,9 @@ def _typed(text: str) -> tuple[str, Any]:
 
 def _sentences(found: Document) -> Iterator[Block]:
     """Yield the headline with its verdict, and what it is about or what was compared."""
-    yield printable(f"{found.headline} {found.verdict}".strip()), [], []
+    yield Block(printable(f"{found.headline} {found.verdict}".strip()))
     lines = [found.title, *found.remarks]
-    yield "About", _OF_LINE, _lines(lines)
+    yield Block("About", _OF_LINE, _lines(lines))
 
 
 def _lines(lines: Sequence[str]) -> list[str]:
@@ -193,16 +193,16 @@ def _lines(lines: Sequence[str]) -> list[str]:
 def _blocks_of_diff(diff: Diff, found: Document) -> Iterator[Block]:
     yield from _sentences(found)
     if not diff.is_refused:
-        yield _STEP, _OF_STEP, list(_list_parts(diff))
+        yield Block(_STEP, _OF_STEP, list(_list_parts(diff)))
         causes = [_NamedCause(diff_view.name_of_cause(one, diff), one) for one in diff.explanation.contributions]
         if causes:
-            yield _CAUSES, _OF_CAUSE, causes
+            yield Block(_CAUSES, _OF_CAUSE, causes)
         yield from _blocks_of_slow_steps(diff)
     environment = rows_of(EnvironmentRow, diff.tables["environment"])
     if environment:
-        yield _ENVIRONMENT, _OF_ENVIRONMENT, environment
+        yield Block(_ENVIRONMENT, _OF_ENVIRONMENT, environment)
     if found.notes:
-        yield "Notes", _OF_LINE, _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _blocks_of_slow_steps(diff: Diff) -> Iterator[Block]:
@@ -210,11 +210,11 @@ def _blocks_of_slow_steps(diff: Diff) -> Iterator[Block]:
     found = diff.explanation
     if found.mean is not None:
         whole = MeanCause("mean step", found.mean.delta_ns)
-        yield "What carries the change of the mean step", _OF_MEAN, [*found.mean.causes, whole]
+        yield Block("What carries the change of the mean step", _OF_MEAN, [*found.mean.causes, whole])
     rows = _list_slow_steps(found.baseline_slow_steps, diff.baseline.label)
     rows += _list_slow_steps(found.candidate_slow_steps, diff.candidate.label)
     if rows:
-        yield _SLOW_STEPS, _OF_SLOW_STEP, rows
+        yield Block(_SLOW_STEPS, _OF_SLOW_STEP, rows)
 
 
 def _list_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[_SlowStepOfSide]:
@@ -271,11 +271,11 @@ def _blocks_of_run(shown: Shown, found: Document) -> Iterator[Block]:
         if numbers.get(name):
             parts.append(_PartOfRun(PARTS[name], numbers[name], numbers[name] / whole_ns if whole_ns else None))
     if parts:
-        yield _PARTS, _OF_RUN, parts
+        yield Block(_PARTS, _OF_RUN, parts)
     if shown.slow_steps:
-        yield _SLOW_STEPS, _OF_SLOW_STEP[1:], _list_slow_steps(shown.slow_steps, "")
+        yield Block(_SLOW_STEPS, _OF_SLOW_STEP[1:], _list_slow_steps(shown.slow_steps, ""))
     if found.notes:
-        yield "Notes", _OF_LINE, _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _add_bars(sheet: Any, header: int, last: int, *, title: str, column: str) -> None:
