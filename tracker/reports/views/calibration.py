@@ -99,7 +99,7 @@ def _needed_runs(row: CalibrationSuspect) -> str:
 _suspect, _noisy = ColumnsOf(CalibrationSuspect), ColumnsOf(NoisySeries)
 _series: ColumnsOf[CalibrationSuspect | NoisySeries] = ColumnsOf(CalibrationSuspect)
 _NAMES: Final = (
-    _series.text("series", lambda row: str(row.series_id)),
+    _series.number("series", lambda row: str(row.series_id)),
     _series.text("name", lambda row: cells.readable(row.name), **NAME),
     _series.text("of", _what_of_name, **UNDER),
 )

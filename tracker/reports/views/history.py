@@ -280,7 +280,7 @@ def _versions(history: History, series: FollowedSeries, points: Sequence[PointIn
     if look.details:
         if any(map(_corrected, shown)):
             columns.append(_point.number("without drift", _corrected, drop=2))
-        columns += [_point.text("q", lambda point: cells.q_text(point.q)), _point.number("runs", _spread)]
+        columns += [_point.number("q", lambda point: cells.q_text(point.q)), _point.number("runs", _spread)]
         if any(point.calls is not None for point in shown):
             columns.append(_point.number("calls", lambda point: cells.number(point.calls), drop=3))
         if any(point.commit for point in shown):
@@ -730,7 +730,7 @@ def _overview(
     newest = [row.newest for row in rows]
     titles = [printable(key) for key in differing]
     columns = [
-        _line.text("series", lambda row: str(row.series.series_id)),
+        _line.number("series", lambda row: str(row.series.series_id)),
         _line.text("name", lambda row: cells.readable(row.series.name), **NAME),
         _line.text("of", _what_of_name, **UNDER),
     ]
