@@ -13,14 +13,22 @@ from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLO
 from tracker.results.diff_rows import (
     AllocatedChange,
     AllocatedDetailRow,
+    ApiChange,
+    CollectiveChange,
+    CollectiveDetailRow,
     CounterChange,
     EnvironmentRow,
+    IdleChange,
     InputOperationChange,
     InputQueueChange,
+    KernelChange,
     KernelMetricRow,
+    KernelTypeChange,
     LinkChange,
+    MatchedRow,
     MemoryBlockRow,
     MemoryPeakRow,
+    ModuleChange,
     OperatorArgumentChange,
     OperatorChange,
     OperatorDetailRow,
@@ -201,32 +209,38 @@ MATCHED_COLUMNS: Final[Mapping[str, DiffTable]] = {
 }  # fmt: skip
 """The tables of `Diff` whose rows are matched by a key, by name."""
 
+DIFF_ROWS: Final[Mapping[str, type[Struct]]] = {
+    "environment": EnvironmentRow,
+    "overall": OverallRow,
+    "ops": OperatorChange,
+    "op_details": OperatorDetailRow,
+    "op_kernels": OperatorKernelRow,
+    "kernels": KernelChange,
+    "kernel_types": KernelTypeChange,
+    "kernel_metrics": KernelMetricRow,
+    "communication": CollectiveChange,
+    "communication_details": CollectiveDetailRow,
+    "communication_links": LinkChange,
+    "memory": AllocatedChange,
+    "memory_details": AllocatedDetailRow,
+    "memory_peak": MemoryPeakRow,
+    "memory_peak_totals": PeakTotalChange,
+    "memory_blocks": MemoryBlockRow,
+    "modules": ModuleChange,
+    "api": ApiChange,
+    "idle": IdleChange,
+    "input_operations": InputOperationChange,
+    "input_queues": InputQueueChange,
+    "operator_arguments": OperatorArgumentChange,
+    "counters": CounterChange,
+    **{name: MatchedRow for name, table in MATCHED_COLUMNS.items() if table.level},
+}
+"""What a row of each table of `Diff` is. Of those of MATCHED_COLUMNS, what has no field is a number."""
+
 DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "environment": EnvironmentRow.__struct_fields__,
-    "overall": OverallRow.__struct_fields__,
-    "ops": OperatorChange.__struct_fields__,
-    "op_details": OperatorDetailRow.__struct_fields__,
-    "op_kernels": OperatorKernelRow.__struct_fields__,
-    "kernels": MATCHED_COLUMNS["kernels"].columns,
-    "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
-    "kernel_metrics": KernelMetricRow.__struct_fields__,
-    "communication": MATCHED_COLUMNS["communication"].columns,
-    "communication_details": MATCHED_COLUMNS["communication_details"].columns,
-    "communication_links": LinkChange.__struct_fields__,
-    "memory": AllocatedChange.__struct_fields__,
-    "memory_details": AllocatedDetailRow.__struct_fields__,
-    "memory_peak": MemoryPeakRow.__struct_fields__,
-    "memory_peak_totals": PeakTotalChange.__struct_fields__,
-    "memory_blocks": MemoryBlockRow.__struct_fields__,
-    "modules": MATCHED_COLUMNS["modules"].columns,
-    "api": MATCHED_COLUMNS["api"].columns,
-    "idle": MATCHED_COLUMNS["idle"].columns,
-    "input_operations": InputOperationChange.__struct_fields__,
-    "input_queues": InputQueueChange.__struct_fields__,
-    "operator_arguments": OperatorArgumentChange.__struct_fields__,
-    "counters": CounterChange.__struct_fields__,
-    **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
-}  # fmt: skip
+    name: MATCHED_COLUMNS[name].columns if name in MATCHED_COLUMNS else kind.__struct_fields__
+    for name, kind in DIFF_ROWS.items()
+}
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
 
 

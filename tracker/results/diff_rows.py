@@ -163,17 +163,26 @@ class MatchedRow(Struct, frozen=True, kw_only=True):
 class KernelChange(MatchedRow, frozen=True, kw_only=True):
     """A kernel of both sides.
 
-    - name: the canonical name; type: as an NPU's profiler names it, else ""
+    - name: the canonical name; type: as an NPU's profiler names it, else ""; core_type: of the cores that it runs on
     - op: the operator whose time in the kernel changed most; more_ops: how many others launch it
     - why: what the metrics say of longer or shorter calls, else ""
     """
 
     name: str
+    input_shapes: str | None
     type: str | None
     category: str | None
+    core_type: str | None
     op: str | None
     more_ops: float | None
     why: str | None
+
+
+class KernelTypeChange(MatchedRow, frozen=True, kw_only=True):
+    """The kernels of a type, as an NPU's profiler names it, on both sides."""
+
+    type: str
+    core_type: str | None
 
 
 class CollectiveChange(MatchedRow, frozen=True, kw_only=True):
@@ -191,6 +200,21 @@ class CollectiveChange(MatchedRow, frozen=True, kw_only=True):
     candidate_split_by: str | None
 
 
+class CollectiveDetailRow(Struct, frozen=True, kw_only=True):
+    """What the calls of a collective consist of: one task name on one plane.
+
+    - plane: the lane of the hardware that the task ran on
+    """
+
+    kind: str
+    group_role: str | None
+    group_size: int | None
+    data_type: str | None
+    size_class_bytes: int | None
+    name: str
+    plane: str | None
+
+
 class ModuleChange(MatchedRow, frozen=True, kw_only=True):
     """A module in a phase on both sides."""
 
@@ -203,6 +227,13 @@ class ApiChange(MatchedRow, frozen=True, kw_only=True):
 
     level: str
     name: str
+
+
+class IdleChange(MatchedRow, frozen=True, kw_only=True):
+    """Time in which the device did nothing, by cause and place, on both sides."""
+
+    cause: str
+    place: str | None
 
 
 class LinkChange(Struct, frozen=True):
