@@ -7,6 +7,7 @@ ranks of its own: those that state it. What medians hide of a sum is in the row 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -256,9 +257,15 @@ def empty_table(table: str) -> Columns:
     """Return the rows `table` of a Diff where neither side has any: to join nothing with nothing takes as long
     as rows.
     """
-    kinds = {field.name: field.type for field in fields(DIFF_ROWS[table])}
+    kinds = _kinds_of_fields(DIFF_ROWS[table])
     # what has no field is a number
     return Columns({name: _empty_column(kinds.get(name, float)) for name in DIFF_COLUMNS[table]})
+
+
+@cache
+def _kinds_of_fields(kind: type[Struct]) -> Mapping[str, Any]:
+    """Return the type of each field of a row."""
+    return {field.name: field.type for field in fields(kind)}
 
 
 def _empty_column(kind: Any) -> Texts | F64 | Column:
@@ -278,9 +285,8 @@ def finish_table(table: str, rows: Columns) -> Columns:
 def with_empty_verdicts(rows: Columns) -> Columns:
     """Return `rows` with VERDICT_COLUMNS in which nothing stands yet."""
     texts, numbers = objects([None] * len(rows)), np.full(len(rows), np.nan)
-    return rows.having(
-        **{field.name: texts if str in get_args(field.type) else numbers for field in fields(RowVerdict)}
-    )
+    kinds = _kinds_of_fields(RowVerdict)
+    return rows.having(**{name: texts if str in get_args(kind) else numbers for name, kind in kinds.items()})
 
 
 def make_table(kind: type[Struct], rows: Sequence[Struct]) -> Columns:
@@ -289,11 +295,11 @@ def make_table(kind: type[Struct], rows: Sequence[Struct]) -> Columns:
     """
     table = Columns.of_structs(kind, rows)
     numbers: dict[str, F64 | I64] = {}
-    for field in fields(kind):
-        if field.type is int:
-            numbers[field.name] = np.array(table.listed(field.name), dtype=np.int64)
-        elif field.type is not str and str not in get_args(field.type):
-            numbers[field.name] = table.reals(field.name)
+    for name, type_of_field in _kinds_of_fields(kind).items():
+        if type_of_field is int:
+            numbers[name] = np.array(table.listed(name), dtype=np.int64)
+        elif type_of_field is not str and str not in get_args(type_of_field):
+            numbers[name] = table.reals(name)
     return table.having(**numbers)
 
 
