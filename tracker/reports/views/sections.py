@@ -12,7 +12,7 @@ from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
 from tracker.results import Selection
 from tracker.results.diff_rows import CollectiveChange
 from tracker.results.sections import SECTION
-from tracker.results.shown_rows import CollectiveRow
+from tracker.results.shown_rows import CollectiveRow, SplitRow, StepOfRankRow, TreeRow
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -71,6 +71,14 @@ WHY_IDLE: Final = (
 )  # fmt: skip
 COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", _group, **UNDER))
 """Columns of several tables."""
+
+
+def grain_of(row: SplitRow | StepOfRankRow | TreeRow) -> str:
+    """Return of which rank and step a row is; "" where it is of all."""
+    grains = [f"rank {number(row.rank)}"] if row.rank is not None else []
+    if row.step is not None:
+        grains.append(f"step {number(row.step)}")
+    return ", ".join(grains)
 
 
 def history_of(workload: str | None, name: str | None, *options: tuple[str, str]) -> Target | None:

@@ -11,7 +11,7 @@ from tracker.reports.cells import ColumnsOf, number, pair, readable, share, toge
 from tracker.reports.document import WORDS, Column, Flame, Look, Table
 from tracker.reports.rows import rows_of, table_of
 from tracker.reports.views import diff_tables
-from tracker.reports.views.sections import SHAPES, SIDES
+from tracker.reports.views.sections import SHAPES, SIDES, grain_of
 from tracker.results import BOTH, GRAINS, Diff, Shown
 from tracker.results.diff_rows import TreeChange
 from tracker.results.shown_rows import NodeRow, TreeRow
@@ -52,7 +52,7 @@ def of_run(shown: Shown, look: Look) -> Table:
     grains = [name for name in GRAINS if name in tree]
     columns = [_node.text(word, _indented, **WORDS), SHAPES, _node.number("calls", lambda row: number(row.calls))]
     if grains:
-        columns.insert(0, _node.text("of", _name_grain))
+        columns.insert(0, _node.text("of", grain_of))
     times = {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
     columns += [
         together("ns", times), _node.number("share", lambda row: share(row.share)),
@@ -78,13 +78,6 @@ def of_run(shown: Shown, look: Look) -> Table:
 
 
 _node: Final = ColumnsOf(TreeRow)
-
-
-def _name_grain(row: TreeRow) -> str:
-    grains = [f"rank {number(row.rank)}"] if row.rank is not None else []
-    if row.step is not None:
-        grains.append(f"step {number(row.step)}")
-    return ", ".join(grains)
 
 
 def _tone_of_sum(row: NodeRow) -> str:
