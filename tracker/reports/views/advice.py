@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare.references import short_name
@@ -19,7 +18,7 @@ from tracker.reports.view import View
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.reports.views.slow_steps import slow_steps_table
 from tracker.results import Advice, Advised
-from tracker.results.advice import GONE, NEW
+from tracker.results.advice import GONE, NEW, EfficiencyRow
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import MISSING_TEXT, counted, format_ns
 
@@ -122,22 +121,7 @@ def below(item: Advice, *, with_sources: bool = False) -> str:
     return " ".join(filter(None, parts))
 
 
-class _UsedOperator(Struct, frozen=True, kw_only=True):
-    """How near the calls of an operator of one shape come to what the device can do, per step."""
-
-    name: str
-    input_shapes: str | None
-    number_kind: str | None
-    calls: float
-    total_ns: float
-    tflops_per_s: float | None
-    gb_per_s: float | None
-    bound: str | None
-    efficiency: float | None
-    ceiling: str | None
-
-
-_use: Final = ColumnsOf(_UsedOperator)
+_use: Final = ColumnsOf(EfficiencyRow)
 
 
 def _spell_rate(rate: float | None, digits: int) -> str:
@@ -149,7 +133,7 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
 
     It has no rows where that was not chosen.
     """
-    rows = [] if efficiency is None else rows_of(_UsedOperator, efficiency)
+    rows = [] if efficiency is None else rows_of(EfficiencyRow, efficiency)
     columns = [
         OPERATOR, SHAPES, _use.number("type", lambda row: _TYPES.get(row.number_kind or "", MISSING_TEXT), drop=2),
         _use.number("calls", lambda row: number(row.calls), drop=3),
