@@ -364,8 +364,8 @@ def _distinguish(rows: Sequence[KernelRow]) -> list[_ShownKernel]:
     still_alike = Counter(zip(keys, shapes, strict=True))
     found = []
     for place, row in enumerate(rows):
-        is_told_apart = still_alike[keys[place], shapes[place]] == 1
-        name = names[place] if is_told_apart else readable(row.name)
+        is_alone = still_alike[keys[place], shapes[place]] == 1
+        name = names[place] if is_alone else readable(row.name)
         found.append(_ShownKernel(row, name, shapes[place], place in first_rows))
     return found
 
