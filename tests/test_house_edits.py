@@ -76,7 +76,7 @@ SHOWN_COLUMN: Edits = {
             """ Measure("long_calls", "Long Calls", word="long"),""",
         )
     ],
-    "tracker/reports/views/show.py": [
+    "tracker/reports/views/show_tables.py": [
         (
             """"Host API calls", "api", col("API call", "name", **NAME), col("level"),""",
             """ col("long", "long_calls"),""",

@@ -146,7 +146,7 @@ class Columns(Struct, frozen=True, eq=False):
         return zip(*(self.listed(name) for name in names), strict=True)
 
     def structs(self, kind: type[RowKind]) -> Iterator[RowKind]:
-        """The rows as structs of `kind`: each of its fields is a column of these; None for missing.
+        """The rows as structs of `kind`; None for missing. A field that is no column of these has its default.
 
         >>> class Call(Struct):
         ...     calls: int | None
@@ -154,7 +154,11 @@ class Columns(Struct, frozen=True, eq=False):
         >>> [call.calls for call in rows.structs(Call)]
         [3, None]
         """
-        return map(kind, *(self.listed(name) for name in kind.__struct_fields__))
+        names = kind.__struct_fields__
+        if names == kind.__match_args__ and all(name in self.arrays for name in names):
+            return map(kind, *(self.listed(name) for name in names))
+        known = [name for name in names if name in self.arrays]
+        return (kind(**dict(zip(known, row, strict=True))) for row in self.rows(*known))
 
     def records(self) -> list[dict[str, Any]]:
         """The rows by name, as Python values, None for missing."""

@@ -9,10 +9,11 @@ from tests.reports import workbooks
 from tracker import reports
 from tracker.columns import Columns
 from tracker.reports.document import Target
-from tracker.reports.rows import records
+from tracker.reports.rows import records, rows_of
 from tracker.reports.views.history import plot_of, points_of
 from tracker.results import HISTORY_COLUMNS, History, HistoryOptions
 from tracker.results.budgets import JudgedBudget
+from tracker.results.history import FollowedSeries
 
 MS = 1_000_000
 POINT = {
@@ -258,7 +259,7 @@ def test_band_of_each_level_holds_all_of_its_runs():
         point("v3", 130 * MS, "REGRESSED", 0.28, change_point=True),
         point("v4", 131 * MS),
     ]
-    (one,) = records(history(points).tables["series"])
+    (one,) = rows_of(FollowedSeries, history(points).tables["series"])
     (series,) = plot_of(history(points), [one], {7: points_of(history(points))[7]}).series
     assert [(one.first, one.last) for one in series.levels] == [(0, 1), (2, 3)]
     first = series.levels[0]
@@ -269,7 +270,7 @@ def test_band_of_each_level_holds_all_of_its_runs():
 
 def chart_of(found):
     """The chart of the one series of a history."""
-    (one,) = records(found.tables["series"])
+    (one,) = rows_of(FollowedSeries, found.tables["series"])
     return plot_of(found, [one], points_of(found))
 
 

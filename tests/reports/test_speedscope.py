@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from tracker.columns import Columns
 from tracker.errors import UsageError
 from tracker.reports import render
 from tracker.reports.rows import records
-from tracker.results import Diff
+from tracker.results import TREE_DIFF_COLUMNS, Diff
 
 KINDS = {
     "$schema": str, "name": str, "exporter": str, "activeProfileIndex": int, "shared": dict, "profiles": list,
@@ -82,9 +81,11 @@ def test_a_diff_has_both_sides_in_one_file_and_shows_the_candidate():
 
 def diff_of(*rows):
     """A diff whose tree has these rows: level, name, time on both sides."""
-    columns = ("level", "name", "input_shapes", "baseline_ns", "candidate_ns")
-    frame = pd.DataFrame([(level, name, "", ns, ns) for level, name, ns in rows], columns=list(columns))
-    return replace(builders.diff(), tree_table=Columns.of_frame(frame.astype({"baseline_ns": float})))
+    tree = [
+        {"level": level, "name": name, "input_shapes": "", "baseline_ns": float(ns), "candidate_ns": float(ns)}
+        for level, name, ns in rows
+    ]
+    return replace(builders.diff(), tree_table=Columns.of_rows(tree, TREE_DIFF_COLUMNS))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 10**12)), min_size=1, max_size=30))

@@ -8,7 +8,7 @@ from tracker import config
 from tracker.api.arguments import opened
 from tracker.cli.ab import read_experiment_number
 from tracker.cli.options import Database, ListFormat, Top
-from tracker.cli.output import Column, Row, emit, emit_list, next_lines, plan
+from tracker.cli.output import Column, emit, emit_list, next_lines, plan
 from tracker.cli.report_options import Page
 from tracker.columns import Columns
 from tracker.results.experiments import ExperimentChange, ListedExperiment
@@ -36,7 +36,7 @@ def find(format: ListFormat = "text", db: Database = None) -> None:
     if found:
         last = f"{counted(len(found), 'experiment')}.{next_lines(f'tracker experiments show {found[0].name}')}"
     columns = [
-        Column("experiment", lambda row: f"E-{row['experiment_id']}"),
+        Column("experiment", _name),
         Column("workload"),
         Column("baseline", is_elastic=True),
         Column("candidate", is_elastic=True),
@@ -46,13 +46,17 @@ def find(format: ListFormat = "text", db: Database = None) -> None:
         Column("started", "started_at_ns", lambda value: f"{format_moment(value)} UTC", drop=1),
         Column("host", drop=2),
     ]
-    emit_list(rows, columns, format, name="experiments", last_line=last)
+    emit_list(rows, columns, format, name="experiments", last_line=last, kind=ListedExperiment)
 
 
-def _describe_change(row: Row) -> str:
+def _name(row: ListedExperiment) -> str:
+    return f"E-{row.experiment_id}"
+
+
+def _describe_change(row: ListedExperiment) -> str:
     """Return the change with its interval, and what it was decided to be."""
     names = ExperimentChange.__struct_fields__
-    change = ExperimentChange(*(row[name] for name in names))
+    change = ExperimentChange(*(getattr(row, name) for name in names))
     if change.outcome == "no difference":
         return f"no difference ({change.words})"
     return change.words if change.outcome or not change.words else f"so far {change.words}"

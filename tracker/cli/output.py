@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tracker.columns import Columns
+    from tracker.results.listed import ListedRun, ListedThreshold
     from tracker.results.screens import Result
     from tracker.results.verdicts import Gate
 
 PIPE_WIDTH: Final = 120
 SCHEMA: Final = 1
-Row = Mapping[str, Any]
-"""Column name -> value, None where missing."""
 _BAR_LABEL: Final = 40
 _EXIT_BROKEN_PIPE: Final = 128 + 13  # what a shell reports of a program that a closed pipe ended
 _FOR_PEOPLE: Final = ("text", "markdown", "html")
@@ -251,29 +250,29 @@ def _target(output: str, wanted: str | None, stem: str) -> tuple[str, Path]:
 
 
 class Column(NamedTuple):
-    """A column of the text form. `of`: the name of its values, by default its title, which `show` writes, or what
+    """A column of the text form. `of`: the field with its values, by default its title, which `show` writes, or what
     writes the cell of a row. `is_elastic`: may be shortened where there is no room. `drop`: may be left out,
     the highest number first.
     """
 
     title: str
-    of: str | Callable[[Row], str] = ""
+    of: str | Callable[[Any], str] = ""
     show: Callable[[Any], str] = str
     right: bool = False
     is_elastic: bool = False
     drop: int = 0
 
-    def cell(self, row: Row) -> str:
+    def cell(self, row: Struct) -> str:
         """The text for a row, `-` where the value is missing or empty."""
         if callable(self.of):
             return self.of(row)
-        value = row[self.of or self.title]
+        value = getattr(row, self.of or self.title)
         return MISSING_TEXT if value in (None, "") else self.show(value)
 
 
-def device_of(row: Row) -> str:
+def device_of(row: ListedRun | ListedThreshold) -> str:
     """A cell with vendor and hardware model, `all` for a row of any device."""
-    return "all" if row["device"] is None else f"{row['vendor'] or ''} {row['device']}".strip()
+    return "all" if row.device is None else f"{row.vendor or ''} {row.device}".strip()
 
 
 def aligned(table: Sequence[Sequence[str]], right: Sequence[bool] = ()) -> list[str]:
@@ -302,13 +301,23 @@ def next_lines(*commands: str) -> str:
     return "".join(["\nNext:", *(f"\n  {line}" for line in commands)])
 
 
-def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: str, last_line: str) -> None:
+def emit_list(
+    rows: Columns,
+    columns: Sequence[Column],
+    format: str,
+    *,
+    name: str,
+    last_line: str,
+    kind: type[Struct] = Struct,
+) -> None:
     """Print `rows` as text in `columns`, with `last_line` and what `next_lines` adds to it below; or all columns as CSV
     or as JSON under the key `name`. Text leaves out columns that are empty in every row, and fits a terminal.
+
+    `kind`: what the columns take a row for.
     """
     from tracker.reports import csv as csv_text
     from tracker.reports.json import without_commands
-    from tracker.reports.rows import records
+    from tracker.reports.rows import records, rows_of
 
     if format == "csv":
         emit(csv_text.write_tables({name: rows}), as_it_is=True)
@@ -316,7 +325,7 @@ def emit_list(rows: Columns, columns: Sequence[Column], format: str, *, name: st
         document = json.dumps({"schema": SCHEMA, name: records(rows)}, indent=2, ensure_ascii=False)
         emit(without_commands(document), as_it_is=True)
     else:
-        cells = [[printable(one.cell(row)) for one in columns] for row in records(rows)]
+        cells = [[printable(one.cell(row)) for one in columns] for row in rows_of(kind, rows)]
         emit("\n".join([*_list_lines(columns, cells), last_line]))
 
 

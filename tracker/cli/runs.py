@@ -9,8 +9,9 @@ from tracker import api, compare
 from tracker.api.arguments import opened
 from tracker.api.edits import run_numbers
 from tracker.cli.options import Branch, Database, Device, ListFormat, Reason, Version, Workload, rows_of_branch
-from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines
+from tracker.cli.output import Column, device_of, emit, emit_list, next_lines
 from tracker.errors import FIRST_INGEST, UsageError
+from tracker.results.listed import ListedRun
 from tracker.results.options import SEARCH_RUNS, Option
 from tracker.units import counted, format_moment, format_ns, format_numbers
 
@@ -93,7 +94,8 @@ def find(
         wanted = ", ".join(f"{name} {value}" for name, value in filters.items() if value)
         last = f"no {'' if state == 'all' else f'{state} '}runs{f' with {wanted}' if wanted else ''}."
         last += next_lines("tracker runs --state all", FIRST_INGEST)
-    emit_list(found, _OUTDATED_COLUMNS if outdated else _COLUMNS, format, name="runs", last_line=last)
+    columns = _OUTDATED_COLUMNS if outdated else _COLUMNS
+    emit_list(found, columns, format, name="runs", last_line=last, kind=ListedRun)
 
 
 def _list_experiment(experiment: str, limit: int, format: str, settings: Settings) -> None:
@@ -106,7 +108,7 @@ def _list_experiment(experiment: str, limit: int, format: str, settings: Setting
         found = queries.runs_by_id(store, [run.run_id for run in experiments.list_runs(store, of.experiment_id)])
     found = found.taken(slice(0, limit or None))
     last = f"{counted(len(found), 'run')}.{next_lines(f'tracker experiments show {of.name}')}"
-    emit_list(found, _COLUMNS, format, name="runs", last_line=last)
+    emit_list(found, _COLUMNS, format, name="runs", last_line=last, kind=ListedRun)
 
 
 Runs = Annotated[
@@ -231,14 +233,14 @@ def _change(change: str, runs: list[int], db: str | None, done: str, **given: An
     emit(f"{'run' if len(run_ids) == 1 else 'runs'} {format_numbers(sorted(run_ids))} {done}")
 
 
-def _ranks(row: Row) -> str:
+def _ranks(row: ListedRun) -> str:
     """`2`, or `2/8` while more are expected."""
-    here, expected = row["ranks"], row["ranks_expected"]
+    here, expected = row.ranks, row.ranks_expected
     return str(here) if expected is None or expected == here else f"{here}/{expected}"
 
 
-def _state(row: Row) -> str:
-    return f"{row['state']}: {row['state_reason']}" if row["state_reason"] else str(row["state"])
+def _state(row: ListedRun) -> str:
+    return f"{row.state}: {row.state_reason}" if row.state_reason else row.state
 
 
 _COLUMNS = (

@@ -14,11 +14,13 @@ from tracker import compare
 from tracker.api.arguments import opened
 from tracker.api.edits import account
 from tracker.cli.options import By, Database, ListFormat, Reason, Workload
-from tracker.cli.output import Column, Row, device_of, emit, emit_list, next_lines, note, plan
+from tracker.cli.output import Column, device_of, emit, emit_list, next_lines, note, plan
 from tracker.cli.report_options import Page
 from tracker.errors import UsageError
 from tracker.results import SERIES_KINDS, THRESHOLDS, CalibrateOptions
+from tracker.results.listed import ListedThreshold
 from tracker.results.options import Option, pairs
+from tracker.results.thresholds import MovedFinding
 from tracker.units import counted, format_diff, format_moment
 
 if TYPE_CHECKING:
@@ -124,11 +126,11 @@ def find(workload: Workload = None, format: ListFormat = "text", db: Database = 
     with opened(db, read_only=True) as store:
         found = queries.thresholds(store, workload)
     last = f"{counted(len(found), 'threshold')} set; all others have their defaults: tracker thresholds --help"
-    if (found["configuration"] == "").any():
+    if "" in found.listed("configuration"):
         last = f"{counted(len(found), 'threshold')} set; without a stated configuration: --config ''"
     elif not len(found):
         last = "no thresholds are set, all have their defaults: tracker thresholds --help, tracker calibrate --help"
-    emit_list(found, _COLUMNS, format, name="thresholds", last_line=last)
+    emit_list(found, _COLUMNS, format, name="thresholds", last_line=last, kind=ListedThreshold)
 
 
 def set_(limits: Limits, place: Place, reason: Reason, by: By = None, db: Database = None) -> None:
@@ -173,15 +175,16 @@ def try_(limits: Limits, place: Place, format: ListFormat = "text", db: Database
         found = try_thresholds(store, wanted, place.where())
     for text in found.notes:
         note(text)
-    movements = found.moved["movement"].tolist()
-    if any(found.moved["how"] == "gradual"):
+    moved = [*found.moved.structs(MovedFinding)]
+    movements = [one.movement for one in moved]
+    if any(one.how == "gradual" for one in moved):
         note("gradual: no single version changes by as much as the threshold, several together do")
     last = (
         f"with {words_of_limits(wanted)}: {counted(movements.count('comes'), 'finding')} added, "
         f"{movements.count('goes')} removed, {found.stay} unchanged; nothing is set."
         f"{next_lines(_command_to_set(limits, place))}"
     )
-    emit_list(found.moved, _TRIED, format, name="findings", last_line=last)
+    emit_list(found.moved, _TRIED, format, name="findings", last_line=last, kind=MovedFinding)
 
 
 def _command_to_set(limits: Sequence[tuple[str, float]], place: Place) -> str:
@@ -211,44 +214,56 @@ def unset(
     emit(f"{done}{next_lines('tracker thresholds')}")
 
 
-def _value(row: Row) -> str:
-    value = float(row["threshold"])
-    return f"{value:g}" if row["name"] in _COUNTS else f"{value * 100:g} %"
+def _value(row: ListedThreshold) -> str:
+    return f"{row.threshold:g}" if row.name in _COUNTS else f"{row.threshold * 100:g} %"
 
 
-def _series(row: Row) -> str:
+def _series(row: MovedFinding) -> str:
     """Return the series in the words of findings."""
     from tracker.reports.cells import part_of
     from tracker.reports.views.findings import series_words
 
-    kind, input_shapes = row["kind"], row["input_shapes"]
-    memory = " (memory)" if kind == "memory" and input_shapes else ""
-    part = part_of(kind, row["part"] or "", row["step_kind"] or "")
-    return f"{series_words(row['name'], kind, input_shapes, part)}{memory}"
+    memory = " (memory)" if row.kind == "memory" and row.input_shapes else ""
+    part = part_of(row.kind, row.part or "", row.step_kind or "")
+    return f"{series_words(row.name, row.kind, row.input_shapes, part)}{memory}"
+
+
+def _kind(row: ListedThreshold) -> str:
+    return row.kind or "all"
+
+
+def _pattern(row: ListedThreshold) -> str:
+    return row.pattern or "all"
+
+
+def _configuration(row: ListedThreshold) -> str:
+    return _NO_CONFIGURATION.get(row.configuration, str(row.configuration))
 
 
 _COLUMNS = (
-    Column("threshold", "name"), Column("value", _value, right=True), Column("kind", lambda row: row["kind"] or "all"),
-    Column("series", lambda row: row["pattern"] or "all", is_elastic=True), Column("workload", is_elastic=True),
-    Column("device", device_of, is_elastic=True),
-    Column("configuration", lambda row: _NO_CONFIGURATION.get(row["configuration"], str(row["configuration"])),
-           is_elastic=True),
+    Column("threshold", "name"), Column("value", _value, right=True), Column("kind", _kind),
+    Column("series", _pattern, is_elastic=True), Column("workload", is_elastic=True),
+    Column("device", device_of, is_elastic=True), Column("configuration", _configuration, is_elastic=True),
     Column("by", "who", drop=1), Column("when (UTC)", "when_ns", format_moment, drop=2),
     Column("reason", is_elastic=True),
 )  # fmt: skip
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: MovedFinding) -> str:
     from tracker.results.verdicts import VERDICT_OF_DIRECTION, word_of_step
 
-    return word_of_step(VERDICT_OF_DIRECTION[row["direction"]], row["how"]) + _HOW.get(row["how"], "")
+    return word_of_step(VERDICT_OF_DIRECTION[row.direction], row.how) + _HOW.get(row.how, "")
+
+
+def _of_step(row: MovedFinding) -> str:
+    return f"{row.contribution * 100:+.2f} %"
 
 
 _TRIED = (
     Column("", "movement", lambda text: {"comes": "added", "goes": "removed"}.get(text, text)),
     Column("version"), Column("verdict", _verdict),
     Column("finding", _series, is_elastic=True), Column("change %", "ratio", format_diff, right=True),
-    Column("of step", lambda row: f"{row['contribution'] * 100:+.2f} %", right=True), Column("state"),
+    Column("of step", _of_step, right=True), Column("state"),
 )  # fmt: skip
 
 

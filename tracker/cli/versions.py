@@ -16,6 +16,7 @@ from tracker.errors import FIRST_INGEST, SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
 from tracker.profile.branches import branch_of
 from tracker.reports.commands import command, command_of
+from tracker.results.listed import ListedVersion
 from tracker.results.options import Option
 from tracker.units import MISSING_TEXT, counted, format_moment
 
@@ -45,7 +46,8 @@ def find(workload: Workload = None, branch: Branch = None, format: ListFormat = 
         diffs = (diff_of(store, name) for name in dict.fromkeys(reversed(found.listed("workload"))))
         proposed = next(filter(None, diffs), FIRST_INGEST)
     count = counted(len(found), "version") if len(found) else f"no versions{f' of {workload}' if workload else ''}"
-    emit_list(found, _COLUMNS, format, name="versions", last_line=f"{count}.{next_lines(proposed)}")
+    last = f"{count}.{next_lines(proposed)}"
+    emit_list(found, _COLUMNS, format, name="versions", last_line=last, kind=ListedVersion)
 
 
 def pin(label: Label, workload: Workload = None, db: Database = None) -> None:
@@ -222,10 +224,14 @@ def _next(proposed: str | None, workload: str) -> str:
     return next_lines(proposed or command("tracker", "versions", "--workload", workload))
 
 
+def _pinned(row: ListedVersion) -> str:
+    return "pinned" if row.pinned else MISSING_TEXT
+
+
 _COLUMNS = (
     Column("version", is_elastic=True), Column("workload", is_elastic=True), Column("runs", right=True),
     Column("first run (UTC)", "first_started_at_ns", format_moment),
-    Column("pinned", lambda row: "pinned" if row["pinned"] else MISSING_TEXT),
+    Column("pinned", _pinned),
     Column("commit", is_elastic=True), Column("note", is_elastic=True),
 )  # fmt: skip
 

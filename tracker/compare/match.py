@@ -7,6 +7,7 @@ ranks of its own: those that state it. What medians hide of a sum is in the row 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import fsum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -17,7 +18,9 @@ from msgspec.structs import fields
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
-from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
+from tracker.results.columns import DIFF_ROWS
+from tracker.results.verdicts import RowVerdict
 from tracker.schema.column_names import (
     BASELINE_CALLS,
     BASELINE_NS,
@@ -54,20 +57,6 @@ CELLS_AT_ONCE: Final = 1 << 15
 """Of a table of what ranks have and their steps: as large as takes no time to fill, and little room."""
 Steps = tuple["I64", "F64"]
 """The numbers of the steps of a rank, ascending, and of how many steps each is the mean."""
-
-_JUDGED_TEXTS = ("verdict", "reason")
-_TEXTS = frozenset(
-    {
-        "allocator", "attribute", "baseline_call_stack", "baseline_kernel_name", "baseline_kernel_shapes",
-        "baseline_name", "baseline_task_type", "call_stack", "candidate_call_stack", "candidate_kernel_name",
-        "candidate_kernel_shapes", "candidate_task_type", "cause",
-        "category", "component", "core_type", "data_type", "group_role", "input_shapes",
-        "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
-        "status", "transport", "type", "why",
-        *_JUDGED_TEXTS,
-    }
-)  # fmt: skip
-_NUMBER_KEYS = frozenset({"group_size", "size_class_bytes", "source_rank", "target_rank"})
 
 
 def reduce_side(
@@ -268,12 +257,24 @@ def empty_table(table: str) -> Columns:
     """Return the rows `table` of a Diff where neither side has any: to join nothing with nothing takes as long
     as rows.
     """
-    kinds = {"text": objects([]), "whole": Column.of([], np.int64), "real": np.zeros(0)}
-    return Columns({name: kinds[_kind(name)] for name in DIFF_COLUMNS[table]})
+    kinds = _kinds_of_fields(DIFF_ROWS[table])
+    # what has no field is a number
+    return Columns({name: _empty_column(kinds.get(name, float)) for name in DIFF_COLUMNS[table]})
 
 
-def _kind(name: str) -> str:
-    return "text" if name in _TEXTS else "whole" if name in _NUMBER_KEYS else "real"
+@cache
+def _kinds_of_fields(kind: type[Struct]) -> Mapping[str, Any]:
+    """Return the type of each field of a row."""
+    return {field.name: field.type for field in fields(kind)}
+
+
+def _empty_column(kind: Any) -> Texts | F64 | Column:
+    """Return a column without rows. `kind`: the type of its values, or that or None."""
+    if kind is str or str in get_args(kind):
+        return objects([])
+    if kind is int or int in get_args(kind):
+        return Column.of([], np.int64)
+    return np.zeros(0)
 
 
 def finish_table(table: str, rows: Columns) -> Columns:
@@ -284,7 +285,8 @@ def finish_table(table: str, rows: Columns) -> Columns:
 def with_empty_verdicts(rows: Columns) -> Columns:
     """Return `rows` with VERDICT_COLUMNS in which nothing stands yet."""
     texts, numbers = objects([None] * len(rows)), np.full(len(rows), np.nan)
-    return rows.having(**{name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS})
+    kinds = _kinds_of_fields(RowVerdict)
+    return rows.having(**{name: texts if str in get_args(kind) else numbers for name, kind in kinds.items()})
 
 
 def make_table(kind: type[Struct], rows: Sequence[Struct]) -> Columns:
@@ -293,11 +295,11 @@ def make_table(kind: type[Struct], rows: Sequence[Struct]) -> Columns:
     """
     table = Columns.of_structs(kind, rows)
     numbers: dict[str, F64 | I64] = {}
-    for field in fields(kind):
-        if field.type is int:
-            numbers[field.name] = np.array(table.listed(field.name), dtype=np.int64)
-        elif field.type is not str and str not in get_args(field.type):
-            numbers[field.name] = table.reals(field.name)
+    for name, type_of_field in _kinds_of_fields(kind).items():
+        if type_of_field is int:
+            numbers[name] = np.array(table.listed(name), dtype=np.int64)
+        elif type_of_field is not str and str not in get_args(type_of_field):
+            numbers[name] = table.reals(name)
     return table.having(**numbers)
 
 
@@ -363,9 +365,17 @@ def sort_by_size(rows: Columns, delta: str, larger: F64 | None = None) -> Column
 
 
 def _telling(rows: Columns) -> list[Any]:
-    """Return the columns that tell rows from each other: the texts, then the numbers of the key."""
-    texts = [column for column in rows.arrays.values() if not isinstance(column, Column) and column.dtype == object]
-    return [*texts, *(column for name, column in rows.arrays.items() if name in _NUMBER_KEYS)]
+    """Return the columns that tell rows from each other: the texts, then the whole numbers, which are of the key."""
+    texts = []
+    whole_numbers = []
+    for column in rows.arrays.values():
+        if isinstance(column, Column):
+            whole_numbers.append(column)
+        elif column.dtype == object:
+            texts.append(column)
+        elif column.dtype == np.int64:
+            whole_numbers.append(column)
+    return [*texts, *whole_numbers]
 
 
 def keep_large(rows: Columns, value: str, minimum_ns: int | None) -> Columns:

@@ -22,12 +22,14 @@ from tracker.page.links import NotFoundError, number, side, texts_of, without_ro
 from tracker.profile.branches import branch_of, main_of
 from tracker.profile.experiments import experiment_of_branch
 from tracker.reports import addresses
-from tracker.reports.cells import col, of
+from tracker.reports.cells import ColumnsOf
+from tracker.reports.cells import number as format_number
 from tracker.reports.document import WORDS, Column, Document, Look, Target
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import rows_of, table_of
 from tracker.reports.views.explained import describe_event
 from tracker.results import NOBODY, BoardOptions, CallsOptions, ExplainedFinding, ExplainedIncident, ShowOptions
 from tracker.results.findings import WORDS_OF_MARKS, FindingEvent, ListedFinding
+from tracker.results.listed import ListedRun, RunFact
 from tracker.store import Store, queries, read_one_state
 from tracker.units import counted, format_numbers
 
@@ -158,8 +160,8 @@ def choose_workload(asked: Inquiry, title: str, workloads: Sequence[str]) -> Doc
     """Return the document of a question that fits several workloads: the same question of each, as a link."""
     chosen = [*(("side", name) for name in asked.sides), *texts_of(asked.options)]
     made = table_of(
-        "", (Column("workload", of("workload", str), **WORDS),), [{"workload": name} for name in workloads],
-        is_first=True, links=lambda row: Target(asked.page, (*chosen, ("--workload", row["workload"]))),
+        "", (Column("workload", str, **WORDS),), workloads,
+        is_first=True, links=lambda workload: Target(asked.page, (*chosen, ("--workload", workload))),
     )  # fmt: skip
     return Document(title=title, headline=f"Choose one of {counted(len(workloads), 'workload')}", blocks=(made,))
 
@@ -278,19 +280,19 @@ def sort_oldest_first(store: Store, sides: Sequence[str]) -> list[str]:
     except UsageError:
         return list(sides)
     numbers = sorted({run_id for run_ids in runs_of_sides.values() for run_id in run_ids})
-    known = {row["run_id"]: row for row in records(queries.runs_by_id(store, numbers))}
-    workloads = {row["workload"] for row in known.values()}
+    known = {row.run_id: row for row in rows_of(ListedRun, queries.runs_by_id(store, numbers))}
+    workloads = {row.workload for row in known.values()}
     places = {name: queries.order_of_versions(store, name) for name in workloads}
     has_order = len(set(map(main_of, workloads))) == 1
-    has_starts = all(row["started_at_ns"] is not None for row in known.values())
+    has_starts = all(row.started_at_ns is not None for row in known.values())
 
     def place_of(side: str) -> tuple[int, ...]:
         first = known[runs_of_sides[side][0]]
-        workload = first["workload"]
+        workload = first.workload
         # versions of several workloads have no common order
         # the versions of an experiment have no order
-        order = (int(bool(branch_of(workload))), places[workload].get(first["version"], 0)) if has_order else ()
-        return (*order, first["started_at_ns"] if has_starts else 0, first["run_id"])
+        order = (int(bool(branch_of(workload))), places[workload].get(first.version, 0)) if has_order else ()
+        return (*order, (first.started_at_ns or 0) if has_starts else 0, first.run_id)
 
     return sorted(sides, key=place_of)
 
@@ -299,26 +301,37 @@ def _choices(store: Store, workload: str | None) -> Document:
     """Return the document of a diff without sides: the newest versions, each beside the one before it."""
     headline = f"Choose two to five sides: {_SIDES}"
     before: dict[str, str] = {}
-    rows: list[Row] = []
+    rows = []
     for name, version, count in queries.versions(store).rows("workload", "version", "runs"):
         # a version whose runs are all excluded has nothing to compare
         if not count or workload not in (None, name):
             continue
-        rows.append({"workload": name, "version": version, "before": before.get(name), "runs": count})
+        if name in before:
+            rows.append(_VersionBesideLast(name, version, before[name], count))
         before[name] = version
-    newest = [row for row in reversed(rows) if row["before"] is not None][:_MOST_PAIRS]
+    newest = rows[::-1][:_MOST_PAIRS]
+    of_row = ColumnsOf(_VersionBesideLast)
     columns = (
-        Column("version", of("version", str), link=_pair, **WORDS),
-        Column("the one before", of("before", str), left=True),
-        Column("workload", of("workload", str), left=True), col("runs"),
-    )  # fmt: skip
+        of_row.text("version", lambda row: row.version, link=_pair, **WORDS),
+        of_row.text("the one before", lambda row: row.before),
+        of_row.text("workload", lambda row: row.workload),
+        of_row.number("runs", lambda row: format_number(row.runs)),
+    )
     made = table_of("The newest versions, each beside the one before", columns, newest, is_first=True)
     return Document(title="Diff", headline=headline, blocks=(made,) if newest else ())
 
 
-def _pair(row: Row) -> Target:
-    sides = (("side", str(row["before"])), ("side", str(row["version"])))
-    return Target("diff", (*sides, ("--workload", str(row["workload"]))))
+class _VersionBesideLast(Struct, frozen=True):
+    """A version of a workload, and the one before it."""
+
+    workload: str
+    version: str
+    before: str
+    runs: int
+
+
+def _pair(row: _VersionBesideLast) -> Target:
+    return Target("diff", (("side", row.before), ("side", row.version), ("--workload", row.workload)))
 
 
 def _history(store: Store, asked: Inquiry) -> Answer:
@@ -502,7 +515,8 @@ def _runs(store: Store, asked: Inquiry) -> Answer:
     )  # fmt: skip
     rows = found.head(chosen.limit)
     facts = queries.facts(store, rows.listed("run_id"))
-    document = runs.document(records(rows), records(facts), chosen, has_more=len(found) > chosen.limit)
+    has_more = len(found) > chosen.limit
+    document = runs.document(rows_of(ListedRun, rows), rows_of(RunFact, facts), chosen, has_more=has_more)
     return Answer((), document=document, rows=rows)
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import FIRST_INGEST
 from tracker.page.links import RunsOptions, texts_of
 from tracker.profile import OF_A_MOMENT
-from tracker.reports.cells import blank, col, of, words
+from tracker.reports.cells import ColumnsOf, words
 from tracker.reports.commands import command, command_of
 from tracker.reports.document import WORDS, Column, Document, Look, Target
-from tracker.reports.rows import Row, records, table_of
-from tracker.units import MISSING_TEXT, counted, format_moment
+from tracker.reports.rows import records, table_of
+from tracker.results.listed import ListedRun, RunFact
+from tracker.units import MISSING_TEXT, counted, format_moment, format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -24,29 +25,30 @@ _ALWAYS: Final = ("run", "version", "step time", "started (UTC)")
 """Columns of runs that stand there even where all cells are the same."""
 
 
-def _ranks(row: Row) -> str:
+def _ranks(row: ListedRun) -> str:
     """Return the ranks that came, and of how many where those are others."""
-    known = [row[name] for name in ("ranks", "ranks_expected") if row[name] is not None]
+    known = [ranks for ranks in (row.ranks, row.ranks_expected) if ranks is not None]
     return "/".join(dict.fromkeys(map(str, known)))
 
 
-def _started(row: Row) -> str:
-    return MISSING_TEXT if row["started_at_ns"] is None else format_moment(row["started_at_ns"])
+def _started(row: ListedRun) -> str:
+    return MISSING_TEXT if row.started_at_ns is None else format_moment(row.started_at_ns)
 
 
+_run: Final = ColumnsOf(ListedRun)
 _COLUMNS: Final = (
-    Column("run", lambda row: f"run:{row['run_id']}", **WORDS), Column("version", of("version", str), left=True),
-    Column("workload", of("workload", str), left=True),
-    Column("device", lambda row: f"{row['vendor'] or ''} {row['device'] or ''}".strip(), left=True),
-    Column("ranks", _ranks), Column("steps", of("steps", words)), col("step time", "step_ns"),
-    Column("started (UTC)", _started, left=True),
-    Column("state", lambda row: ": ".join(filter(None, (row["state"], row["state_reason"]))), left=True),
-    col("machine", form=blank), col("tags", form=blank),
-    Column("commit", lambda row: (row["commit"] or "")[:12], left=True),
+    _run.text("run", lambda row: f"run:{row.run_id}", **WORDS), _run.text("version", lambda row: row.version),
+    _run.text("workload", lambda row: row.workload),
+    _run.text("device", lambda row: f"{row.vendor or ''} {row.device or ''}".strip()),
+    _run.number("ranks", _ranks), _run.number("steps", lambda row: words(row.steps)),
+    _run.number("step time", lambda row: format_ns(row.step_ns)), _run.text("started (UTC)", _started),
+    _run.text("state", lambda row: ": ".join(filter(None, (row.state, row.state_reason)))),
+    _run.text("machine", lambda row: row.machine or ""), _run.text("tags", lambda row: row.tags or ""),
+    _run.text("commit", lambda row: (row.commit or "")[:12]),
 )  # fmt: skip
 
 
-def document(rows: Sequence[Row], facts: Sequence[Row], chosen: RunsOptions, *, has_more: bool) -> Document:
+def document(rows: Sequence[ListedRun], facts: Sequence[RunFact], chosen: RunsOptions, *, has_more: bool) -> Document:
     """Return the list of runs; what is the same in all of them stands in its title and not in a column.
 
     `facts`: what is known of their environment and configuration; `has_more`: whether older runs fit, too.
@@ -67,14 +69,14 @@ def document(rows: Sequence[Row], facts: Sequence[Row], chosen: RunsOptions, *, 
     notes += [f"they also differ in {', '.join(others)}"] if others else []
     made = table_of(
         "", columns, rows, is_first=True, note="; ".join(notes),
-        links=lambda row: Target("run", (("RUN", str(row["run_id"])),)), checks=lambda row: f"run:{row['run_id']}",
+        links=lambda row: Target("run", (("RUN", str(row.run_id)),)), checks=lambda row: f"run:{row.run_id}",
     )  # fmt: skip
     shared = f"; all with {', '.join(alike)}" if alike else ""
     more = f"The newest {counted(len(rows), 'run')}; older ones match, too"
     return Document(
         title=f"runs, the newest first{shared}",
         headline=more if has_more else counted(len(rows), "run"),
-        blocks=(made,), next_commands=(command("tracker", "show", f"run:{rows[0]['run_id']}"),),
+        blocks=(made,), next_commands=(command("tracker", "show", f"run:{rows[0].run_id}"),),
     )  # fmt: skip
 
 
@@ -89,18 +91,18 @@ def _nothing(chosen: RunsOptions) -> Document:
     return Document(title="runs", headline=headline, next_commands=(command_of(("tracker", "runs"), (), options),))
 
 
-def _differing(facts: Sequence[Row]) -> list[tuple[str, dict[int, str]]]:
+def _differing(facts: Sequence[RunFact]) -> list[tuple[str, dict[int, str]]]:
     """Return what runs have different values of, each with run -> value: that of the fewest values first."""
     known: dict[str, dict[int, str]] = {}
     for fact in facts:
-        if fact["kind"] != "tag" and fact["key"] not in OF_A_MOMENT:
-            known.setdefault(fact["key"], {})[fact["run_id"]] = fact["value"]
+        if fact.kind != "tag" and fact.key not in OF_A_MOMENT:
+            known.setdefault(fact.key, {})[fact.run_id] = fact.value
     counts = {key: len(set(values.values())) for key, values in known.items()}
     return sorted(((key, known[key]) for key in known if counts[key] > 1), key=lambda pair: (counts[pair[0]], pair[0]))
 
 
 def _column_of(key: str, values: dict[int, str]) -> Column:
-    return Column(key, lambda row: values.get(row["run_id"], MISSING_TEXT), left=True, elastic=True)
+    return _run.text(key, lambda row: values.get(row.run_id, MISSING_TEXT), elastic=True)
 
 
 def written(rows: Columns, shown: Document | None, format: str) -> str | bytes:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.reports.cells import KINDS, col, readable
+from tracker.reports.cells import KINDS, ColumnsOf, readable
 from tracker.reports.document import NAME, WORDS, Column, Document, Table, Target
-from tracker.reports.rows import Row, table_of
+from tracker.reports.rows import table_of
 from tracker.store.names import find_names, like_pattern
 from tracker.units import counted
 
@@ -23,12 +23,21 @@ _MOST: Final = 50
 _NUMBER: Final = re.compile(r"(run[: ]|I-)?(\d{1,18})", re.IGNORECASE)
 
 
+class FoundName(Struct, frozen=True):
+    """A row of search.sql, which says what the columns of each kind are."""
+
+    name: str
+    workload: str
+    detail: str
+    number: int
+
+
 def search(store: Store, text: str | None) -> Document:
     """Return the document with all whose name has `text` in it, see `write_document`."""
     return write_document(text, find_rows(store, text or ""))
 
 
-def find_rows(store: Store, text: str, most: int | None = None) -> dict[str, list[Row]]:
+def find_rows(store: Store, text: str, most: int | None = None) -> dict[str, list[FoundName]]:
     """Return the rows of search.sql by kind, of each at most so many; without any where there is no text.
 
     `text` stands in the name, in any case; `*` and `?` stand for any characters. A number is also that of a run, a
@@ -37,10 +46,13 @@ def find_rows(store: Store, text: str, most: int | None = None) -> dict[str, lis
     if not text:
         return {}
     parameters = _parameters(text, _MOST + 1 if most is None else most)
-    return {kind: find_names(store, kind, **parameters) for kind, *_ in _KINDS}
+    found = {}
+    for kind, *_ in _KINDS:
+        found[kind] = [FoundName(**row) for row in find_names(store, kind, **parameters)]
+    return found
 
 
-def write_document(text: str | None, found: Mapping[str, Sequence[Row]]) -> Document:
+def write_document(text: str | None, found: Mapping[str, Sequence[FoundName]]) -> Document:
     """Return the document with a table of each kind that has matches; without text it says what may be written."""
     if not text:
         headline = "Write a part of the name of a workload, version, operator or finding, or run:41, or I-4"
@@ -72,7 +84,7 @@ def list_hits(store: Store, text: str, most: int) -> list[Hit]:
     return order_hits(text, find_rows(store, text, most))[:most]
 
 
-def order_hits(text: str, found: Mapping[str, Sequence[Row]]) -> list[Hit]:
+def order_hits(text: str, found: Mapping[str, Sequence[FoundName]]) -> list[Hit]:
     """Return what was found: what has exactly this name first, then operators and other series, then what else there
     is. A series of several kinds is listed once.
     """
@@ -81,12 +93,12 @@ def order_hits(text: str, found: Mapping[str, Sequence[Row]]) -> list[Hit]:
     for kind, _, _, target in sorted(_KINDS, key=lambda one: one[0] != "series"):
         rows = found.get(kind, ())
         # all shapes of an operator together say more than those with shapes one by one
-        for row in sorted(rows, key=lambda row: row["detail"] != "op_name") if kind == "series" else rows:
-            name, workload = readable(row["name"]), str(row["workload"])
+        for row in sorted(rows, key=lambda row: row.detail != "op_name") if kind == "series" else rows:
+            name, workload = readable(row.name), row.workload
             if (kind, name, workload) in seen:
                 continue
             seen.add((kind, name, workload))
-            is_exact = _is_named(str(row["name"]), text.lower())
+            is_exact = _is_named(row.name, text.lower())
             what = _NOUNS[kind] if name == workload else f"{_NOUNS[kind]} of {workload}"
             (exact if is_exact else others).append(Hit(kind, name, what, target(row), is_exact))
     return [*exact, *others]
@@ -141,7 +153,7 @@ def _pattern(text: str) -> str:
     return pattern if re.search("[*?]", text) else f"%{pattern}%"
 
 
-def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
+def _tables(found: Mapping[str, Sequence[FoundName]]) -> Iterator[Table]:
     """Yield a table of each kind that has matches."""
     for kind, title, columns, target in _KINDS:
         rows = found.get(kind, ())
@@ -149,59 +161,64 @@ def _tables(found: Mapping[str, Sequence[Row]]) -> Iterator[Table]:
             yield table_of(title, columns, rows, _MOST, links=target, is_first=True, main=0)
 
 
-def _workload(row: Row) -> tuple[str, str]:
-    return "--workload", str(row["workload"])
+def _workload(row: FoundName) -> tuple[str, str]:
+    return "--workload", row.workload
 
 
-def _board(row: Row) -> Target:
+def _board(row: FoundName) -> Target:
     return Target("board", (_workload(row),))
 
 
-def _runs(row: Row) -> Target:
-    return Target("runs", (("--version", str(row["name"])), _workload(row)))
+def _runs(row: FoundName) -> Target:
+    return Target("runs", (("--version", row.name), _workload(row)))
 
 
-def _board_of_device(row: Row) -> Target:
-    return Target("board", (_workload(row), ("--device", str(row["name"]))))
+def _board_of_device(row: FoundName) -> Target:
+    return Target("board", (_workload(row), ("--device", row.name)))
 
 
-def _run(row: Row) -> Target:
-    return Target("run", (("RUN", str(row["number"])),))
+def _run(row: FoundName) -> Target:
+    return Target("run", (("RUN", str(row.number)),))
 
 
-def _finding(row: Row) -> Target:
-    return Target("finding", (("ID", str(row["number"])),))
+def _finding(row: FoundName) -> Target:
+    return Target("finding", (("ID", str(row.number)),))
 
 
-def _incident(row: Row) -> Target:
-    return Target("incident", (("ID", str(row["name"])),))
+def _incident(row: FoundName) -> Target:
+    return Target("incident", (("ID", row.name),))
 
 
-def _history(row: Row) -> Target:
-    return Target("history", (("KEY", str(row["name"])), ("--kind", str(row["detail"])), _workload(row)))
+def _history(row: FoundName) -> Target:
+    return Target("history", (("KEY", row.name), ("--kind", row.detail), _workload(row)))
 
 
 def _name(header: str) -> Column:
-    return Column(header, lambda row: readable(row["name"]), **NAME)
+    return _found.text(header, lambda row: readable(row.name), **NAME)
 
 
-_OF: Final = col("workload", form=str, **WORDS)
-_KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[Row], Target]], ...]] = (
+def _detail(header: str) -> Column:
+    return _found.text(header, lambda row: row.detail)
+
+
+_found: Final = ColumnsOf(FoundName)
+_OF: Final = _found.text("workload", lambda row: row.workload, **WORDS)
+_KINDS: Final[tuple[tuple[str, str, tuple[Column, ...], Callable[[FoundName], Target]], ...]] = (
     ("workload", "Workloads", (_name("workload"),), _board),
-    ("version", "Versions", (_name("version"), _OF, col("commit", "detail", str, left=True)), _runs),
+    ("version", "Versions", (_name("version"), _OF, _detail("commit")), _runs),
     ("device", "Devices", (_name("device"), _OF), _board_of_device),
-    ("run", "Runs", (_name("run"), col("version", "detail", str, left=True), _OF), _run),
-    ("incident", "Incidents", (_name("incident"), col("version", "detail", str, left=True), _OF), _incident),
+    ("run", "Runs", (_name("run"), _detail("version"), _OF), _run),
+    ("incident", "Incidents", (_name("incident"), _detail("version"), _OF), _incident),
     (
         "finding",
         "Findings",
-        (_name("finding"), col("version and state", "detail", str, left=True), _OF, col("id", "number", str)),
+        (_name("finding"), _detail("version and state"), _OF, _found.number("id", lambda row: str(row.number))),
         _finding,
     ),
     (
         "series",
         "Operators and other series",
-        (_name("name"), Column("kind", lambda row: KINDS[row["detail"]], left=True), _OF),
+        (_name("name"), _found.text("kind", lambda row: KINDS[row.detail]), _OF),
         _history,
     ),
 )

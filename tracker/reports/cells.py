@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from msgspec import Struct
+
 from tracker.compare.references import FILES
 from tracker.profile import NO_OP, NOT_LISTED, UNKNOWN_DEVICE, UNLINKED_OP
 from tracker.reports.document import Column, group
-from tracker.reports.rows import Row, unit_of
+from tracker.reports.rows import unit_of
 from tracker.results import BOTH, PROFILERS, UNMATCHED
 from tracker.results.board import LEAST_SEEN_CHANGE, BoardLine
 from tracker.results.budgets import JudgedBudget
+from tracker.results.diff_rows import OverallRow
 from tracker.results.findings import TrackStanding
-from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, gloss_of, word_of_step
+from tracker.results.shown_rows import CounterRow, CounterSummaryRow, MetricRow
+from tracker.results.verdicts import CHANGED, GLOSSES, REASONS, JudgedRow, gloss_of, word_of_step
 from tracker.schema.series import PROFILER_OF_WAY
 from tracker.units import (
     MISSING_TEXT,
@@ -223,10 +227,13 @@ def calls(baseline: float | None, candidate: float | None) -> str:
     return pair(number(baseline), number(candidate))
 
 
-def diff_text(row: Row) -> str:
-    """Return the relative change in per cent, or ADDED, REMOVED or UNMATCHED."""
-    status = row.get("status", BOTH)
-    return str(status) if status not in (BOTH, None) else format_diff(row.get("diff"))
+def diff_text(diff: float | None, status: str | None = BOTH) -> str:
+    """Return the relative change in per cent, or ADDED, REMOVED or UNMATCHED.
+
+    >>> diff_text(0.125), diff_text(None, "ADDED")
+    ('+12.5 %', 'ADDED')
+    """
+    return status if status not in (BOTH, None) else format_diff(diff)
 
 
 def is_small(diff: float | None) -> bool:
@@ -238,24 +245,23 @@ def is_small(diff: float | None) -> bool:
     return diff is not None and abs(diff) < _SMALL
 
 
-def tone(row: Row, delta: float | None) -> str:
+def tone(delta: float | None, diff: float | None, status: str | None = BOTH, verdict: str | None = None) -> str:
     """Return the tone of a row: by its verdict where it was judged, else `worse` or `better` by the sign of the change,
     unless it is small.
     """
-    if row.get("verdict"):
-        return TONES.get(row["verdict"], "")
-    if not delta or row.get("status") == UNMATCHED or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
+    if verdict:
+        return TONES.get(verdict, "")
+    if not delta or status == UNMATCHED or (status == BOTH and is_small(diff)):
         return ""
     return "worse" if delta > 0 else "better"
 
 
-def cost(row: Row) -> float | None:
+def cost(row: OverallRow) -> float | None:
     """Return the change of a row of the overall table, above 0 where it is for the worse; None where it is neither."""
-    delta: float | None = row["delta"]
-    if row["metric"] in ("overlap_ns", "samples_per_second"):  # more of them is good news
-        return delta and -delta
+    if row.metric in ("overlap_ns", "samples_per_second"):  # more of them is good news
+        return row.delta and -row.delta
     # a count or a correction is neither good nor bad
-    return None if row["unit"] == "count" or row["metric"] == "groups_at_once_ns" else delta
+    return None if row.unit == "count" or row.metric == "groups_at_once_ns" else row.delta
 
 
 def deciding_runs(version: str, lacks_runs: float, lacks_base_runs: float = 0) -> str:
@@ -308,25 +314,23 @@ def so_far_words(line: BoardLine) -> str:
     return line.so_far if is_found else ""
 
 
-def verdict_word(row: Mapping[str, Any]) -> str:
+def verdict_word(verdict: str | None, status: str | None = BOTH, reason: str | None = None) -> str:
     """Return the verdict of a row, with what else it may be; what came or went and is too small to matter has none.
 
-    >>> verdict_word({"verdict": "REGRESSED"}), verdict_word({"verdict": "UNCHANGED", "status": "ADDED"})
+    >>> verdict_word("REGRESSED"), verdict_word("UNCHANGED", "ADDED")
     ('REGRESSED', '')
     """
-    verdict = row.get("verdict") or ""
-    if row.get("status") in ("ADDED", "REMOVED") and verdict not in TONES:
+    if status in ("ADDED", "REMOVED") and verdict not in TONES:
         return ""
-    return word_of_step(str(verdict), row.get("reason"))
+    return word_of_step(verdict or "", reason)
 
 
-def judged_text(row: Mapping[str, Any]) -> str:
+def judged_text(shown: float | None, judged_on: float | None) -> str:
     """Return the change that the verdict rests on, where it is another than the row shows by more than rounding.
 
-    >>> judged_text({"diff": 0.3, "judged_diff": 0.25}), judged_text({"diff": 0.3, "judged_diff": 0.3004})
+    >>> judged_text(0.3, judged_on=0.25), judged_text(0.3, judged_on=0.3004)
     ('+25.0 %', '')
     """
-    shown, judged_on = row.get("diff"), row.get("judged_diff")
     if judged_on is None or (shown is not None and abs(judged_on - shown) <= _ROUNDING):
         return ""
     return format_diff(judged_on)
@@ -353,17 +357,18 @@ def verdict_or_why(verdict: str | None, *changes: float | None) -> str:
     return (verdict or "not judged") if verdict in TONES or is_visible else ""
 
 
-def count_changes(rows: Iterable[Mapping[str, Any]]) -> str:
+def count_changes(rows: Iterable[JudgedRow]) -> str:
     """Count the changes of these rows by their verdict and what else it may be.
 
-    >>> row = {"verdict": "REGRESSED", "reason": "NONE"}
-    >>> count_changes([row, row, row | {"reason": "HOST"}, row | {"verdict": "UNCHANGED"}])
+    >>> from tracker.results.verdicts import SeriesVerdict as Row
+    >>> slower, of_a_host = Row("REGRESSED", "NONE"), Row("REGRESSED", "HOST")
+    >>> count_changes([slower, slower, of_a_host, Row("UNCHANGED")])
     '2 REGRESSED, 1 REGRESSED or another host'
     """
     counts: Counter[tuple[int, str]] = Counter()
     for row in rows:
-        if row["verdict"] in CHANGED:
-            counts[CHANGED.index(row["verdict"]), word_of_step(row["verdict"], row["reason"])] += 1
+        if row.verdict in CHANGED:
+            counts[CHANGED.index(row.verdict), word_of_step(row.verdict, row.reason)] += 1
     return ", ".join(f"{count} {word}" for (_, word), count in sorted(counts.items()))
 
 
@@ -377,24 +382,28 @@ def glosses(words: Iterable[str]) -> str:
     return "; ".join(f"{word}: {gloss}" for word, gloss in GLOSSES.items() if word in found)
 
 
-def glosses_of(rows: Sequence[Mapping[str, Any]], word: Callable[[Any], str], name: str) -> str:
-    """Say what the verdicts of `rows` mean that are no change. What no noise makes INCONCLUSIVE is named, by its column
-    `name`, with the reason.
+class ShownVerdict(Struct, frozen=True):
+    """A verdict on a screen: what it is of, its word there, and the code of its reason."""
 
-    `word`: of a row, its verdict as it is shown.
+    name: str
+    word: str
+    reason: str | None
 
-    >>> rows = [{"version": "v1", "reason": "OVERLAP"}, {"version": "v2", "reason": "HOST"}]
-    >>> glosses_of(rows, lambda row: "INCONCLUSIVE", "version").partition(",")[0]
+
+def glosses_of(verdicts: Iterable[ShownVerdict]) -> str:
+    """Say what `verdicts` mean that are no change. What no noise makes INCONCLUSIVE is named, with the reason.
+
+    >>> verdicts = [ShownVerdict("v1", "INCONCLUSIVE", "OVERLAP"), ShownVerdict("v2", "INCONCLUSIVE", "HOST")]
+    >>> glosses_of(verdicts).partition(",")[0]
     'INCONCLUSIVE: too noisy; v2 INCONCLUSIVE: too few of the runs before are of the same host'
     """
     words = []
     named: dict[str, list[str]] = {}
-    for row in rows:
-        shown, reason = word(row), row["reason"]
-        if gloss_of(shown, reason) == GLOSSES.get(shown, ""):
-            words.append(shown)
+    for one in verdicts:
+        if gloss_of(one.word, one.reason) == GLOSSES.get(one.word, ""):
+            words.append(one.word)
         else:
-            named.setdefault(f"{shown}: {REASONS[reason]}", []).append(str(row[name]))
+            named.setdefault(f"{one.word}: {REASONS[one.reason or '']}", []).append(one.name)
     others = [f"{some_of([*dict.fromkeys(names)])} {meaning}" for meaning, names in named.items()]
     return "; ".join(filter(None, (glosses(words), *others)))
 
@@ -409,14 +418,14 @@ def pairs(configuration: str) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in found]
 
 
-def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Row], str]:
-    """Return a function that makes the cells of a column: what a row has under `name`, if anything, in this form."""
-    return lambda row: form(row.get(name))
+def of(name: str, form: Callable[[Any], str] = readable) -> Callable[[Any], str]:
+    """Return a function that makes the cells of a column: what a row has in the field `name`, in this form."""
+    return lambda row: form(getattr(row, name))
 
 
 def col(header: str, name: str = "", form: Callable[[Any], str] | None = None, **kind: Any) -> Column:
-    """Return the column of what rows have under `name` (the header, where that is ""), in the form of its unit unless
-    `form` is another: numbers to the right, texts to the left. `kind`: other fields of the column.
+    """Return the column of what rows have in the field `name` (the header, where that is ""), in the form of its unit
+    unless `form` is another: numbers to the right, texts to the left. `kind`: other fields of the column.
     """
     unit = unit_of(name or header)
     return Column(header, of(name or header, form or _FORMS[unit]), **{"left": not unit} | kind)
@@ -462,8 +471,8 @@ _FORMS: Final[Mapping[str, Callable[[Any], str]]] = {
 def together(unit: str, columns: Mapping[str, Column]) -> Column:
     """Return columns whose numbers are in one unit, by the name of what they show of a row."""
 
-    def cells(row: Row) -> list[str]:
-        values = [row[name] for name in columns]
+    def cells(row: Any) -> list[str]:
+        values = [getattr(row, name) for name in columns]
         return [cell(value, unit, *values) for value in values]
 
     return group(columns.values(), cells)
@@ -471,33 +480,40 @@ def together(unit: str, columns: Mapping[str, Column]) -> Column:
 
 def measures(*headers: str) -> Column:
     """Return mean, minimum and maximum of a measurement."""
-    names = ("mean", "min", "max")
-    return group(map(Column, headers), lambda row: [measured(row[name]) for name in names])
+
+    def cells(row: MetricRow | CounterRow | CounterSummaryRow) -> list[str]:
+        return [measured(row.mean), measured(row.min), measured(row.max)]
+
+    return group(map(Column, headers), cells)
 
 
 def per_call(total: str, *drops: int) -> Column:
-    """Return average, minimum and maximum of one call, in one unit; `drops`: of the three columns."""
+    """Return average, minimum and maximum of one call, in one unit; `drops`: of the three columns.
 
-    def cells(row: Row) -> list[str]:
-        whole, calls = row[total], row["calls"]
-        times = [whole / calls if whole is not None and calls else None, row["min_ns"], row["max_ns"]]
+    `total`: the column of the time of all calls.
+    """
+
+    def cells(row: Any) -> list[str]:
+        whole, calls = getattr(row, total), row.calls
+        times = [whole / calls if whole is not None and calls else None, row.min_ns, row.max_ns]
         return [cell(time, "ns", *times) for time in times]
 
     heads = ("average", "minimum", "maximum")
     return group((Column(head, drop=drop) for head, drop in zip(heads, drops, strict=True)), cells)
 
 
-def group_words(row: Row) -> str:
-    """Return the key of a communication row behind its kind: group, data type, size class.
+def group_words(
+    role: str | None, size: int | None, data_type: str | None = None, size_class_bytes: int | None = None
+) -> str:
+    """Return the key of a collective behind its kind: group, data type, size class.
 
-    >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
+    >>> group_words("dp", 8, "bfloat16", 1 << 20)
     'dp x8, bfloat16, size class 1.00 MiB'
     """
-    size, class_bytes = row["group_size"], row.get("size_class_bytes")
     # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
-    group = " ".join(filter(None, (row["group_role"], f"x{number(size)}" if size and size > 0 else "")))
-    size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
-    return ", ".join(filter(None, (group, row.get("data_type"), size_class))) or MISSING_TEXT
+    group = " ".join(filter(None, (role, f"x{number(size)}" if size and size > 0 else "")))
+    size_class = f"size class {format_bytes(size_class_bytes)}" if size_class_bytes and size_class_bytes > 0 else ""
+    return ", ".join(filter(None, (group, data_type, size_class))) or MISSING_TEXT
 
 
 def sparkline(values: Sequence[float | None]) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, defstruct
 from msgspec.structs import asdict, replace
 
 from tracker.columns import Column as ColumnOfResult
 from tracker.columns import Columns
 from tracker.reports.document import Column, Group, Table, empty, table
 
-Row = dict[str, Any]
+RowKind = TypeVar("RowKind", bound=Struct)
 _UNITS: Final[Mapping[str, str]] = {
     "ns": "ns", "bytes": "bytes", "s": "rate",
     **dict.fromkeys(("share", "ratio", "detectable", "effect", "contribution", "spread"), "ratio"),
@@ -72,18 +73,41 @@ def _no_surrogates(text: str) -> str:
     return text if text.isascii() else re.sub("[\ud800-\udfff]", "\ufffd", text)
 
 
-def names(rows: Columns | list[Row]) -> list[str]:
+def names(rows: Columns | list[dict[str, Any]]) -> list[str]:
     """Return the names of the columns, in order; those of the first of dicts."""
     return [*rows.arrays] if isinstance(rows, Columns) else [*rows[0]] if rows else []
 
 
-def records(rows: Columns | list[Row]) -> list[Row]:
+def records(rows: Columns | list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows as dicts of plain values, keys in column order."""
     if not isinstance(rows, Columns):
         return [*map(plain, rows)]
     names = [*map(_no_surrogates, rows.arrays)]
     columns = [_list_plain(rows, name) for name in rows.arrays]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def rows_of(kind: type[RowKind], rows: Columns) -> list[RowKind]:
+    """Return the rows as structs of `kind`, whose fields hold plain values.
+
+    A field without a column has its default. A column without a field, as those are that a level of the profile
+    declares alone, is an attribute of the rows by its name.
+    """
+    names = tuple(rows.arrays)
+    row_kind = _with_columns(kind, names)
+    columns = [_list_plain(rows, name) for name in names]
+    return [row_kind(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
+
+
+@cache
+def _with_columns(kind: type[RowKind], names: tuple[str, ...]) -> type[RowKind]:
+    """Return `kind` with a field for each of these columns."""
+    others = [(name, Any, None) for name in names if name not in kind.__struct_fields__]
+    if not others:
+        return kind
+    row_kind: Any = defstruct(kind.__name__, others, bases=(kind,), frozen=True, kw_only=True)
+    found: type[RowKind] = row_kind
+    return found
 
 
 def _list_plain(rows: Columns, name: str) -> list[Any]:
@@ -100,15 +124,16 @@ def table_of(
     rows: Columns | Sequence[Any],
     limit: int | None = None,
     *,
+    kind: type[Struct] = Struct,
     tone: Callable[[Any], str] = lambda row: "",
     **parts: Any,
 ) -> Table:
     """Return a table of the first rows of a result, or of anything that `columns` make cells of.
 
-    It says how many are left out. `tone`: of a row; `parts`: other fields of the table, functions of a row where they
-    have a value for each.
+    It says how many are left out. `kind`: what a row of a table of a result is; `tone`: of a row; `parts`: other fields
+    of the table, functions of a row where they have a value for each.
     """
-    kept: Sequence[Any] = records(rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
+    kept: Sequence[Any] = rows_of(kind, rows.head(limit)) if isinstance(rows, Columns) else rows[:limit]
     heads = [head for one in columns for head in (one.columns if isinstance(one, Group) else (one,))]
     lines = []
     cell_links = []
@@ -126,7 +151,7 @@ def table_of(
     return table(title, plain_heads, lines, **{"more": len(rows) - len(kept)} | made)
 
 
-def list_records(rows: Columns) -> Iterator[Row]:
+def list_records(rows: Columns) -> Iterator[dict[str, Any]]:
     """Yield the rows as `records` gives them, without holding all of a long list at once."""
     for low in range(0, len(rows), _ROWS_AT_ONCE):
         yield from records(rows.taken(slice(low, low + _ROWS_AT_ONCE)))
@@ -143,12 +168,12 @@ def no_formula(text: str) -> str:
     return f"'{text}" if is_active else text
 
 
-def list_notes(sentences: Iterable[str]) -> list[Row]:
+def list_notes(sentences: Iterable[str]) -> list[dict[str, Any]]:
     """Return sentences as the rows of a table."""
     return [{"note": sentence} for sentence in sentences]
 
 
-def list_options(chosen: Struct) -> Row:
+def list_options(chosen: Struct) -> dict[str, Any]:
     """Return how a result was chosen, by the names of the Python interface, without what no user says."""
     options = asdict(chosen)
     for name in ("on_progress", "with_advice", "with_flame"):

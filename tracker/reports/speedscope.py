@@ -7,17 +7,22 @@ not add up: where the rows below have more time than their row, each of them giv
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from tracker.errors import UsageError
 from tracker.reports.document import Look
-from tracker.reports.rows import Row, records
-from tracker.results import GRAINS, Diff, Shown
+from tracker.reports.rows import rows_of
+from tracker.results import Diff, Shown
+from tracker.results.diff_rows import TreeChange
+from tracker.results.shown_rows import NodeRow, TreeRow
 from tracker.units import printable
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.results.screens import Result
 
 TITLE = "a flame graph for speedscope.app, of the tree of --by"
@@ -29,42 +34,60 @@ def render(result: Result, look: Look) -> str:
     return OF[result.word](result)
 
 
+class _Profile(Struct, frozen=True):
+    """A profile of the file: rows of a tree, and the time of each, in whole ns."""
+
+    name: str
+    rows: Sequence[NodeRow]
+    totals: Sequence[int]
+
+
 def _write_run(shown: Shown) -> str:
-    rows = _rows(shown)
+    rows = rows_of(TreeRow, _tree(shown))
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
-    trees = [list(tree) for _, tree in groupby(rows, lambda row: [row.get(grain) for grain in GRAINS])]
-    names = [" ".join(f"{grain} {tree[0][grain]}" for grain in GRAINS if grain in tree[0]) for tree in trees]
-    named = zip(names, trees, strict=True)
-    return _file(shown.headline, [(f"{name} {place} time".strip(), tree, f"{place}_total_ns") for name, tree in named])
+    profiles = []
+    for (rank, step), tree in groupby(rows, lambda row: (row.rank, row.step)):
+        own = list(tree)
+        times = [row.device_total_ns if place == "device" else row.host_total_ns for row in own]
+        of_rank = f"rank {rank}" if rank is not None else ""
+        of_step = f"step {step}" if step is not None else ""
+        name = " ".join(filter(None, (of_rank, of_step, f"{place} time")))
+        profiles.append(_Profile(name, own, _whole_ns(times)))
+    return _file(shown.headline, profiles)
 
 
 def _write_diff(diff: Diff) -> str:
     """Write both sides of a diff, in ns per step."""
-    rows = _rows(diff)
-    sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
-    return _file(diff.headline, [(f"{name} {side.label}", rows, f"{name}_ns") for name, side in sides])
+    rows = rows_of(TreeChange, _tree(diff))
+    before = _Profile(f"baseline {diff.baseline.label}", rows, _whole_ns([row.baseline_ns for row in rows]))
+    after = _Profile(f"candidate {diff.candidate.label}", rows, _whole_ns([row.candidate_ns for row in rows]))
+    return _file(diff.headline, [before, after])
 
 
-def _rows(result: Shown | Diff) -> list[Row]:
+def _whole_ns(times: Iterable[float | None]) -> list[int]:
+    return [max(0, round(time_ns or 0)) for time_ns in times]
+
+
+def _tree(result: Shown | Diff) -> Columns:
     if result.tree_table is None:
         raise UsageError("speedscope shows a tree, and there is none", remedy="add one: --by op")
     if not len(result.tree_table):
         raise UsageError(f"the sources state no {result.options.tree}s", remedy="choose --by op")
-    return records(result.tree_table)
+    return result.tree_table
 
 
-def _file(title: str, columns: Sequence[tuple[str, list[Row], str]]) -> str:
-    """Write the file of profiles. `columns`: name of a profile, rows, and the column with their time."""
+def _file(title: str, found: Sequence[_Profile]) -> str:
+    """Write the file of profiles."""
     frames: dict[str, int] = {}
     profiles = []
-    for name, rows, column in columns:
+    for profile in found:
         samples, weights = [], []
-        for path, weight in _samples(rows, [max(0, round(row[column] or 0)) for row in rows]):
-            texts = (" ".join(filter(None, (row["name"], row["input_shapes"]))) for row in path)
+        for path, weight in _samples(profile.rows, profile.totals):
+            texts = (" ".join(filter(None, (row.name, row.input_shapes))) for row in path)
             samples.append([frames.setdefault(printable(text), len(frames)) for text in texts])
             weights.append(weight)
         profiles.append({
-            "type": "sampled", "name": printable(name), "unit": "nanoseconds", "startValue": 0,
+            "type": "sampled", "name": printable(profile.name), "unit": "nanoseconds", "startValue": 0,
             "endValue": sum(weights), "samples": samples, "weights": weights,
         })  # fmt: skip
     document: dict[str, Any] = {
@@ -75,13 +98,13 @@ def _file(title: str, columns: Sequence[tuple[str, list[Row], str]]) -> str:
     return json.dumps(document, ensure_ascii=False) + "\n"
 
 
-def _samples(rows: Sequence[Row], totals: Sequence[int]) -> Iterator[tuple[list[Row], int]]:
+def _samples(rows: Sequence[NodeRow], totals: Sequence[int]) -> Iterator[tuple[list[NodeRow], int]]:
     """Yield the rows down to each row that has time of its own, and that time. `totals`: of each row, in whole ns."""
     below: list[list[int]] = [[] for _ in rows]
     paths: list[list[int]] = []
     for place, row in enumerate(rows):
-        paths.append([*(paths[-1][: row["level"]] if row["level"] else []), place])
-        if row["level"]:
+        paths.append([*(paths[-1][: row.level] if row.level else []), place])
+        if row.level:
             below[paths[-1][-2]].append(place)
     given = list(totals)
     for place, children in enumerate(below):  # parents come first

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 from openpyxl import Workbook
@@ -14,7 +15,7 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports.rows import Row, no_formula, plain, records, unit_of
+from tracker.reports.rows import no_formula, plain, rows_of, unit_of
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, format_moment, printable
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _FORMATS: Final = {
     "text": "@", "filter": "@", "flag": "General", "percent": "0.0%", "int": "#,##0", "number": "#,##0.0000",
     **dict.fromkeys(("us", "ms"), "#,##0.000"), **dict.fromkeys(("kb", "mb", "mean"), "#,##0.00"),
 }  # fmt: skip
+RowKind = TypeVar("RowKind")
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
@@ -65,8 +67,16 @@ class Field(Struct, frozen=True):
 
     header: str
     kind: str
-    value: Callable[[Row], Any]
+    value: Callable[[Any], Any]
     width: int
+
+
+class Block(Struct, frozen=True):
+    """A small table of a sheet, or a heading alone."""
+
+    heading: str
+    fields: Sequence[Field] = ()
+    rows: Sequence[Any] = ()
 
 
 class Title(Struct, frozen=True):
@@ -79,16 +89,27 @@ class Title(Struct, frozen=True):
     span: int = 1
 
 
-def field(header: str, value: str | Callable[[Row], Any], width: int = 0, kind: str = "") -> Field:
-    """Return a column that takes `value`: a key of the row, or a function of the row.
+def field(header: str, value: str | Callable[[Any], Any], width: int = 0, kind: str = "") -> Field:
+    """Return a column that takes `value`: a field of the row, or a function of the row.
 
-    `kind`: by default what the key ends with, and then the unit of us and kb stands in the header.
+    `kind`: by default what the field ends with, and then the unit of us and kb stands in the header.
     """
-    take = (lambda row: row.get(value)) if isinstance(value, str) else value
+    take = attrgetter(value) if isinstance(value, str) else value
     if not kind:
         kind = _KINDS[unit_of(value)] if isinstance(value, str) else "text"
         header += _SUFFIXES.get(kind, "")
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
+
+
+class FieldsOf(Generic[RowKind]):
+    """Make the columns of a sheet of rows of one kind: a type checker names each field that these rows do not have."""
+
+    def __init__(self, kind: type[RowKind]) -> None:
+        self.kind = kind
+
+    def field(self, header: str, value: Callable[[RowKind], Any], width: int = 0, kind: str = "text") -> Field:
+        """Return a column that takes `value` of a row."""
+        return field(header, value, width, kind)
 
 
 def both(header: str, name: str, kind: str = "") -> list[Field]:
@@ -114,9 +135,9 @@ class Book:
         self,
         title: str,
         fields: Sequence[Field],
-        rows: Sequence[Row],
+        rows: Sequence[Any],
         *,
-        tone: Callable[[Row], str] = lambda row: "",
+        tone: Callable[[Any], str] = lambda row: "",
         above: Sequence[Title] = (),
         fixed: int = 0,
     ) -> Any:
@@ -155,11 +176,9 @@ class Book:
 
     def table(self, title: str, table: Columns) -> None:
         """Add a plain sheet of a table of a result, with all its rows and columns."""
-        self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], records(table))
+        self.sheet(title, [_field_of(name, table.listed(name)) for name in table.arrays], rows_of(Struct, table))
 
-    def blocks(
-        self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]
-    ) -> tuple[Any, dict[str, tuple[int, int]]]:
+    def blocks(self, title: str, blocks: Iterable[Block]) -> tuple[Any, dict[str, tuple[int, int]]]:
         """Add a sheet of small tables below each other, each with its heading; for reading, not for filtering.
 
         Returns the sheet, and where the rows of each heading stand: the number of its header line, and of the last one.
@@ -169,16 +188,16 @@ class Book:
             sheet.column_dimensions[get_column_letter(position)].width = 48 if position == 1 else 20
         written = 0
         places: dict[str, tuple[int, int]] = {}
-        for heading, fields, rows in blocks:
-            sheet.append([_styled(sheet, heading, "heading")])
-            has_header = any(column.header for column in fields)
+        for block in blocks:
+            sheet.append([_styled(sheet, block.heading, "heading")])
+            has_header = any(column.header for column in block.fields)
             if has_header:
                 sheet.row_dimensions[written + 2].height = _HEADER_HEIGHT
-                sheet.append([_styled(sheet, column.header, "header") for column in fields])
-            places[heading] = written + 2, written + 2 + len(rows)
-            written += 2 + has_header + len(rows)
-            for row in rows:
-                self._append(sheet, [_cell(sheet, column, row, "") for column in fields])
+                sheet.append([_styled(sheet, column.header, "header") for column in block.fields])
+            places[block.heading] = written + 2, written + 2 + len(block.rows)
+            written += 2 + has_header + len(block.rows)
+            for row in block.rows:
+                self._append(sheet, [_cell(sheet, column, row, "") for column in block.fields])
             sheet.append([])
         return sheet, places
 
@@ -223,7 +242,7 @@ def cell_text(text: str) -> str:
     return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
 
 
-def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
+def _cell(sheet: Any, column: Field, row: Any, tone: str) -> Any:
     value, kind = column.value(row), column.kind
     if kind == "filter":  # (word, whether the candidate is worse)
         word, worse = value
@@ -247,7 +266,7 @@ def _named(kind: str, tone: str) -> str:
 
 def _styled(sheet: Any, value: Any, style: str) -> Any:
     is_text = isinstance(value, str)
-    cell = WriteOnlyCell(sheet, cell_text(value) if is_text else value)
+    cell = WriteOnlyCell(sheet, cell_text(plain(value)) if is_text else value)
     if is_text:
         cell.data_type = "s"  # else `#N/A` becomes an error value
     cell.style = style
@@ -296,10 +315,14 @@ def _field_of(name: str, values: list[Any]) -> Field:
         return field(_SPECIAL[name][0], name, kind=_SPECIAL[name][1])
     if name in _MOMENTS:
         when = f"{title[:-3]} (UTC)"
-        return field(when, lambda row: format_moment(row[name]) if row[name] and row[name] > 0 else None)
+        return field(when, lambda row: _moment(getattr(row, name)))
     if unit in ("ns", "bytes"):
         return field(title.rpartition(" ")[0], name)
     if unit == "number" or (unit in ("ratio", "change") and str not in known):
         return field(title, name)
     kind = "count" if known and known <= {int, float} else "text"
     return field(title, name, 40 if name in _WIDE else 0, kind)
+
+
+def _moment(time_ns: int | None) -> str | None:
+    return format_moment(time_ns) if time_ns and time_ns > 0 else None

@@ -11,25 +11,46 @@ from msgspec import Struct
 
 from tracker.profile import INPUT_OPERATIONS, INPUT_QUEUES, MODULE_CALLS, OP_FLOPS
 from tracker.results.diff_rows import (
+    AllocatedChange,
+    AllocatedDetailRow,
+    ApiChange,
+    CollectiveChange,
+    CollectiveDetailRow,
+    CounterChange,
     EnvironmentRow,
+    IdleChange,
     InputOperationChange,
     InputQueueChange,
+    KernelChange,
     KernelMetricRow,
+    KernelTypeChange,
+    LinkChange,
+    MatchedRow,
     MemoryBlockRow,
     MemoryPeakRow,
+    ModuleChange,
     OperatorArgumentChange,
+    OperatorChange,
+    OperatorDetailRow,
     OperatorKernelRow,
     OverallRow,
+    PeakTotalChange,
+    TreeChange,
 )
 from tracker.results.shown_rows import (
     CounterSummaryRow,
+    IdleCauseRow,
     InputOperationRow,
     InputQueueRow,
     KernelPipeRow,
+    LargestRow,
+    LinkTotalRow,
     NodeRow,
     OperatorArgumentRow,
+    PeakTotalRow,
     RankSummaryRow,
     StepSummaryRow,
+    TreeRow,
 )
 from tracker.results.verdicts import VERDICT_COLUMNS
 
@@ -188,48 +209,38 @@ MATCHED_COLUMNS: Final[Mapping[str, DiffTable]] = {
 }  # fmt: skip
 """The tables of `Diff` whose rows are matched by a key, by name."""
 
+DIFF_ROWS: Final[Mapping[str, type[Struct]]] = {
+    "environment": EnvironmentRow,
+    "overall": OverallRow,
+    "ops": OperatorChange,
+    "op_details": OperatorDetailRow,
+    "op_kernels": OperatorKernelRow,
+    "kernels": KernelChange,
+    "kernel_types": KernelTypeChange,
+    "kernel_metrics": KernelMetricRow,
+    "communication": CollectiveChange,
+    "communication_details": CollectiveDetailRow,
+    "communication_links": LinkChange,
+    "memory": AllocatedChange,
+    "memory_details": AllocatedDetailRow,
+    "memory_peak": MemoryPeakRow,
+    "memory_peak_totals": PeakTotalChange,
+    "memory_blocks": MemoryBlockRow,
+    "modules": ModuleChange,
+    "api": ApiChange,
+    "idle": IdleChange,
+    "input_operations": InputOperationChange,
+    "input_queues": InputQueueChange,
+    "operator_arguments": OperatorArgumentChange,
+    "counters": CounterChange,
+    **{name: MatchedRow for name, table in MATCHED_COLUMNS.items() if table.level},
+}
+"""What a row of each table of `Diff` is. Of those of MATCHED_COLUMNS, what has no field is a number."""
+
 DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "environment": EnvironmentRow.__struct_fields__,
-    "overall": OverallRow.__struct_fields__,
-    "ops": (
-        *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
-        "calls_delta_ns", "per_call_delta_ns",
-        *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "total_calls"),
-        "host_delta_ns", "host_diff", *_sides("average_ns", "min_ns", "max_ns", "host_min_ns", "host_max_ns"),
-        *VERDICT_COLUMNS,
-    ),
-    "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
-    "op_kernels": OperatorKernelRow.__struct_fields__,
-    "kernels": MATCHED_COLUMNS["kernels"].columns,
-    "kernel_types": MATCHED_COLUMNS["kernel_types"].columns,
-    "kernel_metrics": KernelMetricRow.__struct_fields__,
-    "communication": MATCHED_COLUMNS["communication"].columns,
-    "communication_details": MATCHED_COLUMNS["communication_details"].columns,
-    "communication_links": (
-        *LINK_KEY, "level", "status",
-        *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
-        "delta_ns", "diff",
-    ),
-    "memory": (
-        *OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff", "allocator", "more_allocators",
-        *VERDICT_COLUMNS,
-    ),
-    "memory_details": (
-        *OP_KEY, "component", "allocator", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes",
-        "diff",
-    ),
-    "memory_peak": MemoryPeakRow.__struct_fields__,
-    "memory_peak_totals": ("component", *_sides("bytes"), "delta_bytes", "diff"),
-    "memory_blocks": MemoryBlockRow.__struct_fields__,
-    "modules": MATCHED_COLUMNS["modules"].columns,
-    "api": MATCHED_COLUMNS["api"].columns,
-    "idle": MATCHED_COLUMNS["idle"].columns,
-    "input_operations": InputOperationChange.__struct_fields__,
-    "input_queues": InputQueueChange.__struct_fields__,
-    "operator_arguments": OperatorArgumentChange.__struct_fields__,
-    "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
-    **{name: table.columns for name, table in MATCHED_COLUMNS.items() if table.level},
-}  # fmt: skip
+    name: MATCHED_COLUMNS[name].columns if name in MATCHED_COLUMNS else kind.__struct_fields__
+    for name, kind in DIFF_ROWS.items()
+}
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
 
 
@@ -238,31 +249,22 @@ def _columns_behind_grains(kind: type[Struct]) -> tuple[str, ...]:
 
 
 SHOWN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "largest": ("kind", "name", "calls", "total_ns", "share", "per_step_ns", "calls_per_step"),
+    "largest": _columns_behind_grains(LargestRow),
     "rank_summary": RankSummaryRow.__struct_fields__,
     "step_summary": StepSummaryRow.__struct_fields__,
     "kernel_pipes": _columns_behind_grains(KernelPipeRow),
-    "link_totals": (
-        "level", "transport", "group_role", "group_size", "source_rank", "target_rank", "packet_bytes", "packets",
-        "bytes", "transit_ns", "large_packet_ratio", "bandwidth_gb_per_s",
-    ),
-    "memory_peak_totals": ("rank", "component", "bytes", "peak_ns", "peak_step"),
-    "idle_causes": ("cause", "ns", "gaps", "steps", "per_step_ns", "share"),
+    "link_totals": _columns_behind_grains(LinkTotalRow),
+    "memory_peak_totals": PeakTotalRow.__struct_fields__,
+    "idle_causes": IdleCauseRow.__struct_fields__,
     "input_operations": _columns_behind_grains(InputOperationRow),
     "input_queues": _columns_behind_grains(InputQueueRow),
     "operator_arguments": _columns_behind_grains(OperatorArgumentRow),
     "counter_summary": _columns_behind_grains(CounterSummaryRow),
 }  # fmt: skip
 """The columns of the summaries in `Shown`, behind those of the grain; `Shown` says what they mean."""
-TREE_COLUMNS: Final = (
-    *NODE, "calls", "op_calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share",
-    "step_share",
-)  # fmt: skip
+TREE_COLUMNS: Final = _columns_behind_grains(TreeRow)
 """The columns of `Shown.tree` behind those of the grain."""
-TREE_DIFF_COLUMNS: Final = (
-    *NODE, "status", *_sides("ns", "self_ns"), "delta_ns", "diff", *_sides("share", "step_share", "calls", "op_calls"),
-    *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"), *VERDICT_COLUMNS,
-)  # fmt: skip
+TREE_DIFF_COLUMNS: Final = TreeChange.__struct_fields__
 """The columns of `Diff.tree`."""
 
 

@@ -449,9 +449,52 @@ class Diff(Result, frozen=True, eq=False):
 MATRIX_ROWS: Final = ("op", "kernel", "communication", "module")
 """What the rows of a matrix may be, below the numbers of the whole."""
 
+
+class MatrixRow(Struct, frozen=True, kw_only=True):
+    """What the cells of a matrix are of.
+
+    - row: its number
+    - section: overall, then what `by` says (op, kernel, communication, module)
+    - name: a title in overall; input_shapes
+    - part: what else tells the row from others of its name; in overall the metric
+    - level: of overall rows, 0 main
+    - unit: ns, bytes, count or ratio
+    - movement: largest - smallest value of the sides, a side without the row counting as 0, by which the rows behind
+      overall are ordered
+    """
+
+    row: int
+    section: str
+    name: str
+    input_shapes: str | None
+    part: str | None
+    level: float | None
+    unit: str
+    movement: float | None
+
+
+class MatrixCell(Struct, frozen=True, kw_only=True):
+    """A row of a matrix on one side, in the unit of the row, per step, as in `Diff`; None: the side does not have it.
+
+    - row: of which row it is; side: the place of its side
+    - delta, diff: against the first side
+    - previous_diff, verdict, q, reason: against the side before; None for the first one and where nothing was judged
+    """
+
+    row: int
+    side: int
+    value: float | None
+    delta: float | None
+    diff: float | None
+    previous_diff: float | None
+    verdict: str | None
+    q: float | None
+    reason: str | None
+
+
 MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "rows": ("row", "section", "name", "input_shapes", "part", "level", "unit", "movement"),
-    "cells": ("row", "side", "value", "delta", "diff", "previous_diff", "verdict", "q", "reason"),
+    "rows": MatrixRow.__struct_fields__,
+    "cells": MatrixCell.__struct_fields__,
 }
 
 
@@ -460,13 +503,8 @@ class Matrix(Result, frozen=True, eq=False):
     `found.rows` and `found.cells` are the same as frames of pandas.
 
     - sides; metric: as in `Diff`
-    - rows: what the cells are of. section: overall, then what `by` says (op, kernel, communication, module); name (a
-      title in overall), input_shapes, part (what else tells a row from others of its name), level (of overall rows);
-      unit: ns, bytes, count, ratio; movement: largest - smallest value of the sides, a side without the row counting
-      as 0, by which the rows behind overall are ordered
-    - cells: one per row and side (by its place), in the unit of the row, per step, as in `Diff`; NA: the side does not
-      have the row. delta, diff: against the first side; previous_diff, verdict, q, reason: against the side before, NA
-      for the first one and where nothing was judged
+    - rows, cells: what their columns mean stands with their rows, `MatrixRow` and `MatrixCell`; one cell per row and
+      side
     - judged: one sentence per side but the first, what its runs can tell against those of the side before
     """
 

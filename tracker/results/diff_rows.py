@@ -1,11 +1,15 @@
-"""The rows of those tables of a `Diff` that are read or made row by row: what each of their columns means.
+"""The rows of the tables of a `Diff`: what each of their columns means.
 
-Numbers are as in `Diff`: per step, None for missing. The columns of a table are the fields of its row, in order.
+Numbers are as in `Diff`: per step, None for missing. The columns of a table are the fields of its row, in order. Of
+the tables of `results.columns.MATCHED_COLUMNS`, which declares their numbers, a row here has those fields alone that
+are read by their names.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
+
+from tracker.results.shown_rows import NodeRow
 
 
 class EnvironmentRow(Struct, frozen=True):
@@ -55,6 +59,328 @@ class OverallRow(Struct, frozen=True):
     candidate_share: float | None
     baseline_calls: float | None
     candidate_calls: float | None
+    verdict: str | None = None
+    judged_diff: float | None = None
+    q: float | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+class OperatorChange(Struct, frozen=True):
+    """An operator with its input shapes and types on both sides.
+
+    - baseline_name: what it is called in the baseline, where `op_map` says that; else None
+    - ns: of the kind that `Diff.metric` names; calls: per step; total_calls: in all steps and ranks of the side
+    - calls_delta_ns, per_call_delta_ns: what more calls and slower calls make of delta_ns, which is their sum
+    - host_total_ns, host_self_ns, device_total_ns, device_self_ns: with and without the calls inside
+    - host_delta_ns, host_diff: of the host self time
+    - average_ns, min_ns, max_ns: of a call with what it calls, on the device where there is one; host_min_ns,
+      host_max_ns: on the host; min and max None where an op stands for all below it
+    - verdict and what follows it: see VERDICT_COLUMNS
+    """
+
+    name: str
+    input_shapes: str | None
+    input_types: str | None
+    baseline_name: str | None
+    status: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    calls_delta_ns: float | None
+    per_call_delta_ns: float | None
+    baseline_host_total_ns: float | None
+    candidate_host_total_ns: float | None
+    baseline_host_self_ns: float | None
+    candidate_host_self_ns: float | None
+    baseline_device_total_ns: float | None
+    candidate_device_total_ns: float | None
+    baseline_device_self_ns: float | None
+    candidate_device_self_ns: float | None
+    baseline_total_calls: float | None
+    candidate_total_calls: float | None
+    host_delta_ns: float | None
+    host_diff: float | None
+    baseline_average_ns: float | None
+    candidate_average_ns: float | None
+    baseline_min_ns: float | None
+    candidate_min_ns: float | None
+    baseline_max_ns: float | None
+    candidate_max_ns: float | None
+    baseline_host_min_ns: float | None
+    candidate_host_min_ns: float | None
+    baseline_host_max_ns: float | None
+    candidate_host_max_ns: float | None
+    verdict: str | None = None
+    judged_diff: float | None = None
+    q: float | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+class OperatorDetailRow(Struct, frozen=True):
+    """A kernel that an operator launched: what a row of `ops` consists of.
+
+    - name, input_shapes, input_types: of the operator; kernel, category: of the kernel
+    """
+
+    name: str
+    input_shapes: str | None
+    input_types: str | None
+    kernel: str
+    category: str
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+
+
+class MatchedRow(Struct, frozen=True, kw_only=True):
+    """A row of a table of MATCHED_COLUMNS, beside its key and the numbers that are declared there.
+
+    - status: BOTH, ADDED, REMOVED or UNMATCHED
+    - verdict, judged_diff, q, reason: see VERDICT_COLUMNS; None where the rows of the table are no series
+    """
+
+    status: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    verdict: str | None = None
+    judged_diff: float | None = None
+    q: float | None = None
+    reason: str | None = None
+
+
+class KernelChange(MatchedRow, frozen=True, kw_only=True):
+    """A kernel of both sides.
+
+    - name: the canonical name; type: as an NPU's profiler names it, else ""; core_type: of the cores that it runs on
+    - op: the operator whose time in the kernel changed most; more_ops: how many others launch it
+    - why: what the metrics say of longer or shorter calls, else ""
+    """
+
+    name: str
+    input_shapes: str | None
+    type: str | None
+    category: str | None
+    core_type: str | None
+    op: str | None
+    more_ops: float | None
+    why: str | None
+
+
+class KernelTypeChange(MatchedRow, frozen=True, kw_only=True):
+    """The kernels of a type, as an NPU's profiler names it, on both sides."""
+
+    type: str
+    core_type: str | None
+
+
+class CollectiveChange(MatchedRow, frozen=True, kw_only=True):
+    """The calls of a collective in a group on both sides.
+
+    - split_by: what tells the parts of its time apart: ranks, profiler or tasks; None where nothing does
+    """
+
+    kind: str
+    group_role: str | None
+    group_size: int | None
+    data_type: str | None
+    size_class_bytes: int | None
+    baseline_split_by: str | None
+    candidate_split_by: str | None
+
+
+class CollectiveDetailRow(Struct, frozen=True, kw_only=True):
+    """What the calls of a collective consist of: one task name on one plane.
+
+    - plane: the lane of the hardware that the task ran on
+    """
+
+    kind: str
+    group_role: str | None
+    group_size: int | None
+    data_type: str | None
+    size_class_bytes: int | None
+    name: str
+    plane: str | None
+
+
+class ModuleChange(MatchedRow, frozen=True, kw_only=True):
+    """A module in a phase on both sides."""
+
+    module: str | None
+    phase: str | None
+
+
+class ApiChange(MatchedRow, frozen=True, kw_only=True):
+    """A call of the host API on both sides."""
+
+    level: str
+    name: str
+
+
+class IdleChange(MatchedRow, frozen=True, kw_only=True):
+    """Time in which the device did nothing, by cause and place, on both sides."""
+
+    cause: str
+    place: str | None
+
+
+class LinkChange(Struct, frozen=True):
+    """What a collective moved over a transport on both sides.
+
+    - source_rank, target_rank: None for all links together
+    - level: transport, for all links together; link, for one from rank to rank
+    - bandwidth_gb_per_s: in 10^9 bytes/s; large_packet_ratio: share of large packets
+    - delta_ns, diff: of transit_ns
+    """
+
+    kind: str
+    group_role: str | None
+    group_size: int | None
+    transport: str | None
+    source_rank: int | None
+    target_rank: int | None
+    level: str
+    status: str
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_packets: float | None
+    candidate_packets: float | None
+    baseline_bytes: float | None
+    candidate_bytes: float | None
+    baseline_transit_ns: float | None
+    candidate_transit_ns: float | None
+    baseline_bandwidth_gb_per_s: float | None
+    candidate_bandwidth_gb_per_s: float | None
+    baseline_large_packet_ratio: float | None
+    candidate_large_packet_ratio: float | None
+    delta_ns: float | None
+    diff: float | None
+
+
+class AllocatedChange(Struct, frozen=True):
+    """What an operator allocated on both sides, by itself or through helpers inside.
+
+    - allocator: the innermost op of most of the bytes; more_allocators: how many others
+    - verdict and what follows it: see VERDICT_COLUMNS
+    """
+
+    name: str
+    input_shapes: str | None
+    input_types: str | None
+    status: str
+    baseline_bytes: float | None
+    candidate_bytes: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    delta_bytes: float | None
+    diff: float | None
+    allocator: str | None
+    more_allocators: float | None
+    verdict: str | None = None
+    judged_diff: float | None = None
+    q: float | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+class AllocatedDetailRow(Struct, frozen=True):
+    """What one allocator allocated of a component for an operator: what a row of `memory` consists of.
+
+    - held_ns: until it was freed; unreleased_bytes: never freed in the capture
+    """
+
+    name: str
+    input_shapes: str | None
+    input_types: str | None
+    component: str
+    allocator: str | None
+    baseline_bytes: float | None
+    candidate_bytes: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_held_ns: float | None
+    candidate_held_ns: float | None
+    baseline_unreleased_bytes: float | None
+    candidate_unreleased_bytes: float | None
+    delta_bytes: float | None
+    diff: float | None
+
+
+class PeakTotalChange(Struct, frozen=True):
+    """What a component held at its peak on both sides, whatever the filters."""
+
+    component: str
+    baseline_bytes: float | None
+    candidate_bytes: float | None
+    delta_bytes: float | None
+    diff: float | None
+
+
+class CounterChange(Struct, frozen=True):
+    """A number of another table of both profilers, over its `calls` values of a run.
+
+    - source: the table; name, attribute: of what it is, and what was measured of it
+    - mean, min, max, delta: in the unit that `attribute` names
+    """
+
+    source: str
+    name: str
+    attribute: str
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_mean: float | None
+    candidate_mean: float | None
+    baseline_min: float | None
+    candidate_min: float | None
+    baseline_max: float | None
+    candidate_max: float | None
+    delta: float | None
+    diff: float | None
+
+
+class TreeChange(NodeRow, frozen=True):
+    """A row of `Diff.tree`.
+
+    - ns, self_ns: with and without the rows below that are no ops, of the kind that `Diff.metric` names
+    - share, step_share, calls, op_calls: as in `TreeRow`
+    - verdict and what follows it: see VERDICT_COLUMNS; of rows whose time is that of one series
+    """
+
+    status: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    baseline_self_ns: float | None
+    candidate_self_ns: float | None
+    delta_ns: float | None
+    diff: float | None
+    baseline_share: float | None
+    candidate_share: float | None
+    baseline_step_share: float | None
+    candidate_step_share: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_op_calls: float | None
+    candidate_op_calls: float | None
+    baseline_host_total_ns: float | None
+    candidate_host_total_ns: float | None
+    baseline_host_self_ns: float | None
+    candidate_host_self_ns: float | None
+    baseline_device_total_ns: float | None
+    candidate_device_total_ns: float | None
+    baseline_device_self_ns: float | None
+    candidate_device_self_ns: float | None
     verdict: str | None = None
     judged_diff: float | None = None
     q: float | None = None

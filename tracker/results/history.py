@@ -90,6 +90,28 @@ class HistoryPoint(Struct, frozen=True, kw_only=True):
     machine: str = ""
 
 
+class RunOfPoint(Struct, frozen=True, kw_only=True):
+    """A series in one active run.
+
+    - value, calls: over the steps of the run; minimum, maximum: of these
+    - rank_spread: largest - smallest rank of a stage, as a fraction of their median; None: one rank
+    - steps: how many the value is of
+    - intermittent: whether most steps lack it, so that the value is the mean
+    """
+
+    series_id: int
+    version: str
+    run_id: int
+    started_at_ns: int | None
+    value: float | None
+    minimum: float | None
+    maximum: float | None
+    calls: float | None
+    rank_spread: float | None
+    steps: int | None
+    intermittent: bool | None
+
+
 class ChangedInVersion(Struct, frozen=True, kw_only=True):
     """A fact that differs between a version and the one before.
 
@@ -108,12 +130,9 @@ class ChangedInVersion(Struct, frozen=True, kw_only=True):
 HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "series": FollowedSeries.__struct_fields__,
     "points": HistoryPoint.__struct_fields__,
-    "runs": (
-        "series_id", "version", "run_id", "started_at_ns", "value", "minimum", "maximum", "calls", "rank_spread",
-        "steps", "intermittent",
-    ),
+    "runs": RunOfPoint.__struct_fields__,
     "environment": ChangedInVersion.__struct_fields__,
-}  # fmt: skip
+}
 
 
 class HistoryOptions(Options, frozen=True):
@@ -195,7 +214,7 @@ class HistoryOptions(Options, frozen=True):
 class History(Result, frozen=True, eq=False):
     """Series over versions. `tables`: the rows of each table of HISTORY_COLUMNS, with exactly these columns;
     `found.points` and all other names are the same as frames of pandas. What the columns mean stands with the rows:
-    `FollowedSeries`, `HistoryPoint`, `ChangedInVersion`.
+    `FollowedSeries`, `HistoryPoint`, `RunOfPoint`, `ChangedInVersion`.
 
     - series: what is followed: whole runs, then the largest first, or the most changed first
     - points: one row per series and version in their order

@@ -1,6 +1,6 @@
 """The summary of one run: numbers that its tables add up to, and the largest of their rows.
 
-Everything is computed from `Shown` alone, when a report needs it. Rows are dicts by column, None for missing.
+Everything is computed from `Shown` alone, when a report needs it.
 """
 
 from __future__ import annotations
@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from tracker.profile import IDLE_CAUSES, IdleCause
+from tracker.results.shown_rows import (
+    CounterRow,
+    IdleCauseRow,
+    KernelPipeRow,
+    LargestRow,
+    MetricRow,
+    PeakOwnerRow,
+    PeakTotalRow,
+)
 from tracker.table import AddUp, add_up_rows, sort_largest_first
 from tracker.units import NS_PER_S
 
@@ -20,7 +29,6 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
     from tracker.results.shown import Shown
 
-Row = dict[str, Any]
 GRAIN: Final = ("stage", "rank", "step")
 """The columns that tell the rows of a part of a run from those of the others."""
 PARTS_OF_STEP: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
@@ -69,17 +77,17 @@ def whole_step_ns(shown: Shown) -> float:
     return max(step_ns or 0, numbers.get("whole_ns") or 0)
 
 
-def list_usual_idle_causes(shown: Shown) -> list[Row]:
+def list_usual_idle_causes(shown: Shown) -> list[IdleCauseRow]:
     """Return the causes of idle time that half of the steps have, the largest first.
 
     What the first step loads or allocates is no part of a usual one.
     """
     steps = len(shown.tables["steps"])
     causes = []
-    for row in shown.tables["idle_causes"].records():
-        if row["per_step_ns"] and 2 * row["steps"] >= steps:
+    for row in shown.tables["idle_causes"].structs(IdleCauseRow):
+        if row.per_step_ns and 2 * row.steps >= steps:
             causes.append(row)
-    return sorted(causes, key=lambda row: -row["per_step_ns"])
+    return sorted(causes, key=lambda row: -(row.per_step_ns or 0.0))
 
 
 class IdleReason(Struct, frozen=True):
@@ -102,16 +110,16 @@ def find_idle_reason(shown: Shown) -> IdleReason | None:
     if not causes or not whole_ns or idle_ns < _WORTH_A_SENTENCE * whole_ns:
         return None
     largest = causes[0]
-    cause = IdleCause(IDLE_CAUSES.index(largest["cause"]))
+    cause = IdleCause(IDLE_CAUSES.index(largest.cause))
     by_place: Counter[str] = Counter()
-    for row in shown.tables["idle"].records():
-        if row["cause"] == cause.word and row["place"]:
-            by_place[row["place"]] += row["ns"]
-    share_of_idle = largest["per_step_ns"] / idle_ns
+    for name, place, ns in shown.tables["idle"].rows("cause", "place", "ns"):
+        if name == cause.word and place:
+            by_place[place] += ns
+    share_of_idle = (largest.per_step_ns or 0.0) / idle_ns
     if not by_place:
         return IdleReason(cause, share_of_idle)
     place, ns = by_place.most_common(1)[0]
-    return IdleReason(cause, share_of_idle, place, ns / largest["ns"])
+    return IdleReason(cause, share_of_idle, place, ns / largest.ns)
 
 
 class StepTimes(Struct, frozen=True):
@@ -150,9 +158,17 @@ def list_step_times(shown: Shown) -> StepTimes:
     )
 
 
-def sum_largest_rows(rows: Sequence[Row], columns: Sequence[str]) -> Row:
-    """Return one row for several of `largest`: the sums of what is known of their columns."""
-    return {column: sum(row[column] or 0 for row in rows) for column in columns}
+def sum_largest_rows(rows: Sequence[LargestRow], kind: str, name: str) -> LargestRow:
+    """Return one row for several of `largest`: the sums of what is known of their times and shares."""
+    return LargestRow(
+        kind=kind,
+        name=name,
+        calls=None,
+        total_ns=sum(row.total_ns or 0 for row in rows),
+        share=sum(row.share or 0 for row in rows),
+        per_step_ns=sum(row.per_step_ns or 0 for row in rows),
+        calls_per_step=None,
+    )
 
 
 def sum_operators(shown: Shown) -> Columns:
@@ -194,57 +210,79 @@ def find_memory_course(shown: Shown) -> MemoryCourse | None:
 class Peak(Struct, frozen=True):
     """Who held the memory of a rank when it was most.
 
-    `totals`: component -> its row of memory_peak_totals; `owners`: rows of memory_peak, those of a component together,
-    the largest first. `ranks`: how many ranks have peaks.
+    `totals`: component -> its peak; `owners`: those of a component together, the largest first. `ranks`: how many ranks
+    have peaks.
     """
 
     rank: int | None
-    totals: dict[str, Row]
-    owners: list[Row]
+    totals: dict[str, PeakTotalRow]
+    owners: list[PeakOwnerRow]
     ranks: int
 
 
 def find_highest_peak(shown: Shown) -> Peak:
     """Return the peak of the rank with the highest one, of all components together; the first of equal ones."""
-    totals = shown.tables["memory_peak_totals"].records()
+    totals = [*shown.tables["memory_peak_totals"].structs(PeakTotalRow)]
     sizes: Counter[int] = Counter()
-    for row in totals:
-        sizes[row["rank"]] += row["bytes"] or 0
+    for total in totals:
+        sizes[total.rank] += total.bytes or 0
     highest = max(sizes, key=lambda rank: (sizes[rank], -rank), default=None)
-    of_rank = {row["component"]: row for row in totals if row["rank"] == highest}
+    of_rank = {total.component: total for total in totals if total.rank == highest}
     order = list(of_rank)
-    owners = [row for row in shown.tables["memory_peak"].records() if row["rank"] == highest]
-    owners.sort(key=lambda row: (order.index(row["component"]), -(row["bytes"] or 0)))
+    owners = [owner for owner in shown.tables["memory_peak"].structs(PeakOwnerRow) if owner.rank == highest]
+    owners.sort(key=lambda owner: (order.index(owner.component), -(owner.bytes or 0)))
     return Peak(highest, of_rank, owners, len(sizes))
 
 
-def order_metrics(shown: Shown) -> list[Row]:
+def order_metrics(shown: Shown) -> list[MetricRow]:
     """Return the metrics of kernels in the order of these, those of each that are nothing but zeros last."""
-    rows = shown.tables["kernel_metrics"].records()
-    places: dict[tuple[Any, ...], int] = {}
+    rows = [*shown.tables["kernel_metrics"].structs(MetricRow)]
+    places: dict[_Kernel, int] = {}
     for row in rows:
         places.setdefault(_kernel_of(row), len(places))
     return sorted(rows, key=lambda row: (places[_kernel_of(row)], is_zero(row)))
 
 
-def group_pipes(shown: Shown) -> list[list[Row]]:
+class KernelPipes(Struct, frozen=True):
+    """The pipes of a kernel that worked longest; without any a row that says so."""
+
+    rows: list[KernelPipeRow]
+
+    @property
+    def first(self) -> KernelPipeRow:
+        """The first one, which stands for the kernel."""
+        return self.rows[0]
+
+
+def group_pipes(shown: Shown) -> list[KernelPipes]:
     """Return the rows of kernel_pipes by their kernels, in order."""
-    pipes: dict[tuple[Any, ...], list[Row]] = {}
-    for row in shown.tables["kernel_pipes"].records():
+    pipes: dict[_Kernel, list[KernelPipeRow]] = {}
+    for row in shown.tables["kernel_pipes"].structs(KernelPipeRow):
         pipes.setdefault(_kernel_of(row), []).append(row)
-    return list(pipes.values())
+    return [KernelPipes(rows) for rows in pipes.values()]
 
 
-def order_counters(shown: Shown) -> list[Row]:
+def order_counters(shown: Shown) -> list[CounterRow]:
     """Return every number of the profiler's own tables, those that never were anything but zero last."""
-    return sorted(shown.tables["counters"].records(), key=is_zero)
+    return sorted(shown.tables["counters"].structs(CounterRow), key=is_zero)
 
 
-def is_zero(row: Row) -> bool:
+def is_zero(row: MetricRow | CounterRow) -> bool:
     """Return whether a measurement was never anything but zero."""
-    return not (row["mean"] or row["min"] or row["max"])
+    return not (row.mean or row.min or row.max)
 
 
-def _kernel_of(row: Row) -> tuple[Any, ...]:
-    grain = tuple(row[name] for name in GRAIN if name in row)
-    return (*grain, *(row[name] for name in ("name", "canonical_name", "type", "core_type", "input_shapes")))
+class _Kernel(Struct, frozen=True):
+    """What tells a kernel from others."""
+
+    rank: int | None
+    step: int | None
+    name: str
+    canonical_name: str | None
+    type: str | None
+    core_type: str | None
+    input_shapes: str | None
+
+
+def _kernel_of(row: MetricRow | KernelPipeRow) -> _Kernel:
+    return _Kernel(row.rank, row.step, row.name, row.canonical_name, row.type, row.core_type, row.input_shapes)

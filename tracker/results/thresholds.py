@@ -143,9 +143,9 @@ class ProposedRatio(Struct, frozen=True, kw_only=True):
 class SeriesPower(Struct, frozen=True, kw_only=True):
     """The smallest change of a series that is found.
 
-    - share: of the step, None for what is no time
+    - share: of the step; nan for what is no time, which is None in a table
     - runs: of a version, against the 8 runs before it
-    - detectable: found in four of five cases, a ratio; nan: so few decide nothing
+    - detectable: found in four of five cases, a ratio; nan, None in a table: so few decide nothing
     """
 
     series_id: int
@@ -154,9 +154,9 @@ class SeriesPower(Struct, frozen=True, kw_only=True):
     name: str
     input_shapes: str
     part: str
-    share: float
+    share: float | None
     runs: int
-    detectable: float
+    detectable: float | None
 
 
 class CalibrationSuspect(Struct, frozen=True, kw_only=True):
@@ -183,7 +183,7 @@ class NoisySeries(Struct, frozen=True, kw_only=True):
     """A series that varies much.
 
     - value: geometric mean per step in unit (ns, bytes, per_second)
-    - share: of the step, nan for what is no time
+    - share: of the step; nan for what is no time, which is None in a table
     - spread: standard deviation of the logs without what all operators of a run share
     """
 
@@ -195,7 +195,7 @@ class NoisySeries(Struct, frozen=True, kw_only=True):
     input_shapes: str
     part: str
     value: float
-    share: float
+    share: float | None
     spread: float
 
 

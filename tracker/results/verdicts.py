@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import nan
 from statistics import median
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -17,11 +17,40 @@ from tracker.units import format_bytes, format_diff, format_ns
 
 __all__ = ["VERDICT_COLUMNS", "Judgement"]
 
-VERDICT_COLUMNS: Final = ("verdict", "judged_diff", "q", "detectable", "reason")
-"""verdict: of the time (of overall rows: the number); judged_diff: the change that it rests on, a ratio without the
-common-mode shift (of overall rows with it, unless it hid the change), against the runs that it was judged against; q:
-the false discovery rate of all that are as significant; detectable: the smallest change that these runs would have
-shown; reason: of the verdict, in words. All NA where nothing was judged."""
+
+class RowVerdict(Struct, frozen=True):
+    """What rows end with that are judged. All None where nothing was judged.
+
+    - verdict: of the time (of overall rows: the number)
+    - judged_diff: the change that it rests on, a ratio without the common-mode shift (of overall rows with it, unless
+      it hid the change), against the runs that it was judged against
+    - q: the false discovery rate of all that are as significant
+    - detectable: the smallest change that these runs would have shown
+    - reason: of the verdict, in words
+    """
+
+    verdict: str | None = None
+    judged_diff: float | None = None
+    q: float | None = None
+    detectable: float | None = None
+    reason: str | None = None
+
+
+VERDICT_COLUMNS: Final = RowVerdict.__struct_fields__
+"""The columns that rows end with that are judged; `RowVerdict` says what they mean."""
+
+
+class JudgedRow(Protocol):
+    """A row that says how what it is about was judged."""
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict, None where nothing was judged."""
+
+    @property
+    def reason(self) -> str | None:
+        """The reason of the verdict."""
+
 
 REASONS: Final[Mapping[str, str]] = {
     "RATIO": "the change is smaller than the limit",

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from tracker.compare.references import short_name
-from tracker.reports.cells import col, readable, share
+from tracker.reports.cells import ColumnsOf, number, readable, share
 from tracker.reports.commands import command_of, words_of
 from tracker.reports.document import SENTENCE, Block, Column, Document, Lines, Look, Table, Target
-from tracker.reports.rows import Row, plain, records, table_of
+from tracker.reports.rows import plain, records, rows_of, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View
 from tracker.reports.views.sections import OPERATOR, SHAPES
 from tracker.reports.views.slow_steps import slow_steps_table
 from tracker.results import Advice, Advised
-from tracker.results.advice import GONE, NEW
+from tracker.results.advice import GONE, NEW, EfficiencyRow
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import MISSING_TEXT, counted, format_ns
 
@@ -121,8 +121,11 @@ def below(item: Advice, *, with_sources: bool = False) -> str:
     return " ".join(filter(None, parts))
 
 
-def _tflops(row: Row) -> str:
-    return MISSING_TEXT if row["tflops_per_s"] is None else f"{row['tflops_per_s']:,.1f}"
+_use: Final = ColumnsOf(EfficiencyRow)
+
+
+def _spell_rate(rate: float | None, digits: int) -> str:
+    return MISSING_TEXT if rate is None else f"{rate:,.{digits}f}"
 
 
 def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
@@ -130,14 +133,17 @@ def efficiency_table(efficiency: Columns | None, limit: int | None) -> Table:
 
     It has no rows where that was not chosen.
     """
-    rows = [] if efficiency is None else records(efficiency)
+    rows = [] if efficiency is None else rows_of(EfficiencyRow, efficiency)
     columns = [
-        OPERATOR, SHAPES, Column("type", lambda row: _TYPES.get(row["number_kind"] or "", MISSING_TEXT), drop=2),
-        col("calls", drop=3), col("mean per step", "total_ns"), Column("TFLOP/s", _tflops),
-        Column("GB/s", lambda row: MISSING_TEXT if row["gb_per_s"] is None else f"{row['gb_per_s']:,.0f}", drop=4),
-        col("bound", drop=1), col("efficiency", form=share, left=False),
+        OPERATOR, SHAPES, _use.number("type", lambda row: _TYPES.get(row.number_kind or "", MISSING_TEXT), drop=2),
+        _use.number("calls", lambda row: number(row.calls), drop=3),
+        _use.number("mean per step", lambda row: format_ns(row.total_ns)),
+        _use.number("TFLOP/s", lambda row: _spell_rate(row.tflops_per_s, 1)),
+        _use.number("GB/s", lambda row: _spell_rate(row.gb_per_s, 0), drop=4),
+        _use.text("bound", lambda row: readable(row.bound), drop=1),
+        _use.number("efficiency", lambda row: share(row.efficiency)),
     ]  # fmt: skip
-    measured = bool(rows) and all(row["ceiling"] != "spec" for row in rows)
+    measured = bool(rows) and all(row.ceiling != "spec" for row in rows)
     note = "Efficiency by the fastest of this run: the device is not in the table of devices." if measured else ""
     return table_of(
         "Efficiency: least possible time / measured time", columns, rows, limit, note=note, section="efficiency"

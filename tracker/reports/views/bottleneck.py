@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tracker.reports.cells import percent, share
-from tracker.reports.rows import Row, plain
+from tracker.reports.rows import plain
 from tracker.results import Bottleneck, Diff
 from tracker.units import format_ns
 
@@ -124,11 +124,15 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
     return {"class": found.bound, **{name: plain(getattr(found, name)) for name in numbers}}
 
 
-def rows(*found: Bottleneck) -> list[Row]:
+def spell_thresholds(found: Bottleneck) -> str:
+    """Return the thresholds by which a bottleneck is judged, in words."""
+    return ", ".join(f"{name.replace('_', ' ')} {percent(value)}" for name, value in found.thresholds.items())
+
+
+def rows(*found: Bottleneck) -> list[dict[str, Any]]:
     """Return the same for tables of values: a row per side, each with its name where there are two."""
     made = []
     for side, one in zip(("baseline", "candidate"), found, strict=False):
-        limits = [f"{name.replace('_', ' ')} {percent(value)}" for name, value in one.thresholds.items()]
-        texts = {"missing": "; ".join(one.missing), "thresholds": ", ".join(limits)}
+        texts = {"missing": "; ".join(one.missing), "thresholds": spell_thresholds(one)}
         made.append(({"side": side} if len(found) > 1 else {}) | (record(one) or {}) | texts)
     return made

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports.cells import cell, col, form, number, readable, share
+from tracker.reports.cells import ColumnsOf, cell, form, number, readable, share
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import CUT_CALL, NAME, UNDER, Block, Column, Document, Look, Table, Target, group
-from tracker.reports.rows import Row, plain, records, table_of
+from tracker.reports.rows import plain, rows_of, table_of
 from tracker.reports.text import ROWS
 from tracker.reports.view import View
-from tracker.results.calls import NOUNS, CallList, HistogramRow
+from tracker.results.calls import NOUNS, CallList, HistogramRow, ListedCall
 from tracker.units import format_ns, format_numbers, time_unit
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.results.screens import Rows
 
 _MOST_OF_PAGE: Final = 10_000
@@ -122,29 +123,29 @@ def _calls(found: CallList, look: Look) -> Table:
     limit = look.rows(ROWS)
     if look.has_drawings:
         limit = min(limit or _MOST_OF_PAGE, _MOST_OF_PAGE)
-    rows = records(table.head(limit))
+    rows = rows_of(ListedCall, table.head(limit))
     has_many_ranks = len(set(table.listed("rank"))) > 1
-    longest = form("ns", [row[found.measure] for row in rows[:1]])
-    moment = form("ns", [row["start_ns"] for row in rows])
-    names = {row["name"] for row in rows}
+    longest = form("ns", [_measured_ns(found, row) for row in rows[:1]])
+    moment = form("ns", [row.start_ns for row in rows])
+    names = {row.name for row in rows}
     columns = [
-        Column(NOUNS[found.kind], lambda row: longest(row[found.measure])),
+        _call.number(NOUNS[found.kind], lambda row: longest(_measured_ns(found, row))),
         *_times_beside(found, rows),
-        Column("start", lambda row: moment(row["start_ns"])),
-        *_optional(table, "end_ns", lambda row: moment(row["end_ns"]), title="end", drop=2),
-        *([col("rank")] if has_many_ranks else []),
-        Column("step", lambda row: "outside" if row["step"] is None else str(row["step"])),
-        *_optional(table, "stream", lambda row: _plain(row["stream"])),
-        *_optional(table, "task_id", lambda row: _plain(row["task_id"]), title="task id"),
-        *_optional(table, "correlation", lambda row: _plain(row["correlation"]), drop=4),
-        *_optional(table, "thread", lambda row: row["thread"] or "", drop=3, left=True),
-        *_optional(table, "cause", lambda row: row["cause"], left=True),
-        *_optional(table, "op", lambda row: readable(row["op"]), title="launched by", **NAME),
-        *_optional(table, "group_role", lambda row: row["group_role"] or "", title="group", left=True),
-        *_optional(table, "peer", lambda row: _plain(row["peer"]), drop=1),
-        *_optional(table, "bytes", lambda row: cell(row["bytes"], "bytes"), drop=1),
-        *([Column("name", lambda row: readable(row["name"]), **NAME)] if len(names) > 1 else []),
-        *_optional(table, "input_shapes", lambda row: row["input_shapes"] or "", title="input shapes", **UNDER),
+        _call.number("start", lambda row: moment(row.start_ns)),
+        *_optional(table, "end_ns", _call.number("end", lambda row: moment(row.end_ns), drop=2)),
+        *([_call.number("rank", lambda row: number(row.rank))] if has_many_ranks else []),
+        _call.number("step", lambda row: "outside" if row.step is None else str(row.step)),
+        *_optional(table, "stream", _call.number("stream", lambda row: _plain(row.stream))),
+        *_optional(table, "task_id", _call.number("task id", lambda row: _plain(row.task_id))),
+        *_optional(table, "correlation", _call.number("correlation", lambda row: _plain(row.correlation), drop=4)),
+        *_optional(table, "thread", _call.text("thread", lambda row: row.thread or "", drop=3)),
+        *_optional(table, "cause", _call.text("cause", lambda row: row.cause or "")),
+        *_optional(table, "op", _call.text("launched by", lambda row: readable(row.op), **NAME)),
+        *_optional(table, "group_role", _call.text("group", lambda row: row.group_role or "")),
+        *_optional(table, "peer", _call.number("peer", lambda row: _plain(row.peer), drop=1)),
+        *_optional(table, "bytes", _call.number("bytes", lambda row: cell(row.bytes, "bytes"), drop=1)),
+        *([_call.text("name", lambda row: readable(row.name), **NAME)] if len(names) > 1 else []),
+        *_optional(table, "input_shapes", _call.text("input shapes", lambda row: row.input_shapes or "", **UNDER)),
     ]  # fmt: skip
     return table_of(
         f"{NOUNS[found.kind].capitalize()}s, the longest first", columns, rows, more=len(table) - len(rows),
@@ -152,20 +153,30 @@ def _calls(found: CallList, look: Look) -> Table:
     )  # fmt: skip
 
 
-def _times_beside(found: CallList, rows: list[Row]) -> Iterator[Column]:
+_call: Final = ColumnsOf(ListedCall)
+
+
+def _measured_ns(found: CallList, row: ListedCall) -> int | None:
+    """Return the time by which the calls are ordered."""
+    time_ns: int | None = getattr(row, found.measure)
+    return time_ns
+
+
+def _times_beside(found: CallList, rows: Sequence[ListedCall]) -> Iterator[Column]:
     """Yield the other times of an operator."""
     if found.kind != "operator":
         return
-    titles = {"duration_ns": "on the host", "host_self_ns": "host self", "device_self_ns": "device self"}
-    for name, title in titles.items():
-        is_shown_already = name == "duration_ns" and found.measure == "host_total_ns"
-        if any(row.get(name) for row in rows) and not is_shown_already:
-            yield col(title, name, drop=1)
+    if any(row.duration_ns for row in rows) and found.measure != "host_total_ns":
+        yield _call.number("on the host", lambda row: format_ns(row.duration_ns), drop=1)
+    if any(row.host_self_ns for row in rows):
+        yield _call.number("host self", lambda row: format_ns(row.host_self_ns), drop=1)
+    if any(row.device_self_ns for row in rows):
+        yield _call.number("device self", lambda row: format_ns(row.device_self_ns), drop=1)
 
 
-def _optional(table: Any, name: str, make: Any, *, title: str = "", **parts: Any) -> list[Column]:
-    """Return the column of what some calls state, none where no call does."""
-    return [Column(title or name, make, **parts)] if table.has(name) else []
+def _optional(table: Columns, name: str, column: Column) -> list[Column]:
+    """Return the column of what some calls state under `name`, none where no call does."""
+    return [column] if table.has(name) else []
 
 
 def _plain(value: int | None) -> str:
@@ -173,16 +184,18 @@ def _plain(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _link(found: CallList, row: Row) -> Target | None:
+def _link(found: CallList, row: ListedCall) -> Target | None:
     """Return the step of a call, cut out of the trace of its rank, with what to select in it."""
     run_id = found.run.get("run_id")
-    if run_id is None or row["step"] is None or row["rank"] not in found.traced_ranks or row.get("trace_ns") is None:
+    if run_id is None or row.step is None or row.rank not in found.traced_ranks:
+        return None
+    if row.trace_ns is None or row.end_ns is None:
         return None
     return Target(
         CUT_CALL,
         (
-            ("RUN", str(run_id)), ("--step", str(row["step"])), ("--rank", str(row["rank"])),
-            ("ts", str(row["trace_ns"])), ("dur", str(max(row["end_ns"] - row["start_ns"], 0))),
+            ("RUN", str(run_id)), ("--step", str(row.step)), ("--rank", str(row.rank)),
+            ("ts", str(row.trace_ns)), ("dur", str(max(row.end_ns - row.start_ns, 0))),
         ),
     )  # fmt: skip
 
@@ -196,10 +209,11 @@ def _next(found: CallList, look: Look) -> Iterator[str]:
     )  # fmt: skip
     if found.spread is not None and not look.details and len(found.calls_table) > ROWS:
         yield command_of(("tracker", "show"), [reference], [*words, "--details"])
-    slowest = next((row for row in records(found.calls_table.head(1)) if _link(found, row)), None)
-    if slowest is not None and found.run.get("run_id") is not None:
-        options = ["--step", str(slowest["step"]), "--rank", str(slowest["rank"]), "-o", "step.json.gz"]
-        yield command_of(("tracker", "cut"), [f"run:{found.run['run_id']}"], options)
+    slowest = next((row for row in rows_of(ListedCall, found.calls_table.head(1)) if _link(found, row)), None)
+    run_id = found.run.get("run_id")
+    if slowest is not None and run_id is not None:
+        options = ["--step", str(slowest.step), "--rank", str(slowest.rank), "-o", "step.json.gz"]
+        yield command_of(("tracker", "cut"), [f"run:{run_id}"], options)
 
 
 def list_json(found: CallList, look: Look) -> dict[str, Any]:

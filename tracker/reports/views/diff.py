@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from tracker.compare.headline import CUT_OUTS, FACTS
@@ -16,7 +17,7 @@ from tracker.compare.waiting import TRANSFER, WAIT
 from tracker.profile import NPU_VENDOR
 from tracker.profile.branches import branch_of, main_of
 from tracker.reports import cells
-from tracker.reports.cells import col, of, values
+from tracker.reports.cells import ColumnsOf, values
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
     HERE,
@@ -35,7 +36,7 @@ from tracker.reports.document import (
     few,
     group,
 )
-from tracker.reports.rows import Row, list_notes, list_options, plain, records, table_of
+from tracker.reports.rows import list_notes, list_options, plain, records, rows_of, table_of
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.view import View, choose_tables
 from tracker.reports.views import bottleneck, diff_tables, tree
@@ -43,6 +44,7 @@ from tracker.reports.views.sections import SIDES, history_of, in_section, names_
 from tracker.reports.views.slow_steps import mean_table, slow_steps_table
 from tracker.results import ADDED, OTHER_SHAPES, REMOVED, TOP_LEVEL, Contribution, Diff, ShowOptions, Side
 from tracker.results.diff import StepKind
+from tracker.results.diff_rows import EnvironmentRow, MemoryPeakRow, OverallRow
 from tracker.results.replaced_names import largest_that_came, replaced_name
 from tracker.results.verdicts import CHANGED, EXCUSED, GLOSSES, gloss_of, word_of_step
 from tracker.schema.series import UNPROFILED_STEP
@@ -152,20 +154,25 @@ def _line_and_version(side: Side) -> str:
     return f"{words}, branched from {side.merge_base}" if side.merge_base else words
 
 
-def _verdict_beside(headline: str, verdict: str | None, total: Row) -> str:
+def _verdict_beside(headline: str, verdict: str | None, total: OverallRow | None) -> str:
     """Return the verdict of the step as it stands beside a headline: none that is no change where the headline also
     names other operators, for they changed. `total`: the row that has it.
     """
     is_of_step = verdict in CHANGED or FACTS not in headline
-    return word_of_step(verdict, total.get("reason")) if is_of_step else ""
+    return word_of_step(verdict, total.reason if total is not None else None) if is_of_step else ""
 
 
-def total_row(diff: Diff) -> Row:
-    """Return the row of the step, or of what stands for it; empty where there is none."""
-    of_step = {row["metric"]: row for row in records(diff.tables["overall"])}
+def total_row(diff: Diff) -> OverallRow | None:
+    """Return the row of the step, or of what stands for it; None where there is none."""
+    of_step = rows_of_step(diff)
     metric = diff.explanation.total_metric
     names = [metric, "duration_ns"] if metric == "step_ns" else [metric]
-    return next((of_step[name] for name in names if name in of_step), {})
+    return next((of_step[name] for name in names if name in of_step), None)
+
+
+def rows_of_step(diff: Diff) -> dict[str, OverallRow]:
+    """Return the rows of the overall table by their metric."""
+    return {row.metric: row for row in rows_of(OverallRow, diff.tables["overall"])}
 
 
 def _steps(before: Side, after: Side) -> str:
@@ -201,9 +208,9 @@ def _blocks(diff: Diff, look: Look) -> Iterator[Block]:
     for section in look.sections() if diff.tree_table is None or look.only else ():
         if section == "memory_peak" and section not in look.only:
             # what is held at the peak says something where it changed by more than two runs of one program differ in
-            rows = records(diff.tables["memory_peak"])
-            whole = sum(row["baseline_bytes"] or 0 for row in rows)
-            if not any(row["delta_bytes"] and whole and not cells.is_small(row["delta_bytes"] / whole) for row in rows):
+            rows = rows_of(MemoryPeakRow, diff.tables["memory_peak"])
+            whole = sum(row.baseline_bytes or 0 for row in rows)
+            if not any(row.delta_bytes and whole and not cells.is_small(row.delta_bytes / whole) for row in rows):
                 continue
         tables = in_section(
             diff_tables.tables_of_section(section, diff, limit), section, look.only, diff.options, False
@@ -271,73 +278,121 @@ def _step_kinds(diff: Diff) -> Table:
     return table_of("", columns, diff.step_kinds, is_first=True)
 
 
+class _LineOfStep(Struct, frozen=True, kw_only=True):
+    """A line of the table of the step.
+
+    `numbers`: both sides, the change, and that in per cent; `bar`: a part of the largest change; `verdict`: of its
+    number; `total`: the words of the verdict of the whole.
+    """
+
+    metric: str
+    label: str
+    numbers: tuple[str, ...]
+    bar: float | None = None
+    verdict: str | None = None
+    tone: str = ""
+    total: str = ""
+
+
+_line: Final = ColumnsOf(_LineOfStep)
+
+
 def _step(diff: Diff) -> Table:
     """Return the parts of a step on both sides, which add up to it; below, what is no part of it."""
-    found, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
+    found, of_step = diff.explanation, rows_of_step(diff)
     sides = (found.baseline_ns, found.candidate_ns)
     unit = time_unit(*sides, found.delta_ns, *(part.delta_ns for part in found.parts))
     longest = max((abs(part.delta_ns) for part in found.parts), default=0.0)
     rest = cells.rest_of(found.delta_ns, [part.delta_ns for part in found.parts if part.name != "rest_ns"], unit)
 
-    def line(metric: str, label: str, before: float | None, after: float | None, delta: float | None) -> Row:
+    def numbers(before: float | None, after: float | None, delta: float | None) -> tuple[str, ...]:
         change = format_diff(delta / before) if delta is not None and before and before > 0 else ""
-        numbers = [format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), change]
-        return {"metric": metric, "label": label, "numbers": numbers, "bar": None}
+        return format_ns(before, unit), format_ns(after, unit), cells.signed(format_ns(delta, unit), delta), change
 
-    rows: list[Row] = []
+    lines, names = [], []
     for part in found.parts:
-        row, label = of_step.get(part.name, {}), cells.PARTS.get(part.name, part.title)
-        delta = rest if part.name == "rest_ns" else part.delta_ns
-        rows.append(line(part.name, label, part.baseline_ns, part.candidate_ns, delta) | {
-            "bar": part.delta_ns / longest if longest else None, "verdict": row.get("verdict"),
-            "tone": _tone_of_part(part.name, row, part.delta_ns),
-        })  # fmt: skip
-    names, is_step = [row["label"] for row in rows], found.total_metric == "step_ns"
-    if _is_on_npu(diff):
-        rows = [one for row in rows for one in (row, *_rows_below(row["metric"], of_step, unit))]
+        row, label = of_step.get(part.name), cells.PARTS.get(part.name, part.title)
+        names.append(label)
+        line = _LineOfStep(
+            metric=part.name,
+            label=label,
+            numbers=numbers(part.baseline_ns, part.candidate_ns, rest if part.name == "rest_ns" else part.delta_ns),
+            bar=part.delta_ns / longest if longest else None,
+            verdict=row.verdict if row is not None else None,
+            tone=_tone_of_part(part.name, row, part.delta_ns),
+        )
+        lines.append(line)
+        if _is_on_npu(diff):
+            lines += _lines_below(part.name, of_step, unit)
+    is_step = found.total_metric == "step_ns"
     total = total_row(diff)
-    of_total = diff.verdict_of_parts or total.get("verdict")
-    whole = line(found.total_metric, "= step time" if is_step else "= E2E", *sides, found.delta_ns)
-    rows.append(whole | {"tone": "strong", "total": word_of_step(of_total, total.get("reason")), "verdict": None})
+    whole = _LineOfStep(
+        metric=found.total_metric,
+        label="= step time" if is_step else "= E2E",
+        numbers=numbers(*sides, found.delta_ns),
+        tone="strong",
+        total=_verdict_of_total(diff, total),
+    )
+    lines.append(whole)
     for name in _BESIDE:
-        row = of_step.get(name, {})
-        ends = (row.get("baseline_value"), row.get("candidate_value"))
-        if not any(ends) or any(part.name == name for part in found.parts):
+        row = of_step.get(name)
+        if row is None or not (row.baseline_value or row.candidate_value):
+            continue
+        if any(part.name == name for part in found.parts):
             continue
         if name == "mean_step_ns" and (not is_step or not _differs(row, total)):
             continue
-        is_rate = name == "samples_per_second"
-        label = row["title"] if is_rate else cells.PARTS[name]
-        texts = values("count" if is_rate else row["unit"], *ends, row["delta"])
-        rows.append({
-            "metric": name, "label": label, "verdict": row["verdict"], "bar": None,
-            "numbers": [*texts, format_diff(row["diff"])], "tone": cells.tone(row, cells.cost(row)),
-        })  # fmt: skip
+        lines.append(_line_beside(row))
     # a number of other runs must not stand under the names of those of the step
     before = replace(diff.baseline, label=_OWN_LEVEL) if found.has_own_levels else diff.baseline
     labels = heads([before, diff.candidate])
+    changes = [Column("change"), Column("change %", drop=1, short="%")]
     columns = [
-        col("step" if is_step else "E2E", "label"),
-        group([*labels, Column("change"), Column("change %", drop=1, short="%")], lambda row: list(row["numbers"])),
-        Column("", lambda row: row.get("total") or (row["verdict"] if row["verdict"] in CHANGED else ""), left=True),
-    ]  # fmt: skip
+        _line.text("step" if is_step else "E2E", lambda line: cells.readable(line.label)),
+        group([*labels, *changes], lambda line: line.numbers),
+        _line.text("", _verdict_of_line),
+    ]
     parts = [[getattr(part, f"{side}_ns") or 0.0 for part in found.parts] for side in SIDES]
     drawn = zip(labels, sides, parts, strict=True)
     chart = Bars(tuple(names), tuple((one.header, format_ns(value, unit), tuple(own)) for one, value, own in drawn))
-    strips = tuple(diff.samples.overall.get(row["metric"]) for row in rows) if diff.samples.has_repeats else ()
-    judged = [total, *(of_step.get(row["metric"], {}) for row in rows if row["metric"] != found.total_metric)]
+    strips = tuple(diff.samples.overall.get(line.metric) for line in lines) if diff.samples.has_repeats else ()
+    judged = [total, *(of_step.get(line.metric) for line in lines if line.metric != found.total_metric)]
     return table_of(
-        "", columns, rows, tone=lambda row: row["tone"], is_first=True, bars=lambda row: row["bar"], chart=chart,
-        links=lambda row: diff_tables.history_of_run(diff, row["metric"]), strips=strips,
-        findings=sum(diff_tables.is_finding(one.get("verdict"), one.get("reason")) for one in judged),
+        "", columns, lines, tone=lambda line: line.tone, is_first=True, bars=lambda line: line.bar, chart=chart,
+        links=lambda line: diff_tables.history_of_run(diff, line.metric), strips=strips,
+        findings=sum(row is not None and diff_tables.is_finding(row.verdict, row.reason) for row in judged),
     )  # fmt: skip
+
+
+def _verdict_of_line(line: _LineOfStep) -> str:
+    return line.total or (line.verdict if line.verdict in CHANGED else None) or ""
+
+
+def _verdict_of_total(diff: Diff, total: OverallRow | None) -> str:
+    """Return the words of the verdict of what the parts add up to. `total`: its row."""
+    if total is None:
+        return word_of_step(diff.verdict_of_parts, None)
+    return word_of_step(diff.verdict_of_parts or total.verdict, total.reason)
+
+
+def _line_beside(row: OverallRow) -> _LineOfStep:
+    """Return the line of a number of the step that is no part of its sum."""
+    is_rate = row.metric == "samples_per_second"
+    texts = values("count" if is_rate else row.unit, row.baseline_value, row.candidate_value, row.delta)
+    return _LineOfStep(
+        metric=row.metric,
+        label=row.title if is_rate else cells.PARTS[row.metric],
+        numbers=(*texts, format_diff(row.diff)),
+        verdict=row.verdict,
+        tone=cells.tone(cells.cost(row), row.diff, verdict=row.verdict),
+    )
 
 
 def _is_on_npu(diff: Diff) -> bool:
     return any(side.device.startswith(NPU_VENDOR) for side in (diff.baseline, diff.candidate))
 
 
-def _rows_below(part: str, of_step: Mapping[str, Row], unit: tuple[int, str]) -> Iterator[Row]:
+def _lines_below(part: str, of_step: Mapping[str, OverallRow], unit: tuple[int, str]) -> Iterator[_LineOfStep]:
     """Yield what stands below a part of the step of an NPU: work of the cube and of the vector cores below compute, the
     share of the step (of scheduling) below idle time.
     """
@@ -345,26 +400,27 @@ def _rows_below(part: str, of_step: Mapping[str, Row], unit: tuple[int, str]) ->
         row = of_step.get(metric)
         if row is None:
             continue
-        ends = (row["baseline_value"], row["candidate_value"])
-        if row["unit"] == "ns":
-            before, after = (format_ns(end, unit) for end in ends)
-            delta = cells.signed(format_ns(row["delta"], unit), row["delta"])
+        if row.unit == "ns":
+            before, after = format_ns(row.baseline_value, unit), format_ns(row.candidate_value, unit)
+            delta = cells.signed(format_ns(row.delta, unit), row.delta)
         else:
-            before, after, delta = values(row["unit"], *ends, row["delta"])
-        numbers = [before, after, delta, format_diff(row["diff"])]
-        yield {"metric": metric, "label": f"  {label}", "numbers": numbers, "bar": None, "verdict": None, "tone": ""}
+            before, after, delta = values(row.unit, row.baseline_value, row.candidate_value, row.delta)
+        numbers = (before, after, delta, format_diff(row.diff))
+        yield _LineOfStep(metric=metric, label=f"  {label}", numbers=numbers)
 
 
-def _tone_of_part(name: str, row: Row, delta_ns: float) -> str:
+def _tone_of_part(name: str, row: OverallRow | None, delta_ns: float) -> str:
     """Return the tone of a part of the step: what is left over is neither better nor worse."""
     if name in ("rest_ns", "earlier_ns"):
         return "sum"
-    return cells.tone(row, delta_ns) if row else ""
+    return cells.tone(delta_ns, row.diff, verdict=row.verdict) if row is not None else ""
 
 
-def _differs(mean: Row, median: Row) -> bool:
+def _differs(mean: OverallRow, median: OverallRow | None) -> bool:
     """Return whether the mean step says something else than the median: slow steps among others."""
-    pairs = [(mean.get(f"{side}_value"), median.get(f"{side}_value")) for side in SIDES]
+    if median is None:
+        return False
+    pairs = ((mean.baseline_value, median.baseline_value), (mean.candidate_value, median.candidate_value))
     return any(one and other and abs(one / other - 1.0) > 0.05 for one, other in pairs)
 
 
@@ -489,16 +545,21 @@ def _why(row: Contribution) -> str:
 
 def _environment(diff: Diff, look: Look) -> Table:
     """Return what else differs between the two sides."""
-    rows = records(diff.tables["environment"])
+    rows = rows_of(EnvironmentRow, diff.tables["environment"])
     if not rows:
         # where arguments of operators changed a note names them
         changed_more = len(diff.tables["operator_arguments"])
         what = "No setting that was recorded changed" if changed_more else "Nothing else that was recorded changed"
         note = f"{what} (environment, configuration, profiler settings)."
         return table_of("", [], [], note=note, is_first=True)
-    columns = [col("kind"), col("what else changed", "key", **NAME)]
-    labels = heads([diff.baseline, diff.candidate])
-    columns += [replace(one, cell=of(side), **NAME) for one, side in zip(labels, SIDES, strict=True)]
+    before, after = heads([diff.baseline, diff.candidate])
+    fact = ColumnsOf(EnvironmentRow)
+    columns = [
+        fact.text("kind", lambda row: cells.readable(row.kind)),
+        fact.text("what else changed", lambda row: cells.readable(row.key), **NAME),
+        replace(before, cell=lambda row: cells.readable(row.baseline), **NAME),
+        replace(after, cell=lambda row: cells.readable(row.candidate), **NAME),
+    ]
     limit = None if look.details or look.limit == 0 else _ENVIRONMENT_ROWS
     return table_of("", columns, rows, limit, is_first=True, section="environment", findings=len(rows))
 
@@ -518,10 +579,8 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         of_kernels = [f"{cells.MARKS[word]} {kernels[word]} {word}" for word in CHANGED if kernels[word]]
         if of_kernels:
             yield f"Kernels outside of operators: {', '.join(of_kernels)}."
-        rows = [row for one in diff.tables.values() if "reason" in one and EXCUSED in one.listed("reason")
-                for row in records(one) if row["reason"] == EXCUSED]  # fmt: skip
-        if rows:
-            excused = dict.fromkeys(cells.readable(row.get("title") or row.get("name")) for row in rows)
+        excused = dict.fromkeys(_list_excused(diff))
+        if excused:
             named = some_of([*excused])
             yield f"Users accepted these changes, or marked them as false positives; no gate counts them: {named}."
         if judgement.coverage is not None and judgement.coverage.judged < judgement.coverage.expected:
@@ -540,6 +599,18 @@ def _notes(diff: Diff, look: Look) -> Iterator[str]:
         # the table of the operators says it where it stands
         yield f"{chosen} leaves operators out of the tables; what explains the change counts all of them."
     yield from few(diff.notes, look)
+
+
+def _list_excused(diff: Diff) -> Iterator[str]:
+    """Yield what the rows are called that users excused."""
+    for table in diff.tables.values():
+        if "reason" not in table or EXCUSED not in table.listed("reason"):
+            continue
+        name = "title" if "title" in table else "name"
+        names = table.listed(name) if name in table else [None] * len(table)
+        for called, reason in zip(names, table.listed("reason"), strict=True):
+            if reason == EXCUSED:
+                yield cells.readable(called)
 
 
 def _gloss(diff: Diff, word: str) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -17,7 +16,7 @@ from tracker.reports import cells
 from tracker.reports.cells import ColumnsOf
 from tracker.reports.commands import command, option_words
 from tracker.reports.document import Block, Column, Document, Look, Table, Target, Trend, level, table
-from tracker.reports.rows import records, table_of
+from tracker.reports.rows import table_of
 from tracker.reports.text import ROWS, fits
 from tracker.reports.view import View
 from tracker.results import LOG_TITLES as MEASURES
@@ -180,7 +179,7 @@ def _answer(log: Log, columns: Sequence[LogColumnRow]) -> tuple[str, str, str]:
     else:
         of_each = f" of each of {len(columns)} columns"
         changes = [f"{sides[word]} {word}" for word in ("worse", "better", "within 1 %", alone) if sides[word]]
-    named = cells.count_changes(map(asdict, newest.values()))
+    named = cells.count_changes(newest.values())
     judged = f"; of these {named}" if named else ""
     baseline = log.baseline or "the first one"
     return f"The newest version{of_each} against {baseline}: {', '.join(changes)}{judged}", "", ""
@@ -219,8 +218,7 @@ def _verdict(cell: LogCellRow) -> str:
 
 def _glosses(named: Iterable[tuple[str, LogCellRow]]) -> str:
     """Say what the verdicts of cells mean that are no change; each cell stands behind its name."""
-    rows = [{"name": name, "word": _verdict(cell), "reason": cell.reason} for name, cell in named]
-    return cells.glosses_of(rows, itemgetter("word"), "name")
+    return cells.glosses_of(cells.ShownVerdict(name, _verdict(cell), cell.reason) for name, cell in named)
 
 
 class _Words(Struct, frozen=True):
@@ -428,10 +426,12 @@ def _format_realised(row: LogAdviceRow) -> str:
 
 def list_csv(log: Log, look: Look) -> dict[str, Rows]:
     """Return the cells, each with what is known of its version and its column."""
-    versions = {row["version"]: row for row in records(log.tables["versions"].without("runs"))}
-    columns = {row["column"]: row for row in records(log.tables["columns"])}
-    cells = records(log.tables["cells"])
-    return {"cells": [cell | versions[cell["version"]] | columns[cell["column"]] for cell in cells]}
+    versions = {version.version: asdict(version) for version in log.rows.versions}
+    for version in versions.values():
+        # a cell has runs of its own
+        version.pop("runs")
+    columns = {column.column: asdict(column) for column in log.rows.columns}
+    return {"cells": [asdict(cell) | versions[cell.version] | columns[cell.column] for cell in log.rows.cells]}
 
 
 VIEW = View(document, csv=list_csv, workbook="log")

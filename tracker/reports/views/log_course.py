@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from tracker.profile import LOG_COUNTERS
-from tracker.reports.cells import col, measured, number
-from tracker.reports.document import NAME, Column, Table
-from tracker.reports.rows import Row, table_of
+from tracker.reports.cells import ColumnsOf, measured, number, readable
+from tracker.reports.document import NAME, Table
+from tracker.reports.rows import table_of
+from tracker.results.shown_rows import CounterRow
 from tracker.units import NS_PER_MS, format_ns
 
 _WINDOW: Final = "slow window, "
@@ -16,41 +19,51 @@ _ORDER: Final = ("step time", "jitter", "stall", "left out", "mfu", "throughput"
 """Beginnings of the names, in the order of the rows."""
 
 
-def table_of_course(counters: Sequence[Row], ranks: int) -> Table | None:
+def table_of_course(counters: Sequence[CounterRow], ranks: int) -> Table | None:
     """Return the table of the counters that a training log fills; None where no log was read. `ranks`: of the run; of
     several the quantiles are those of rank 0, and what the median leaves out and timers are means of all.
     """
-    found = [row for row in counters if row["source"] == LOG_COUNTERS]
+    found = [row for row in counters if row.source == LOG_COUNTERS]
     if not found:
         return None
     columns = [
-        col("measure", "name", **NAME), Column("intervals", lambda row: number(row["intervals"])),
-        Column("value", lambda row: str(row["value"])),
-        Column("smallest", lambda row: str(row["smallest"])), Column("largest", lambda row: str(row["largest"])),
-    ]  # fmt: skip
+        _line.text("measure", lambda line: readable(line.name), **NAME),
+        _line.number("intervals", lambda line: number(line.intervals)),
+        _line.number("value", lambda line: line.value),
+        _line.number("smallest", lambda line: line.smallest),
+        _line.number("largest", lambda line: line.largest),
+    ]
     title = "Course of the run" if ranks == 1 else f"Course of rank 0; left out and timers: means of {ranks} ranks"
-    return table_of(title, columns, list(_rows(found)), None, is_first=True)
+    return table_of(title, columns, list(_lines(found)), None, is_first=True)
 
 
-def _rows(found: Sequence[Row]) -> Iterator[Row]:
-    ordered = sorted(found, key=lambda row: (_place(row["name"]), row["name"]))
-    for row in ordered:
-        if row["name"].startswith(_WINDOW):
+class _CourseLine(Struct, frozen=True):
+    """A number of the course of a run: over how many intervals, and its extremes where it has some."""
+
+    name: str
+    intervals: int | None
+    value: str
+    smallest: str = ""
+    largest: str = ""
+
+
+_line: Final = ColumnsOf(_CourseLine)
+
+
+def _lines(found: Sequence[CounterRow]) -> Iterator[_CourseLine]:
+    for row in sorted(found, key=lambda row: (_place(row.name), row.name)):
+        if row.name.startswith(_WINDOW):
             continue
-        value, smallest, largest = (_text(row[name], row["attribute"]) for name in ("mean", "min", "max"))
-        is_single = smallest == largest == value
-        yield {
-            "name": row["name"], "intervals": row["calls"], "value": value,
-            "smallest": "" if is_single else smallest, "largest": "" if is_single else largest,
-        }  # fmt: skip
-    window = {row["name"].removeprefix(_WINDOW): row for row in found if row["name"].startswith(_WINDOW)}
+        value, smallest, largest = (_text(number, row.attribute) for number in (row.mean, row.min, row.max))
+        if smallest == largest == value:
+            yield _CourseLine(row.name, row.calls, value)
+        else:
+            yield _CourseLine(row.name, row.calls, value, smallest, largest)
+    window = {row.name.removeprefix(_WINDOW): row for row in found if row.name.startswith(_WINDOW)}
     if len(window) == 3:
         first, last, ratio = (window[name] for name in ("first step", "last step", "by the rest"))
-        yield {
-            "name": f"slow window: steps {number(round(first['mean']))} to {number(round(last['mean']))}",
-            "intervals": ratio["calls"], "value": f"+{(ratio['mean'] - 1) * 100:.1f} % to the others",
-            "smallest": "", "largest": "",
-        }  # fmt: skip
+        steps = f"{number(round(first.mean))} to {number(round(last.mean))}"
+        yield _CourseLine(f"slow window: steps {steps}", ratio.calls, f"+{(ratio.mean - 1) * 100:.1f} % to the others")
 
 
 def _place(name: str) -> int:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from tracker.profile import OperatorArguments
-from tracker.reports.cells import ColumnsOf, col, number, of
-from tracker.reports.document import NAME, Column, Table
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.cells import ColumnsOf, number, readable
+from tracker.reports.document import NAME, Table
+from tracker.reports.rows import table_of
 from tracker.reports.views.sections import SIDES
 from tracker.results import BOTH
 from tracker.results.diff_rows import OperatorArgumentChange
 from tracker.results.sections import SECTION
+from tracker.results.shown_rows import OperatorArgumentRow
 from tracker.units import MISSING_TEXT, format_ns
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _TABLE: Final = "operator_arguments"
 _CHANGES: Final = "Arguments of operators that differ"
+_arguments: Final = ColumnsOf(OperatorArgumentRow)
 _change: Final = ColumnsOf(OperatorArgumentChange)
 
 
@@ -28,9 +30,12 @@ def tables_of_run(tables: Mapping[str, Columns], limit: int | None, make: Callab
     of a run of its columns and rows.
     """
     columns = [
-        col("operator", **NAME), Column("calls", of("calls", number), drop=1), Column("total", of("total_ns", _time)),
-    ]  # fmt: skip
-    return [make(SECTION["argument"].title_of_run, columns, records(tables[_TABLE]), limit, below=_arguments)]
+        _arguments.text("operator", lambda row: readable(row.operator), **NAME),
+        _arguments.number("calls", lambda row: number(row.calls), drop=1),
+        _arguments.number("total", lambda row: _time(row.total_ns)),
+    ]
+    title, rows = SECTION["argument"].title_of_run, tables[_TABLE]
+    return [make(title, columns, rows, limit, kind=OperatorArgumentRow, below=_spell_arguments)]
 
 
 def tables_of_diff(tables: Mapping[str, Columns], limit: int | None) -> list[Table]:
@@ -44,8 +49,8 @@ def _time(value: int | None) -> str:
     return MISSING_TEXT if value is None else format_ns(value)
 
 
-def _arguments(row: Row) -> str:
-    return OperatorArguments(row["inputs"], row["outputs"], row["attributes"]).words()
+def _spell_arguments(row: OperatorArgumentRow) -> str:
+    return OperatorArguments(row.inputs, row.outputs, row.attributes).words()
 
 
 def _what_differs(row: OperatorArgumentChange) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec.structs import replace
 
 from tracker.reports.cells import READABLE, UNSAID, blank, col, group_words, number, of
 from tracker.reports.document import NAME, PLACE, UNDER, Column, Table, Target
-from tracker.reports.rows import Row
 from tracker.results import Selection
+from tracker.results.diff_rows import CollectiveChange
 from tracker.results.sections import SECTION
+from tracker.results.shown_rows import CollectiveRow, SplitRow, StepOfRankRow, TreeRow
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+RowKind = TypeVar("RowKind")
 SIDES: Final = ("baseline", "candidate")
 _OF_TASKS: Final = "tasks"
 COLLECTIVE_PARTS: Final[Mapping[str, Column]] = {
@@ -50,35 +52,47 @@ def collective_parts(words: Collection[str | None]) -> Mapping[str, Column]:
     return named
 
 
-def _through(row: Row) -> str:
-    """Return the helper that allocated, where it is not the op itself."""
-    own, others = row.get("allocator"), row.get("more_allocators")
-    more = f" and {number(others)} more" if others else ""
-    return "" if not own or (own == row.get("op", row.get("name")) and not more) else f"{own}{more}"
+def through(op: str | None, allocator: str | None, more_allocators: float | None = None) -> str:
+    """Return the helper that allocated for `op`, and how many others did; "" where it is the op itself."""
+    more = f" and {number(more_allocators)} more" if more_allocators else ""
+    return "" if not allocator or (allocator == op and not more) else f"{allocator}{more}"
+
+
+def _group(row: CollectiveRow | CollectiveChange) -> str:
+    return group_words(row.group_role, row.group_size, row.data_type, row.size_class_bytes)
 
 
 OPERATOR: Final = col("operator", "name", **NAME)
 SHAPES: Final = col("input shapes", "input_shapes", blank, **UNDER)
-ALLOCATOR: Final = Column("allocator", _through, **UNDER)
 MODULE: Final = col("module", form=blank, **UNDER)
 CODE: Final = col("code", "code_line", blank, **PLACE)
 WHY_IDLE: Final = (
     Column("why the device idles", of("cause"), left=True), Column("place", of("place", blank), **NAME),
 )  # fmt: skip
-COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", group_words, **UNDER))
+COLLECTIVE: Final = (col("communication", "kind", **NAME), Column("group", _group, **UNDER))
 """Columns of several tables."""
 
 
-def history_of(workload: Any, name: str | None, *options: tuple[str, str]) -> Target | None:
+def grain_of(row: SplitRow | StepOfRankRow | TreeRow) -> str:
+    """Return of which rank and step a row is; "" where it is of all."""
+    grains = [f"rank {number(row.rank)}"] if row.rank is not None else []
+    if row.step is not None:
+        grains.append(f"step {number(row.step)}")
+    return ", ".join(grains)
+
+
+def history_of(workload: str | None, name: str | None, *options: tuple[str, str]) -> Target | None:
     """Return the history of what has this name in a workload; none for stand-ins, and for files."""
     if name is None or name in READABLE or workload in (None, *UNSAID):
         return None
     return Target("history", (("KEY", name), *options, ("--workload", workload)))
 
 
-def series_of(workload: Any, name: str, *options: tuple[str, str]) -> Callable[[Row], Target | None]:
-    """Return the history of what the column `name` of a row names."""
-    return lambda row: history_of(workload, str(row[name]), *options)
+def series_of(
+    workload: str | None, name: Callable[[RowKind], str], *options: tuple[str, str]
+) -> Callable[[RowKind], Target | None]:
+    """Return what finds the history of what a row is about. `name`: what it calls that."""
+    return lambda row: history_of(workload, name(row), *options)
 
 
 def with_sums(found: Table, sums: Sequence[Sequence[str]]) -> Table:

@@ -5,34 +5,26 @@ section as details, over its whole capture, the largest rows first.
 from __future__ import annotations
 
 import json
-import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from tracker.columns import Columns
 from tracker.compare.references import FILES
 from tracker.profile import (
     IDLE_REASONS,
-    LOG_COUNTERS,
     OF_A_MOMENT,
-    UNLINKED_OP,
     IdleCause,
-    label_idle,
 )
 from tracker.reports import cells
-from tracker.reports.cells import PARTS, cell, col, measured, number, of, per_call, readable, share, together
+from tracker.reports.cells import PARTS, ColumnsOf, cell, col, measured, number, readable, share
 from tracker.reports.commands import command_of, options_of
 from tracker.reports.document import (
     NAME,
-    UNDER,
-    WORDS,
     Bars,
     Block,
     Column,
-    Curves,
     Document,
     Lines,
     Look,
@@ -41,47 +33,45 @@ from tracker.reports.document import (
     Table,
     Target,
     few,
-    group,
 )  # fmt: skip
-from tracker.reports.rows import Row, list_notes, list_options, names, plain, records, table_of, unit_of
+from tracker.reports.rows import list_notes, list_options, plain, records, rows_of, table_of, unit_of
 from tracker.reports.text import ROWS, shorten
 from tracker.reports.view import View, choose_tables
-from tracker.reports.views import bottleneck, input_pipeline, log_course, operator_arguments, sections, tree
-from tracker.reports.views.advice import advice_table, efficiency_table
-from tracker.reports.views.sections import CODE, COLLECTIVE, MODULE, OPERATOR, SHAPES, history_of, in_section, series_of
+from tracker.reports.views import bottleneck, log_course, sections, tree
+from tracker.reports.views.advice import advice_table
+from tracker.reports.views.sections import grain_of, history_of, in_section
+from tracker.reports.views.show_tables import (
+    calls_of,
+    is_log,
+    memory_over_time,
+    name_number,
+    tables_of_section,
+)
 from tracker.reports.views.slow_steps import slow_steps_table
-from tracker.results import LINK, PACKET, PIPE_TIME, TRANSPORT, Shown
-from tracker.results.columns import MATCHED_COLUMNS
+from tracker.results import Shown
 from tracker.results.machine_state import describe_machine
 from tracker.results.recording import has_no_device_data, incomplete_of
 from tracker.results.run_summary import (
-    GRAIN,
     PARTS_OF_STEP,
-    RANKS_BESIDE,
-    MemoryCourse,
-    find_highest_peak,
     find_idle_reason,
-    find_memory_course,
-    group_pipes,
-    has_device,
     list_step_ends,
     list_step_times,
     list_usual_idle_causes,
     mean_e2e_ns,
-    order_counters,
-    order_metrics,
     self_time_column,
     sum_largest_rows,
-    sum_operators,
     whole_step_ns,
 )
-from tracker.results.sections import SECTION
+from tracker.results.shown_rows import (
+    CaptureRow,
+    CounterRow,
+    FactRow,
+    LargestRow,
+    StepOfRankRow,
+)
 from tracker.schema.series import UNPROFILED_STEP
 from tracker.units import (
     MISSING_TEXT,
-    NS_PER_S,
-    NS_PER_US,
-    SAMPLES,
     counted,
     format_moment,
     format_ns,
@@ -99,34 +89,14 @@ if TYPE_CHECKING:
 _FACTS: Final = 12
 _IDLE_PLACES: Final = 5
 """Places of idle time that a page lists first."""
-_SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _FAR_AWAY: Final = 10
 """A step that took so many times as long as others does not choose their unit."""
-_BREAKDOWN: Final = {
-    "duration_ns": "duration", "e2e_ns": "E2E", "compute_ns": "  compute",
-    "exposed_communication_ns": "  exposed communication", "exposed_copy_ns": "  exposed copies",
-    "idle_ns": "  idle", "host_idle_ns": "    with nothing launched",
-    "communication_ns": "communication", "overlap_ns": "  overlapped by compute", "copy_ns": "copies",
-    "kernel_total_ns": "kernel time, summed", "unlinked_kernel_total_ns": "  without a launch",
-    "kernel_count": "kernels", "data_loading_ns": "data loading", "data_loading_idle_ns": "  while the device idles",
-    "bubble_ns": "pipeline bubble", "preparing_ns": "preparing", "samples_per_second": SAMPLES,
-    "peak_allocated_bytes": "peak allocated", "peak_reserved_bytes": "peak reserved",
-}  # fmt: skip
-"""Row of the overall table -> its words."""
-_DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 _BESIDE: Final = ("data_loading_ns", "samples_per_second", "peak_allocated_bytes")
 _WORTH_A_LINE: Final = 0.02
 """A cause of idle time, of the step."""
 _CAUSES: Final = 4
 _PLACE_LETTERS: Final = 60
 _ALL: Final = 0.995
-_CALLS: Final = col("calls")
-_PER_STEP: Final = col("per step", "per_step_ns")
-_TOTAL: Final = col("total", "total_ns")
-_SHARE: Final = col("share")
-_COMPONENT: Final = col("component")
-_BYTES: Final = col("bytes")
-_OP: Final = replace(OPERATOR, cell=of("op"))
 
 
 def document(shown: Shown, look: Look) -> Document:
@@ -198,23 +168,26 @@ def _steps_chosen(shown: Shown) -> str:
 def _remarks(shown: Shown) -> list[str]:
     """Return the tags of the run, and which ranks are not like the others, and why."""
     tags = shown.run.get("tags")
-    facts = {row["key"]: row["value"] for row in records(shown.tables["facts"]) if row["kind"] == "fact"}
-    machine = describe_machine(facts)
+    machine = describe_machine({fact.key: fact.value for fact in _list_facts(shown)})
     remarks = [*shown.partial.sentences, *([f"tags: {tags}"] if tags else [])]
     if machine:
         remarks.append(machine)
     ranks_of_reason: dict[str, list[int]] = {}
-    for row in records(shown.tables["overall"]):
+    for row in rows_of(CaptureRow, shown.tables["overall"]):
         # what a check found stands above
-        if row.get("quality", "ok") != "ok" and incomplete_of(json.loads(row.get("settings") or "{}")) is None:
-            reason = f"{row['quality']}: {row.get('quality_reason')}"
-            ranks_of_reason.setdefault(reason, []).append(row.get("rank") or 0)
+        if row.quality != "ok" and incomplete_of(json.loads(row.settings or "{}")) is None:
+            reason = f"{row.quality}: {row.quality_reason}"
+            ranks_of_reason.setdefault(reason, []).append(row.rank or 0)
     for reason, ranks in ranks_of_reason.items():
         if len(ranks) == 1:
             remarks.append(f"rank {ranks[0]} is {reason}")
         else:
             remarks.append(f"ranks {ranges(sorted(ranks))} are {reason}")
     return remarks
+
+
+def _list_facts(shown: Shown) -> list[FactRow]:
+    return [row for row in rows_of(FactRow, shown.tables["facts"]) if row.kind == "fact"]
 
 
 def _origin(shown: Shown) -> str:
@@ -252,8 +225,8 @@ def _headline(shown: Shown) -> str:
 
 def _without_device(shown: Shown) -> str:
     """Say which ranks have no event of their device."""
-    rows = records(shown.tables["overall"])
-    ranks = [row.get("rank") or 0 for row in rows if has_no_device_data(row.get("settings") or "{}")]
+    rows = rows_of(CaptureRow, shown.tables["overall"])
+    ranks = [row.rank or 0 for row in rows if has_no_device_data(row.settings or "{}")]
     if not ranks:
         return ""
     return ", no device data" if len(ranks) == len(rows) else f", no device data of rank {ranges(sorted(ranks))}"
@@ -276,10 +249,10 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         yield slow_steps_table({"": shown.slow_steps}, look, cost_ns)
     if "step" in shown.options.grains:
         yield _each_step(shown, look.rows(ROWS))
-    course = log_course.table_of_course(records(shown.tables["counters"]), shown.run.get("ranks") or 1)
+    course = log_course.table_of_course(rows_of(CounterRow, shown.tables["counters"]), shown.run.get("ranks") or 1)
     if course is not None:
         yield course
-    elif len(shown.tables["ops"]) or len(shown.tables["kernels"]) or not _is_log(shown):
+    elif len(shown.tables["ops"]) or len(shown.tables["kernels"]) or not is_log(shown):
         yield _largest(shown, look)
     if look.has_drawings and not look.only and "step" not in shown.options.grains and len(shown.tables["steps"]) > 1:
         yield replace(_each_step(shown, look.rows(ROWS)), chart=_course_of_steps(shown), is_first=False)
@@ -287,16 +260,15 @@ def _blocks(shown: Shown, look: Look) -> Iterator[Block]:
         found = tables_of_section(section, shown, limit)
         yield from in_section(found, section, look.only, shown.options, shown.is_pruned)
         if section == "memory" and look.has_drawings:
-            yield from _memory_over_time(shown, limit)
+            yield from memory_over_time(shown, limit)
     if shown.advice and not look.only and not look.has_drawings:
         yield _advice(shown)
-    facts = [row for row in records(shown.tables["facts"]) if row["kind"] == "fact"]
     # what is of the moment stands behind what is of the environment
-    facts.sort(key=lambda row: row["key"] in OF_A_MOMENT)
+    facts = sorted(_list_facts(shown), key=lambda row: row.key in OF_A_MOMENT)
     if facts:
         more = [f"and {len(facts) - _FACTS} more"] if len(facts) > _FACTS and not look.details else []
         listed = facts if look.details else facts[:_FACTS]
-        yield Lines("Facts", tuple([f"{row['key']}={row['value']}" for row in listed] + more), is_first=False)
+        yield Lines("Facts", tuple([f"{row.key}={row.value}" for row in listed] + more), is_first=False)
 
 
 def _answers_of_a_page(shown: Shown) -> Iterator[Table]:
@@ -318,19 +290,14 @@ def _advice(shown: Shown) -> Table:
 def _beside_slowest_step(parts: Table, shown: Shown) -> Table:
     """Return the parts of the step with the slowest step beside it, where one is clearly slower."""
     chart = parts.chart
-    rows = [row for row in records(shown.tables["steps"]) if row.get("duration_ns")]
+    rows = [row for row in rows_of(StepOfRankRow, shown.tables["steps"]) if row.duration_ns]
     if not isinstance(chart, Bars) or not shown.slow_steps or not rows:
         return parts
-    slowest = max(rows, key=lambda row: row["duration_ns"])
+    slowest = max(rows, key=lambda row: row.duration_ns or 0)
     names = [name for name in PARTS_OF_STEP if (shown.run.get("per_step") or {}).get(name)]
-    values = tuple(float(slowest.get(name) or 0.0) for name in names)
-    side = (f"slowest: step {slowest['step']}", format_ns(slowest["duration_ns"]), values)
+    values = tuple(float(getattr(slowest, name, None) or 0.0) for name in names)
+    side = (f"slowest: step {slowest.step}", format_ns(slowest.duration_ns), values)
     return replace(parts, chart=replace(chart, sides=(*chart.sides, side)))
-
-
-def _is_log(shown: Shown) -> bool:
-    """Return whether a log was read, which has no operators."""
-    return shown.run.get("format") == LOG_COUNTERS
 
 
 def _step(shown: Shown) -> Table:
@@ -340,10 +307,9 @@ def _step(shown: Shown) -> Table:
     whole_ns = whole_step_ns(shown)
     parts = {name: numbers[name] for name in PARTS_OF_STEP if numbers.get(name)}
     unit = time_unit(*parts.values())
-    rows: list[Row] = []
+    rows = []
     for name, value in parts.items():
-        part = value / whole_ns if whole_ns else None
-        rows.append({"label": PARTS[name], "text": format_ns(value, unit), "share": part})
+        rows.append(_PartOfStep(PARTS[name], format_ns(value, unit), value / whole_ns if whole_ns else None))
         if name == "compute_ns":
             rows += _work_of_cores(shown, whole_ns)
         if name == "idle_ns":
@@ -352,55 +318,59 @@ def _step(shown: Shown) -> Table:
         if numbers.get(name):
             is_rate = name == "samples_per_second"
             text = measured(numbers[name]) if is_rate else cell(numbers[name], unit_of(name))
-            rows.append({"label": _name_number(shown, name, PARTS), "text": text, "share": None})
+            rows.append(_PartOfStep(name_number(shown, name, PARTS), text))
     word = "step" if step_ns else "E2E"
-    columns = [
-        Column("", lambda row: row["label"], left=True),
-        Column("", lambda row: row["text"]),
-    ]
-    if any(row["share"] is not None for row in rows):
-        columns.append(Column(f"of {word}", lambda row: "" if row["share"] is None else share(row["share"])))
+    columns = [_part.text("", lambda row: row.label), _part.number("", lambda row: row.text)]
+    if any(row.share is not None for row in rows):
+        columns.append(_part.number(f"of {word}", lambda row: "" if row.share is None else share(row.share)))
     chart = None
     if parts:
         labels = tuple(PARTS[name] for name in parts)
         chart = Bars(labels, ((word, format_ns(whole_ns or None), tuple(parts.values())),))
 
-    def bar(row: Row) -> float | None:
-        return None if row.get("is_below") else row["share"]
+    def bar(row: _PartOfStep) -> float | None:
+        return None if row.is_below else row.share
 
     return table_of("", columns, rows, is_first=True, bars=bar, chart=chart)
 
 
-def _work_of_cores(shown: Shown, whole_ns: float) -> list[Row]:
+class _PartOfStep(Struct, frozen=True):
+    """A part of a step. `share`: of the step; `is_below`: it is a part of the part above."""
+
+    label: str
+    text: str
+    share: float | None = None
+    is_below: bool = False
+
+
+_part: Final = ColumnsOf(_PartOfStep)
+
+
+def _work_of_cores(shown: Shown, whole_ns: float) -> list[_PartOfStep]:
     """Return the time of the operators on cube and on vector cores of an NPU, where they are told apart."""
     numbers: Mapping[str, Any] = shown.run.get("per_step") or {}
     known = {label: numbers[name] for name, label in cells.CORES.items() if name in numbers}
     unit = time_unit(*known.values())
-    return [
-        {
-            "label": f"  {label}",
-            "text": f"  {format_ns(ns, unit)}",
-            "share": ns / whole_ns if whole_ns else None,
-            "is_below": True,
-        }
-        for label, ns in known.items()
-    ]
+    parts = []
+    for label, ns in known.items():
+        of_step = ns / whole_ns if whole_ns else None
+        parts.append(_PartOfStep(f"  {label}", f"  {format_ns(ns, unit)}", of_step, is_below=True))
+    return parts
 
 
-def _why_idle(shown: Shown, whole_ns: float) -> list[Row]:
+def _why_idle(shown: Shown, whole_ns: float) -> list[_PartOfStep]:
     """Return the largest causes of the idle time, where they are a part of the step worth a line."""
-    causes = [row for row in list_usual_idle_causes(shown) if row["cause"] != IdleCause.UNKNOWN.word]
-    worth = [row for row in causes if row["per_step_ns"] >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
-    unit = time_unit(*(row["per_step_ns"] for row in worth))
-    return [
-        {
-            "label": f"  {row['cause']}",
-            "text": f"  {format_ns(row['per_step_ns'], unit)}",
-            "share": row["per_step_ns"] / whole_ns,
-            "is_below": True,
-        }
-        for row in worth
+    times = [
+        (row.cause, row.per_step_ns)
+        for row in list_usual_idle_causes(shown)
+        if row.cause != IdleCause.UNKNOWN.word and row.per_step_ns
     ]
+    worth = [(cause, ns) for cause, ns in times if ns >= _WORTH_A_LINE * whole_ns > 0][:_CAUSES]
+    unit = time_unit(*(ns for _, ns in worth))
+    parts = []
+    for cause, ns in worth:
+        parts.append(_PartOfStep(f"  {cause}", f"  {format_ns(ns, unit)}", ns / whole_ns, is_below=True))
+    return parts
 
 
 def _idle_sentence(shown: Shown) -> Iterator[str]:
@@ -417,29 +387,22 @@ def _idle_sentence(shown: Shown) -> Iterator[str]:
     yield f"{text}."
 
 
-def _name_number(shown: Shown, name: str, words: Mapping[str, str]) -> str:
-    """Return the words of a number of the step; a throughput is named by what the source counts."""
-    if name == "samples_per_second" and shown.run.get("throughput"):
-        return str(shown.run["throughput"])
-    return words[name]
-
-
 def _each_step(shown: Shown, limit: int | None) -> Table:
     """Show one row per rank and step with its parts, in order."""
-    rows = records(shown.tables["steps"])
-    with_values = [name for name in ("marker_ns", *PARTS_OF_STEP) if any(row.get(name) for row in rows)]
+    steps = shown.tables["steps"]
+    with_values = [name for name in ("marker_ns", *PARTS_OF_STEP) if name in steps and any(steps.listed(name))]
     number_of_run = shown.run.get("run_id")
 
-    def step_alone(row: Row) -> Target | None:
+    def step_alone(row: StepOfRankRow) -> Target | None:
         if number_of_run is None:
             return None
-        return Target("run", (("RUN", str(number_of_run)), ("--rank", str(row["rank"])), ("--step", str(row["step"]))))
+        return Target("run", (("RUN", str(number_of_run)), ("--rank", str(row.rank)), ("--step", str(row.step))))
 
-    columns = [Column("step", _grain, left=True), col("time", "duration_ns")]
+    columns = [Column("step", grain_of, left=True), col("time", "duration_ns")]
     for name in with_values:
         title = "host marker" if name == "marker_ns" else PARTS[name]
         columns.append(col(title, name, drop=1 if name == "marker_ns" else 2))
-    return table_of("Each step", columns, rows, limit, is_first=True, links=step_alone, main=0)
+    return table_of("Each step", columns, steps, limit, kind=StepOfRankRow, is_first=True, links=step_alone, main=0)
 
 
 def _course_of_steps(shown: Shown) -> Plot | None:
@@ -473,64 +436,56 @@ def _largest(shown: Shown, look: Look) -> Table:
     """Show the operators with the most time per step, all shapes of a name together; kernels where no operator is
     known; the time of the whole capture where no step is marked.
     """
-    rows = records(shown.tables["largest"])
-    word = rows[0]["kind"] if rows else "operator"
+    rows = rows_of(LargestRow, shown.tables["largest"])
+    word = rows[0].kind if rows else "operator"
     place = self_time_column(shown).split("_", maxsplit=1)[0] if word == "operator" else "device"
     what = f"{place} self time" if word == "operator" else f"{place} time"
-    is_per_step = any(row["per_step_ns"] is not None for row in rows)
-    time, calls = ("per_step_ns", "calls_per_step") if is_per_step else ("total_ns", "calls")
-    single_calls = _calls_of(shown, word, lambda row: [("--calls", row["name"])])
+    is_per_step = any(row.per_step_ns is not None for row in rows)
+    calls_of_row = calls_of(shown, word, _query_of_largest)
+
+    def single_calls(row: LargestRow) -> Target | None:
+        return None if row.kind == _OTHERS else calls_of_row(row)
+
+    def time_ns(row: LargestRow) -> float | None:
+        return row.per_step_ns if is_per_step else row.total_ns
+
+    def calls(row: LargestRow) -> str:
+        return number(row.calls_per_step if is_per_step else row.calls)
+
     columns = [
-        col(word, "name", **NAME),
-        col(what, time),
-        Column(f"of {word}s", lambda row: share(row["share"])),
-        Column("calls", lambda row: "" if "is_rest" in row else number(row[calls]), link=single_calls),
+        _largest_row.text(word, lambda row: readable(row.name), **NAME),
+        _largest_row.number(what, lambda row: format_ns(time_ns(row))),
+        _largest_row.number(f"of {word}s", lambda row: share(row.share)),
+        _largest_row.number("calls", lambda row: "" if row.kind == _OTHERS else calls(row), link=single_calls),
     ]
     shown_rows = rows[: look.rows(ROWS)]
     other_rows = rows[len(shown_rows) :]
     if other_rows:
-        sums = sum_largest_rows(other_rows, (time, "share"))
-        shown_rows.append({"name": f"{len(other_rows):,} other {word}s", "is_rest": True, **sums})
+        shown_rows.append(sum_largest_rows(other_rows, kind=_OTHERS, name=f"{len(other_rows):,} other {word}s"))
     note = ""
     if not rows:
         note = sections.PRUNED if shown.is_pruned else f"no {word} has {what}"
 
-    def link(row: Row) -> Target | None:
-        if "is_rest" in row:
+    def link(row: LargestRow) -> Target | None:
+        if row.kind == _OTHERS:
             return None
         kind = "op_name" if word == "operator" else "kernel"
-        return history_of(shown.run.get("workload"), row["name"], ("--kind", kind))
+        return history_of(shown.run.get("workload"), row.name, ("--kind", kind))
 
     return table_of(
         f"Largest {word}s, {_over_what(shown, is_per_step)}", columns, shown_rows, note=note, is_first=True,
-        tone=lambda row: "sum" if "is_rest" in row else "", links=link,
-        bars=(lambda row: row["share"]) if look.has_drawings else (), has_shares=True,
+        tone=lambda row: "sum" if row.kind == _OTHERS else "", links=link,
+        bars=(lambda row: row.share) if look.has_drawings else (), has_shares=True,
     )  # fmt: skip
 
 
-def _calls_of(shown: Shown, kind: str, query: Callable[[Row], Sequence[tuple[str, str]]]) -> Callable[[Row], Any]:
-    """Return where the single calls of a row are listed; nowhere of files, which no page is of. `query`: the options
-    that say of what the calls are.
-    """
-    run_id, chosen = shown.run.get("run_id"), shown.options
-    same = [("--rank", str(rank)) for rank in chosen.ranks]
-    if chosen.steps:
-        same.append(("--step", format_numbers(chosen.steps)))
-
-    def link(row: Row) -> Target | None:
-        if run_id is None or "is_rest" in row:
-            return None
-        named = [(name, value) for name, value in query(row) if value]
-        of_row = [(f"--{name}", str(row[name])) for name in ("rank", "step") if row.get(name) is not None]
-        kept = [pair for pair in same if pair[0] not in dict(of_row)]
-        return Target("calls", (("RUN", str(run_id)), *named, ("--calls-of", kind), *of_row, *kept))
-
-    return link
+def _query_of_largest(row: LargestRow) -> list[tuple[str, str | None]]:
+    return [("--calls", row.name)]
 
 
-def _exactly(name: str | None) -> str:
-    """Return the pattern that only this name fits."""
-    return re.sub(r"([*?[])", r"[\1]", name or "")
+_largest_row: Final = ColumnsOf(LargestRow)
+_OTHERS: Final = "others"
+"""The kind of a row that stands for several of `largest`."""
 
 
 def _over_what(shown: Shown, is_per_step: bool) -> str:
@@ -541,19 +496,6 @@ def _over_what(shown: Shown, is_per_step: bool) -> str:
     chosen = f", {steps_words(shown.options.steps)}" if shown.options.steps else ""
     middle = f", median of {ranks} ranks" if ranks > 1 else ""
     return f"per step{chosen}{middle}"
-
-
-def _over_all(shown: Shown) -> str:
-    """Return what the sums of a table go over, as the end of its title: a column `per step` may stand beside them."""
-    steps, ranks = shown.run.get("steps") or 0, shown.run.get("ranks") or 1
-    if "step" in shown.options.grains:
-        return ""
-    parts = [f"all {ranks} ranks"] if ranks > 1 and "rank" not in shown.options.grains else []
-    if shown.options.steps:
-        parts.insert(0, steps_words(shown.options.steps))
-    elif steps > 1:
-        parts.insert(0, f"all {steps:,} steps")
-    return f", {' and '.join(parts)}" if parts else ""
 
 
 def _next(shown: Shown, look: Look) -> Iterator[str]:
@@ -570,378 +512,6 @@ def _next(shown: Shown, look: Look) -> Iterator[str]:
     yield command_of(("tracker", "show"), [reference], [*words, "-o", file])
     if more and not chosen.steps:
         yield command_of(("tracker", "advise"), [reference])
-
-
-def _table(title: str, columns: Sequence[Column], rows: Columns | list[Row], limit: int | None, **parts: Any) -> Table:
-    """Return the first rows; where the table is split by stage, rank or step, a first column names them."""
-    of = [Column("of", _grain, left=True)] if len(rows) and set(GRAIN) & {*names(rows)} else []
-    return table_of(title, [*of, *columns], rows, limit, **parts)
-
-
-def _grain(row: Row) -> str:
-    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
-
-
-def overall(shown: Shown, limit: int | None) -> list[Table]:
-    """Return where the time went: a column per rank, or the spread over many ranks; then how steps differ."""
-    ranks = records(shown.tables["overall"])
-    spread = {row["metric"]: row for row in records(shown.tables["rank_summary"])}
-    beside = len(ranks) <= RANKS_BESIDE
-    heads = [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at"]
-
-    def numbers(name: str) -> list[str]:
-        values = [row.get(name) for row in ranks]
-        return [cell(value, unit_of(name), *values) for value in values] if beside else _spread(name, spread.get(name))
-
-    def part(name: str) -> str:
-        value = (spread.get(name) or {}).get("share")
-        return "" if value is None else share(value)
-
-    of_steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}
-
-    def per_step(name: str) -> str:
-        row = of_steps.get(name, {})
-        # where rows are means of several steps, no median is known
-        value = row.get("mean") if row.get("median") is None else row["median"]
-        return cell(value, unit_of(name), value)
-
-    hidden = () if has_device(shown) else _DEVICE_ONLY
-    rows = [name for name in _BREAKDOWN if name not in hidden and any(rank.get(name) is not None for rank in ranks)]
-    timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
-    what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
-    has_steps = len(shown.tables["steps"]) > 1
-    if has_steps:
-        over = steps_words(shown.options.steps) if shown.options.steps else "the whole capture"
-        what = f"per step and over {over}"
-    title = f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})"
-    columns = [
-        Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN), **WORDS),
-        *([Column("per step", per_step)] if has_steps else []),
-        group(map(Column, heads), numbers), Column("share", part),
-    ]  # fmt: skip
-    return [table_of(title, columns, rows, note=_SPAN if has_device(shown) else ""), _steps(shown)]
-
-
-def _spread(name: str, row: Row | None) -> list[str]:
-    """Return minimum, median, maximum and where the maximum is."""
-    if row is None:
-        return [MISSING_TEXT] * 4
-    ends = [cell(row[end], unit_of(name), row["maximum"]) for end in ("minimum", "median", "maximum")]
-    places = [(name, row.get(f"maximum_{name}")) for name in ("rank", "step")]
-    return [*ends, ", ".join(f"{name} {number(value)}" for name, value in places if value is not None)]
-
-
-def _steps(shown: Shown) -> Table:
-    """Return the spread over all steps and ranks. Where rows are means of several steps, at most the shortest and the
-    longest one are known.
-    """
-    summary, steps = {row["metric"]: row for row in records(shown.tables["step_summary"])}, shown.tables["steps"]
-    means = bool(summary) and all(row["median"] is None for row in summary.values())
-
-    def numbers(name: str) -> list[str]:
-        row = summary[name]
-        if not means:
-            return _spread(name, row)
-        return [cell(row[end], unit_of(name), row["mean"], row["maximum"]) for end in ("minimum", "mean", "maximum")]
-
-    names = ("duration_ns", "e2e_ns", *PARTS_OF_STEP, "samples_per_second")
-    rows = [name for name in names if summary.get(name, {}).get("mean")]
-    heads = [Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
-    heads += [] if means else [Column("maximum at", left=True)]
-    several = f", means of {counted(sum(steps.listed('steps')), 'step')}" if means else ""
-    title = f"Steps ({counted(len(steps), 'row')} of rank and step{several})"
-    words = Column("metric", lambda name: _name_number(shown, name, _BREAKDOWN).strip(), **WORDS)
-    return table_of(title, [words, group(heads, numbers)], rows)
-
-
-def operators(shown: Shown, limit: int | None) -> list[Table]:
-    """Return operators with the most time, summed over modules, phases and types; device times where there is a device.
-
-    `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
-    """
-    times: dict[str, Column] = {}
-    for place in ("device", "host") if has_device(shown) else ("host",):
-        total = Column(f"{place} total", drop=3 if times else 2)
-        times |= {f"{place}_self_ns": Column(f"{place} self"), f"{place}_total_ns": total}
-    single_calls = _calls_of(
-        shown, "operator", lambda row: [("--calls", row["name"]), ("--shapes", row["input_shapes"])]
-    )
-    columns = [OPERATOR, SHAPES, replace(_CALLS, link=single_calls), _PER_STEP, together("ns", times), _SHARE]
-    columns.append(per_call(self_time_column(shown).replace("self", "total"), 1, 4, 4))
-    links = series_of(shown.run.get("workload"), "name")
-    return [_table(f"Operators{_over_all(shown)}", columns, sum_operators(shown), limit, links=links)]
-
-
-def kernels(shown: Shown, limit: int | None) -> list[Table]:
-    """Return kernels, then copies and memsets, with the most time; with shapes where rows look alike without.
-
-    The number per step is that of all rows of a kernel, and stands in the first of them.
-    """
-    single_calls = _calls_of(
-        shown, "kernel",
-        lambda row: [("--calls", row["name"]), ("--op", _exactly(row["op"])), ("--shapes", row["input_shapes"])],
-    )  # fmt: skip
-    found = []
-    for title, name, first in (("Kernels", "kernels", "kernel"), ("Copies and memsets", "copies", "copy or memset")):
-        every, is_copy = shown.tables[name], name == "copies"
-        own = _distinguished(records(every.head(limit)))
-        unlinked = not is_copy and bool(own) and {*every.listed("op")} == {UNLINKED_OP}
-        columns = [
-            col(first, "own_name", **NAME), *([] if unlinked else [col("launched by", "op", **UNDER)]),
-            col("input shapes", "own_shapes", cells.blank, **UNDER),
-            Column("category", lambda row: row["category"], left=True, drop=2), replace(_CALLS, link=single_calls),
-            replace(_PER_STEP, cell=lambda row: _PER_STEP.cell(row) if row["is_first"] else ""), _TOTAL, _SHARE,
-            *([_BYTES] if is_copy else []), per_call("total_ns", 1, 1, 1),
-        ]  # fmt: skip
-        note = "No launch of them is in the capture, so no operator stands beside them." if unlinked else ""
-        links = series_of(shown.run.get("workload"), "name", ("--kind", "kernel"))
-        found.append(
-            _table(f"{title}{_over_all(shown)}", columns, own, None, more=len(every) - len(own), note=note, links=links)
-        )
-    return found
-
-
-def _distinguished(rows: list[Row]) -> list[Row]:
-    """Return each kernel with the name and the shapes to show, and whether it is the first row of its kernel.
-
-    Shapes (else those of its operator) where rows would look alike, the profiler's own name where they still do.
-    """
-    first: dict[tuple[str, ...], Row] = {}
-    for row in rows:
-        row["own_name"] = readable(row["canonical_name"] or row["name"])
-        series = (_grain(row), row["canonical_name"], row["input_shapes"], row["category"])
-        row["is_first"] = first.setdefault(series, row) is row
-    keys = [(_grain(row), row["own_name"], row["op"]) for row in rows]
-    alike = Counter(keys)
-    for row, key in zip(rows, keys, strict=True):
-        row["own_shapes"] = (row["input_shapes"] or row["op_input_shapes"] or "") if alike[key] > 1 else ""
-    still = Counter((key, row["own_shapes"]) for row, key in zip(rows, keys, strict=True))
-    for row, key in zip(rows, keys, strict=True):
-        if still[key, row["own_shapes"]] > 1:
-            row["own_name"] = readable(row["name"])
-    return rows
-
-
-def metrics(shown: Shown, limit: int | None) -> list[Table]:
-    """Return, for the kernels with most time, the pipes that worked longest in their calls; then all metrics, of each
-    kernel those that are nothing but zeros last.
-    """
-
-    def pipe(row: Row) -> str:
-        value = format_ns(row["mean"] * NS_PER_US) if row["kind"] == PIPE_TIME else measured(row["mean"])
-        return f"{row['metric'].partition('(')[0].removesuffix('_time')} {value}"
-
-    pipes = group_pipes(shown)
-    # the first pipe of a kernel stands for it
-    busiest_kernels = [{**own[0], "pipes": own} for own in pipes]
-    kernel = [Column("kernel", lambda row: readable(row["canonical_name"] or row["name"]), **NAME), SHAPES, _CALLS]
-    # torch.profiler states occupancy of a kernel and no time of its cores
-    core_time = [col("core time", "core_time_ns")] if any(own[0]["core_time_ns"] for own in pipes) else []
-    busiest = _table(
-        "Kernel metrics, means of a call", [*kernel, *core_time],
-        busiest_kernels, limit,
-        below=lambda row: ", ".join(pipe(own) for own in row["pipes"] if own["metric"]),
-    )  # fmt: skip
-    rows = order_metrics(shown)
-    kernel[2:2] = [col("metric", **NAME)]
-    return [busiest, _table("Kernel metrics", [*kernel, cells.measures("mean", "minimum", "maximum")], rows, limit)]
-
-
-def communication(shown: Shown, limit: int | None) -> list[Table]:
-    """Return collectives with the most time; of the parts of it those that the source tells apart."""
-    rows = shown.tables["communication"]
-    times = {"total_ns": Column("total"), "exposed_ns": Column("exposed")}
-    parts = sections.collective_parts(rows.listed("split_by"))
-    times |= {name: column for name, column in parts.items() if rows.has(name)}
-    single_calls = _calls_of(
-        shown, "collective", lambda row: [("--calls", row["kind"]), ("--group", _exactly(row["group_role"]))]
-    )
-    columns = [
-        *COLLECTIVE, replace(_CALLS, link=single_calls), replace(_BYTES, drop=4), replace(_PER_STEP, drop=7),
-        together("ns", times),
-        *[Column("split by", of("split_by"), drop=6)] * rows.has("split_by"), per_call("total_ns", 5, 5, 5),
-    ]  # fmt: skip
-    return [_table(f"Communication{_over_all(shown)}", columns, rows, limit)]
-
-
-def links(shown: Shown, limit: int | None) -> list[Table]:
-    """Return what links moved and how fast: per transport and group, from rank to rank, and by size of packet."""
-    found, every = [], records(shown.tables["link_totals"])
-    transport = col("transport")
-    moved = [
-        _BYTES, col("transit", "transit_ns"), col("GB/s", "bandwidth_gb_per_s"),
-    ]  # fmt: skip
-    for level, title, columns in (
-        (TRANSPORT, "Communication links", [
-            transport, Column("group", cells.group_words, **WORDS), *moved, col("large packets", "large_packet_ratio"),
-        ]),
-        (LINK, "Links between ranks", [
-            col("from rank", "source_rank"), col("to rank", "target_rank"), transport, *moved,
-        ]),
-        (PACKET, "Packets", [
-            transport, col("packet size", "packet_bytes"), col("packets"), *moved,
-        ]),
-    ):  # fmt: skip
-        own = [row for row in every if row["level"] == level]
-        if level == PACKET:
-            own.sort(key=lambda row: -(row["bytes"] or 0))
-        found.append(_table(title, columns, own, limit))
-    return found
-
-
-def memory(shown: Shown, limit: int | None) -> list[Table]:
-    """Return operators that allocate most."""
-    sizes = {"bytes": Column("bytes"), "unreleased_bytes": Column("unreleased")}
-    columns = [
-        _OP, SHAPES, sections.ALLOCATOR, _COMPONENT, Column("allocations", _CALLS.cell), together("bytes", sizes),
-        col("held", "held_ns", drop=1),
-    ]  # fmt: skip
-    return [_table("Memory allocated by operators, whole capture", columns, shown.tables["memory"], limit)]
-
-
-def _memory_over_time(shown: Shown, limit: int | None) -> Iterator[Table]:
-    """Yield the curve of memory with its numbers, of the rank and the component that held most."""
-    course = find_memory_course(shown)
-    if course is None:
-        return
-    text = cells.form("bytes", [size for _, size in course.points])
-    last = course.points[-1][0] * NS_PER_S
-    columns = [
-        Column("after", lambda point: format_ns(point[0] * NS_PER_S, time_unit(last))),
-        Column("allocated", lambda point: text(point[1])),
-    ]
-    title = f"Memory over time, {_name_course(course)}"
-    curve = Curves("bytes", ((_name_course(course), course.points),))
-    yield table_of(title, columns, course.points, limit, section="memory", chart=curve)
-
-
-def _name_course(course: MemoryCourse) -> str:
-    return f"rank {number(course.rank)}, {course.component}"
-
-
-def memory_peak(shown: Shown, limit: int | None) -> list[Table]:
-    """Return who held the memory when it was most, of the rank with the highest peak; with a line per component."""
-    peak = find_highest_peak(shown)
-    peaks, own, rank = peak.totals, peak.owners, peak.rank
-    several = len(peaks) > 1
-    columns = [
-        _OP, SHAPES, MODULE, sections.ALLOCATOR, *[_COMPONENT] * several, Column("blocks", _CALLS.cell, drop=1), _BYTES,
-        _SHARE, Column("since", lambda row: _since(row["first_ns"], row["first_step"]), drop=2), CODE,
-    ]  # fmt: skip
-    first = next(iter(peaks.values()), None)
-    when = f" (rank {number(rank)}, {_since(first['peak_ns'], first['peak_step'])})" if first and own else ""
-    note = f"The rank with the highest peak of {peak.ranks}." if peak.ranks > 1 and own else ""
-    found = table_of(f"Memory at the peak, by owner{when}", columns, own, limit, note=note)
-    sums = [
-        [f"= peak of {component}", "", "", "", *[component] * several, "", cell(row["bytes"], "bytes")]
-        for component, row in peaks.items()
-    ]
-    return [sections.with_sums(found, sums)]
-
-
-def _since(time_ns: int | None, step: int | None) -> str:
-    """Return a moment: its time from the start of the capture, and its step."""
-    if time_ns is None:
-        return ""
-    where = f", step {number(step)}" if step is not None and step >= 0 else ""
-    return f"{cell(time_ns, 'ns')}{where}"
-
-
-def memory_blocks(shown: Shown, limit: int | None) -> list[Table]:
-    """Return the largest single allocations."""
-
-    def held(row: Row) -> str:
-        return "not released" if row["is_released"] == 0 else cell(row["held_ns"], "ns")
-
-    rows = sorted(records(shown.tables["memory_blocks"]), key=lambda row: -(row["bytes"] or 0))
-    columns = [
-        _OP, SHAPES, MODULE, col("rank", drop=1), replace(_COMPONENT, drop=2), _BYTES,
-        Column("at", lambda row: _since(row["time_ns"], row["step"])), Column("held", held), CODE,
-    ]  # fmt: skip
-    return [table_of("Largest single allocations", columns, rows, limit)]
-
-
-def counters(shown: Shown, limit: int | None) -> list[Table]:
-    """Return a line per table and measurement of the profiler: over how many things, its mean where it is of one, and
-    where it is largest; then every number, those that never were anything but zero last.
-    """
-    source, measurement = col("source"), col("measurement", "attribute", **NAME)
-    columns = [
-        source, measurement, col("number", "names", drop=1), cells.measures("mean", "smallest", "largest"),
-    ]  # fmt: skip
-    columns.append(col("largest of", "max_name", **NAME))
-    source_word = "log" if _is_log(shown) else "profiler"
-    overview = _table(f"Counters of the {source_word}", columns, shown.tables["counter_summary"], limit)
-    every = order_counters(shown)
-    columns = [source, col("name", **NAME), measurement, Column("values", _CALLS.cell, drop=1)]
-    return [overview, _table("All counters", [*columns, cells.measures("mean", "minimum", "maximum")], every, limit)]
-
-
-def argument_tables(shown: Shown, limit: int | None) -> list[Table]:
-    """Return with which arguments operators were called."""
-    return operator_arguments.tables_of_run(shown.tables, limit, _table)
-
-
-def input_tables(shown: Shown, limit: int | None) -> list[Table]:
-    """Return the operations of the data pipeline, and the queues behind them."""
-    return input_pipeline.tables_of_run(shown.tables, limit, _table)
-
-
-def idle(shown: Shown, limit: int | None) -> list[Table]:
-    """Return why the device does nothing, and how far ahead of it the host launches."""
-    single_gaps = _calls_of(shown, "idle", lambda row: [("--calls", label_idle(row["cause"], row["place"] or ""))])
-    why = [*sections.WHY_IDLE, col("gaps", link=single_gaps), _PER_STEP, col("total", "ns"), _SHARE]
-    ahead = [
-        col("stream"), col("kernels"),
-        together("ns", {"mean_lead_ns": Column("mean lead"), "max_lead_ns": Column("largest")}),
-        col("launched while the device is busy", "queued_share"),
-    ]  # fmt: skip
-    queues = sorted(records(shown.tables["queues"]), key=lambda row: -row["kernels"])
-    return [
-        _table(f"Idle time of the device{_over_all(shown)}", why, shown.tables["idle"], limit),
-        table_of("Launches ahead of the device", ahead, queues, limit),
-    ]
-
-
-def _simple(title: str, name: str, *columns: Column) -> Callable[[Shown, int | None], list[Table]]:
-    """Return what makes a section of one table, whose columns are always the same."""
-    return lambda shown, limit: [_table(f"{title}{_over_all(shown)}", columns, shown.tables[name], limit)]
-
-
-_DRAWN_SECTIONS: Final[Mapping[str, Callable[[Shown, int | None], list[Table]]]] = {
-    "overall": overall, "operator": operators, "kernel": kernels, "metric": metrics, "communication": communication,
-    "link": links, "memory": memory, "memory_peak": memory_peak, "memory_block": memory_blocks, "counter": counters,
-    "input": input_tables, "argument": argument_tables,
-    "kernel_type": _simple(
-        "Kernel types", "kernel_types", col("kernel type", "type", **NAME),
-        col("core type", "core_type"), _CALLS, _TOTAL, _SHARE, per_call("total_ns", 1, 1, 1),
-    ),
-    "module": _simple(
-        "Modules", "modules", col("module", **NAME), col("phase"),
-        Column("op calls", _CALLS.cell, drop=1), _PER_STEP,
-        together("ns", {"device_self_ns": Column("device self"), "host_self_ns": Column("host self")}),
-    ),
-    "idle": idle,
-    "api": _simple(
-        "Host API calls", "api", col("API call", "name", **NAME), col("level"),
-        _CALLS, _PER_STEP, together("ns", {"total_ns": Column("total"), "self_ns": Column("self")}),
-        per_call("total_ns", 1, 1, 1),
-    ),
-    "efficiency": lambda shown, limit: [efficiency_table(shown.tables.get("efficiency"), limit)],
-}  # fmt: skip
-"""Section -> its tables, of those that are drawn in their own way."""
-
-
-def tables_of_section(word: str, shown: Shown, limit: int | None) -> list[Table]:
-    """Return the tables of a section; one that is not drawn in its own way has a column for each part of its key, the
-    calls, the time and its share.
-    """
-    if word in _DRAWN_SECTIONS:
-        return _DRAWN_SECTIONS[word](shown, limit)
-    section = SECTION[word]
-    table = section.tables[0]
-    keys = [col(name.replace("_", " "), name) for name in MATCHED_COLUMNS[table].key]
-    return _simple(section.title_of_run, table, *keys, _CALLS, _TOTAL, _SHARE)(shown, limit)
 
 
 def list_json(shown: Shown, look: Look) -> dict[str, Any]:

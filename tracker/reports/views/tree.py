@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from tracker.reports.cells import col, number, of, pair, readable, share, together, tone
+from msgspec.structs import replace
+
+from tracker.reports.cells import ColumnsOf, number, pair, readable, share, together, tone
 from tracker.reports.document import WORDS, Column, Flame, Look, Table
-from tracker.reports.rows import Row, records, table_of
+from tracker.reports.rows import rows_of, table_of
 from tracker.reports.views import diff_tables
-from tracker.reports.views.sections import SHAPES, SIDES
-from tracker.results import GRAINS, Diff, Shown
+from tracker.reports.views.sections import SHAPES, SIDES, grain_of
+from tracker.results import BOTH, GRAINS, Diff, Shown
+from tracker.results.diff_rows import TreeChange
+from tracker.results.shown_rows import NodeRow, TreeRow
 from tracker.units import format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
 
+NodeKind = TypeVar("NodeKind", bound=NodeRow)
+Number = TypeVar("Number", int, float)
 ROWS: Final = 10
 """Rows below one row."""
 _LEAST: Final = 0.01
 """Rows below this share of the whole (in a diff: of the largest change) can be summed up."""
+_LEFT_OUT: Final = -2
+"""The number of a row for several."""
 _TITLES: Final = {
     "module": "Modules and the ops in them",
     "phase": "Phases of a step and the ops in them",
@@ -41,47 +49,123 @@ def of_run(shown: Shown, look: Look) -> Table:
     assert shown.tree_table is not None
     tree, word = shown.tree_table, shown.options.tree
     place = "device" if "device" in shown.tables["overall"].listed("timeline") else "host"
-    other = "host" if place == "device" else ""
     grains = [name for name in GRAINS if name in tree]
-    of_grains = Column("of", lambda row: ", ".join(f"{name} {number(row[name])}" for name in grains), left=True)
+    columns = [_node.text(word, _indented, **WORDS), SHAPES, _node.number("calls", lambda row: number(row.calls))]
+    if grains:
+        columns.insert(0, _node.text("of", grain_of))
     times = {f"{place}_total_ns": Column(f"{place} total"), f"{place}_self_ns": Column(f"{place} self", drop=2)}
-    columns = [
-        *([of_grains] if grains else []), Column(word, _indented, **WORDS), SHAPES, col("calls"), together("ns", times),
-        col("share"), col("of step", "step_share", drop=1),
-        *([Column(f"{other} total", of(f"{other}_total_ns", format_ns), drop=3)] if other else []),
+    columns += [
+        together("ns", times), _node.number("share", lambda row: share(row.share)),
+        _node.number("of step", lambda row: share(row.step_share), drop=1),
     ]  # fmt: skip
-    sums = (f"{place}_total_ns", f"{other}_total_ns", "share", "step_share")
-    is_small = _never if look.limit is not None else lambda row: row["share"] is not None and row["share"] < _LEAST
-    kept = [*_cut(records(tree), grains, look.rows(ROWS), is_small, sums)]
-    rows = records(tree) if not grains else []
-    nodes = tuple((int(row["level"]), str(row["name"]), row[f"{place}_total_ns"], None) for row in rows)
-    chart, title = Flame((word,), nodes) if nodes else None, f"{_TITLES[word]}, most expensive first"
-    drawn: dict[str, Any] = {"note": _note(word, tree), "is_first": True, "section": "tree", "chart": chart}
-    return table_of(title, columns, kept, tone=lambda row: "sum" if row["node"] is None else "", **drawn)
+    if place == "device":
+        columns.append(_node.number("host total", lambda row: format_ns(row.host_total_ns), drop=3))
+    rows = rows_of(TreeRow, tree)
+
+    def is_small(row: TreeRow) -> bool:
+        return look.limit is None and row.share is not None and row.share < _LEAST
+
+    def total_ns(row: TreeRow) -> int | None:
+        return row.device_total_ns if place == "device" else row.host_total_ns
+
+    kept = [*_cut(rows, look.rows(ROWS), is_small, _sum_rows)]
+    drawn = rows if not grains else []
+    nodes = tuple((row.level, row.name, total_ns(row), None) for row in drawn)
+    return table_of(
+        f"{_TITLES[word]}, most expensive first", columns, kept, tone=_tone_of_sum, note=_note(word, tree),
+        is_first=True, section="tree", chart=Flame((word,), nodes) if nodes else None,
+    )  # fmt: skip
+
+
+_node: Final = ColumnsOf(TreeRow)
+
+
+def _tone_of_sum(row: NodeRow) -> str:
+    return "sum" if row.node == _LEFT_OUT else ""
+
+
+def _sum_rows(rows: Sequence[TreeRow]) -> TreeRow:
+    """Return one row for those that are left out."""
+    return TreeRow(
+        node=_LEFT_OUT,
+        parent=rows[0].parent,
+        level=rows[0].level,
+        kind="",
+        path="",
+        name=_count(rows),
+        input_shapes="",
+        calls=None,
+        op_calls=None,
+        host_total_ns=_add_known([row.host_total_ns for row in rows]),
+        host_self_ns=None,
+        device_total_ns=_add_known([row.device_total_ns for row in rows]),
+        device_self_ns=None,
+        share=_add_known([row.share for row in rows]),
+        step_share=_add_known([row.step_share for row in rows]),
+        rank=rows[0].rank,
+        step=rows[0].step,
+    )
+
+
+def _count(rows: Sequence[NodeRow]) -> str:
+    return f"… and {len(rows):,} more"
+
+
+def _add_known(numbers: Sequence[Number | None]) -> Number | None:
+    """Return the sum of those that are known, None where none is."""
+    known = [one for one in numbers if one is not None]
+    return sum(known[1:], start=known[0]) if known else None
 
 
 def of_diff(diff: Diff, look: Look) -> Table:
     """Return the tree of two sides: calls, time on both, change; the largest change first."""
     assert diff.tree_table is not None
     tree, word = diff.tree_table, diff.options.tree
-    rows = records(tree)
-    largest = max((abs(row["delta_ns"] or 0.0) for row in rows if row["level"] == 0), default=0.0)
-    is_small = _never if look.limit is not None else lambda row: abs(row["delta_ns"] or 0.0) < _LEAST * largest
-    kept = [*_cut(rows, [], look.rows(ROWS), is_small, ("baseline_ns", "candidate_ns", "delta_ns"))]
+    rows = rows_of(TreeChange, tree)
+    largest = max((abs(row.delta_ns or 0.0) for row in rows if row.level == 0), default=0.0)
 
-    def shares(row: Row) -> str:
-        return pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
+    def is_small(row: TreeChange) -> bool:
+        return look.limit is None and abs(row.delta_ns or 0.0) < _LEAST * largest
 
+    def shares(row: TreeChange) -> str:
+        return pair(share(row.baseline_share), share(row.candidate_share))
+
+    def colour(row: TreeChange) -> str:
+        return _tone_of_sum(row) or tone(row.delta_ns, row.diff, row.status, row.verdict)
+
+    kept = [*_cut(rows, look.rows(ROWS), is_small, _sum_changes)]
     columns = [
         Column(word, _indented, **WORDS), SHAPES, *diff_tables.sides(), Column("share", shares, drop=2),
+        *diff_tables.verdicts(tree),
     ]  # fmt: skip
-    columns += diff_tables.verdicts(tree)
     words = diff_tables.metric_words(diff).replace(" self", "")
-    nodes = tuple((int(row["level"]), str(row["name"]), row["baseline_ns"], row["candidate_ns"]) for row in rows)
-    chart, title = Flame(SIDES, nodes) if nodes else None, f"{_TITLES[word]} by change of {words}, per step"
-    drawn: dict[str, Any] = {"note": _note(word, tree), "is_first": True, "section": "tree", "chart": chart}
+    nodes = tuple((row.level, row.name, row.baseline_ns, row.candidate_ns) for row in rows)
     return table_of(
-        title, columns, kept, tone=lambda row: "sum" if row["node"] is None else tone(row, row["delta_ns"]), **drawn
+        f"{_TITLES[word]} by change of {words}, per step", columns, kept, tone=colour, note=_note(word, tree),
+        is_first=True, section="tree", chart=Flame(SIDES, nodes) if nodes else None,
+    )  # fmt: skip
+
+
+def _sum_changes(rows: Sequence[TreeChange]) -> TreeChange:
+    """Return one row for those that are left out: the sums of their times."""
+    return replace(
+        rows[0],
+        node=_LEFT_OUT,
+        name=_count(rows),
+        input_shapes="",
+        status=BOTH,
+        baseline_ns=_add_known([row.baseline_ns for row in rows]),
+        candidate_ns=_add_known([row.candidate_ns for row in rows]),
+        delta_ns=_add_known([row.delta_ns for row in rows]),
+        diff=None,
+        baseline_calls=None,
+        candidate_calls=None,
+        baseline_share=None,
+        candidate_share=None,
+        verdict=None,
+        judged_diff=None,
+        q=None,
+        reason=None,
     )
 
 
@@ -92,12 +176,8 @@ def flame_of_diff(diff: Diff) -> Table:
     return table_of(title, [], [], chart=Flame(SIDES, diff.samples.tree), is_first=True, section="tree", note=" ")
 
 
-def _never(row: Row) -> bool:
-    return False
-
-
-def _indented(row: Row) -> str:
-    return "  " * int(row["level"]) + readable(row["name"])
+def _indented(row: NodeRow) -> str:
+    return "  " * row.level + readable(row.name)
 
 
 def _note(word: str, tree: Columns) -> str:
@@ -107,23 +187,29 @@ def _note(word: str, tree: Columns) -> str:
 
 
 def _cut(
-    rows: list[Row], grains: list[str], limit: int | None, is_small: Callable[[Row], bool], sums: tuple[str, ...]
-) -> Iterator[Row]:
+    rows: Sequence[NodeKind],
+    limit: int | None,
+    is_small: Callable[[NodeKind], bool],
+    sum_rows: Callable[[Sequence[NodeKind]], NodeKind],
+) -> Iterator[NodeKind]:
     """Yield the rows in their order.
 
-    Behind the last row that is kept under a row (or of a tree) stands one for all that are not, with the sums of
-    `sums`, and `node` None. Phases are few: none is small.
+    Behind the last row that is kept under a row (or of a tree) stands one for all that are not, as `sum_rows` makes it.
+    Phases are few: none is small.
     """
-    below: dict[tuple[Any, ...], list[Row]] = {}
+    roots: dict[tuple[int | None, int | None], list[NodeKind]] = {}
+    below: dict[int, list[NodeKind]] = {}
     for row in rows:
-        tree = tuple(row[name] for name in grains) if row["level"] == 0 else ()
-        below.setdefault((row["parent"], *tree), []).append(row)
+        if row.level == 0:
+            roots.setdefault(_tree_of(row), []).append(row)
+        else:
+            below.setdefault(row.parent, []).append(row)
 
-    def walk(siblings: list[Row]) -> Iterator[Row]:
+    def walk(siblings: Sequence[NodeKind]) -> Iterator[NodeKind]:
         left_out = [
             row
             for place, row in enumerate(siblings)
-            if (limit is not None and place >= limit) or (row["kind"] != "phase" and is_small(row))
+            if (limit is not None and place >= limit) or (row.kind != "phase" and is_small(row))
         ]
         if len(left_out) == 1:  # a line is a line
             left_out = []
@@ -131,17 +217,15 @@ def _cut(
         for row in siblings:
             if id(row) not in hidden:
                 yield row
-                yield from walk(below.get((row["node"],), []))
+                yield from walk(below.get(row.node, []))
         # all that is in a row says no more than the row itself
-        if left_out and (len(left_out) < len(siblings) or siblings[0]["level"] == 0):
-            first = left_out[0]
-            summed: Row = dict.fromkeys(first)
-            summed |= {name: first[name] for name in first if name in (*GRAINS, "level", "parent")}
-            for name in sums:
-                known = [row[name] for row in left_out if row.get(name) is not None]
-                summed[name] = sum(known) if known else None
-            yield summed | {"name": f"… and {len(left_out):,} more", "input_shapes": ""}
+        if left_out and (len(left_out) < len(siblings) or siblings[0].level == 0):
+            yield sum_rows(left_out)
 
-    for key, siblings in below.items():
-        if key[0] == -1:
-            yield from walk(siblings)
+    for siblings in roots.values():
+        yield from walk(siblings)
+
+
+def _tree_of(row: NodeRow) -> tuple[int | None, int | None]:
+    """Return the rank and the step of the tree of a row, None where it is of several."""
+    return (row.rank, row.step) if isinstance(row, TreeRow) else (None, None)

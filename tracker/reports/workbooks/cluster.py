@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports.rows import Row, records
+from msgspec import Struct
+
+from tracker.reports.rows import rows_of
 from tracker.reports.view import choose_tables
-from tracker.reports.workbook import Book, field
+from tracker.reports.workbook import Book, Field, FieldsOf
 from tracker.reports.workbooks.tables import write_summary
+from tracker.results.cluster import GroupRow, RankLinkRow, RankRow
 
 if TYPE_CHECKING:
     from tracker.reports.document import Look
@@ -15,33 +20,58 @@ if TYPE_CHECKING:
     from tracker.results import Cluster
 
 
-def _megabytes(row: Row) -> float | None:
-    return None if row["bytes"] is None else row["bytes"] / 1e6
+def _megabytes(size: float | None) -> float | None:
+    return None if size is None else size / 1e6
+
+
+def _wait_ratio(row: GroupRow) -> float | None:
+    return row.wait_ns / row.elapse_ns if row.wait_ns is not None and row.elapse_ns else None
+
+
+_rank, _group, _link = FieldsOf(RankRow), FieldsOf(GroupRow), FieldsOf(RankLinkRow)
+
+
+class _Beside(Struct, frozen=True):
+    """A sheet beside a table, with the columns of Ascend's cluster analysis. `kind`: of the rows of the table."""
+
+    title: str
+    kind: type[Struct]
+    fields: Sequence[Field]
 
 
 _BESIDE: Final = {
-    "ranks": ("StepTraceTime", (
-        field("Type", lambda row: "rank", 8), field("Index", "rank", 8), field("Stage", "stage", 8, "count"),
-        field("Step Time(us)", "step_ns", kind="us"), field("Computing(us)", "compute_ns", kind="us"),
-        field("Communication(Not Overlapped)(us)", "exposed_communication_ns", kind="us"),
-        field("Overlapped(us)", "overlap_ns", kind="us"), field("Communication(us)", "communication_ns", kind="us"),
-        field("Free(us)", "idle_ns", kind="us"), field("Bubble(us)", "bubble_ns", kind="us"),
-        field("Preparing(us)", "preparing_ns", kind="us"),
+    "ranks": _Beside("StepTraceTime", RankRow, (
+        _rank.field("Type", lambda row: "rank", 8), _rank.field("Index", lambda row: row.rank, 8, "count"),
+        _rank.field("Stage", lambda row: row.stage, 8, "count"),
+        _rank.field("Step Time(us)", lambda row: row.step_ns, kind="us"),
+        _rank.field("Computing(us)", lambda row: row.compute_ns, kind="us"),
+        _rank.field("Communication(Not Overlapped)(us)", lambda row: row.exposed_communication_ns, kind="us"),
+        _rank.field("Overlapped(us)", lambda row: row.overlap_ns, kind="us"),
+        _rank.field("Communication(us)", lambda row: row.communication_ns, kind="us"),
+        _rank.field("Free(us)", lambda row: row.idle_ns, kind="us"),
+        _rank.field("Bubble(us)", lambda row: row.bubble_ns, kind="us"),
+        _rank.field("Preparing(us)", lambda row: row.preparing_ns, kind="us"),
     )),
-    "groups": ("CommunicationTime", (
-        field("Communication Group", "ranks", 24, "text"), field("Group Role", "role", 12),
-        field("Communication OP Name", "kind", 24), field("Calls", "calls"),
-        field("Elapse Time(ms)", "elapse_ns", kind="ms"), field("Transit Time(ms)", "transit_ns", kind="ms"),
-        field("Wait Time(ms)", "wait_ns", kind="ms"),
-        field("Wait Time Ratio", lambda row: row["wait_ns"] / row["elapse_ns"]
-              if row["wait_ns"] is not None and row["elapse_ns"] else None, kind="percent"),
-        field("Transit Size(MB)", _megabytes, kind="mean"), field("Bus Bandwidth(GB/s)", "bus_gb_per_s", kind="mean"),
+    "groups": _Beside("CommunicationTime", GroupRow, (
+        _group.field("Communication Group", lambda row: row.ranks, 24),
+        _group.field("Group Role", lambda row: row.role, 12),
+        _group.field("Communication OP Name", lambda row: row.kind, 24),
+        _group.field("Calls", lambda row: row.calls, kind="count"),
+        _group.field("Elapse Time(ms)", lambda row: row.elapse_ns, kind="ms"),
+        _group.field("Transit Time(ms)", lambda row: row.transit_ns, kind="ms"),
+        _group.field("Wait Time(ms)", lambda row: row.wait_ns, kind="ms"),
+        _group.field("Wait Time Ratio", _wait_ratio, kind="percent"),
+        _group.field("Transit Size(MB)", lambda row: _megabytes(row.bytes), kind="mean"),
+        _group.field("Bus Bandwidth(GB/s)", lambda row: row.bus_gb_per_s, kind="mean"),
     )),
-    "links": ("CommunicationMatrix", (
-        field("Src Rank Id", "source_rank", 12), field("Dst Rank Id", "target_rank", 12),
-        field("Transport Type", "transport", 16), field("Transit Size(MB)", _megabytes, kind="mean"),
-        field("Transit Time(ms)", "transit_ns", kind="ms"), field("Bandwidth(GB/s)", "bandwidth_gb_per_s", kind="mean"),
-        field("Verdict", "verdict", 12),
+    "links": _Beside("CommunicationMatrix", RankLinkRow, (
+        _link.field("Src Rank Id", lambda row: row.source_rank, 12, "count"),
+        _link.field("Dst Rank Id", lambda row: row.target_rank, 12, "count"),
+        _link.field("Transport Type", lambda row: row.transport, 16),
+        _link.field("Transit Size(MB)", lambda row: _megabytes(row.bytes), kind="mean"),
+        _link.field("Transit Time(ms)", lambda row: row.transit_ns, kind="ms"),
+        _link.field("Bandwidth(GB/s)", lambda row: row.bandwidth_gb_per_s, kind="mean"),
+        _link.field("Verdict", lambda row: row.verdict, 12),
     )),
 }  # fmt: skip
 """Section -> a sheet beside it, with the columns of Ascend's cluster analysis: MB and GB are 1e6 and 1e9 bytes."""
@@ -55,9 +85,9 @@ def write(book: Book, found: Cluster, view: View, look: Look) -> None:
         if not len(rows):
             continue
         if name in _BESIDE:
-            title, fields = _BESIDE[name]
-            listed = records(rows)
-            if name == "ranks":
-                listed.sort(key=lambda row: row["rank"])
-            book.sheet(title, fields, listed)
+            beside = _BESIDE[name]
+            listed = rows_of(beside.kind, rows)
+            if beside.kind is RankRow:
+                listed.sort(key=attrgetter("rank"))
+            book.sheet(beside.title, beside.fields, listed)
         book.table(name.capitalize(), rows)

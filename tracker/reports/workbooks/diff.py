@@ -8,25 +8,38 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct
-from msgspec.structs import asdict
 
+from tracker.columns import Columns, objects
 from tracker.reports.cells import OTHER_RUNS, cost, is_small
 from tracker.reports.document import Look
-from tracker.reports.rows import Row, plain, records
+from tracker.reports.rows import rows_of
 from tracker.reports.text import shorten
 from tracker.reports.views import bottleneck
-from tracker.reports.workbook import SIDES, UNITS, Book, Field, Title, both, field
+from tracker.reports.workbook import SIDES, UNITS, Block, Book, Field, FieldsOf, Title, both, field
 from tracker.reports.workbooks.summary import write_summary_of_diff
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, SECTIONS, UNMATCHED, Contribution, Diff
+from tracker.results import (
+    ADDED,
+    BOTH,
+    COMMUNICATION_KEY,
+    OP_KEY,
+    REMOVED,
+    SECTIONS,
+    UNMATCHED,
+    Bottleneck,
+    Contribution,
+    Diff,
+    Explanation,
+)
 from tracker.results.chosen_tables import cut_tree
 from tracker.results.columns import AVERAGE, CALLS, LONGEST, MATCHED_COLUMNS, SHORTEST, TIME
+from tracker.results.diff_rows import EnvironmentRow, OverallRow, TreeChange
 from tracker.results.sections import SECTION
-from tracker.results.verdicts import word_of_step
+from tracker.results.verdicts import JudgedRow, word_of_step
 from tracker.units import format_diff, format_numbers
 
 if TYPE_CHECKING:
-    from tracker.columns import Columns
     from tracker.reports.view import View
 
 _TITLES: Final = {"idle_ns": "Free (scheduling)", "idle_share": "Free, share of Step"}
@@ -40,13 +53,13 @@ _TASKS: Final = (
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
 
 
-def _name_of_sum(row: Contribution) -> dict[str, str]:
-    """Return the words of a row that is a sum of several; nothing for another one."""
+def _name_of_cause(row: Contribution) -> str:
+    """Return the words of a cause: of one that is a sum of several how many they are."""
     if row.kind == "others":
-        return {"name": f"{row.count} other {row.name}"}
+        return f"{row.count} other {row.name}"
     if row.kind == "alike":
-        return {"name": f"{row.count} {row.name} alike"}
-    return {"name": OTHER_RUNS} if row.kind == "earlier" else {}
+        return f"{row.count} {row.name} alike"
+    return OTHER_RUNS if row.kind == "earlier" else row.name
 
 
 def write(book: Book, diff: Diff, view: View, look: Look) -> None:
@@ -56,9 +69,8 @@ def write(book: Book, diff: Diff, view: View, look: Look) -> None:
     if diff.tree_table is not None:
         tree = diff.tree_table
         fields = [*_fields(diff, _TREE, tree), field("Path", "path", 60)]
-        book.sheet(
-            "TreeCompare", fields, records(cut_tree(tree, limit)), tone=lambda row: "" if row["level"] else "main"
-        )
+        rows = rows_of(TreeChange, cut_tree(tree, limit))
+        book.sheet("TreeCompare", fields, rows, tone=lambda row: "" if row.level else "main")
     sections = diff.chosen_sections(look.only)
     if "overall" in sections:
         _overall(book, diff)
@@ -72,20 +84,19 @@ def write(book: Book, diff: Diff, view: View, look: Look) -> None:
     texts = [field("Kind", "kind", 16), field("Key", "key", 36)]
     texts += [field(side, name, 48) for side, name in SIDES]
     if len(diff.tables["environment"]):
-        book.sheet("Environment", texts, records(diff.tables["environment"]))
+        book.sheet("Environment", texts, rows_of(EnvironmentRow, diff.tables["environment"]))
     book.blocks("Explanation", _explanation(diff))
 
 
-def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
+def verdict(delta: float | None, diff: float | None, status: str | None = BOTH) -> tuple[str | None, bool]:
     """Return the word of DIFF Filter, and whether the candidate is worse: more time or memory, by no small change."""
-    status = row.get("status", BOTH)
     if status in (ADDED, REMOVED, UNMATCHED):
-        return str(status), status == ADDED and bool(delta)
+        return status, status == ADDED and bool(delta)
     if delta is None:
         return None, False
-    if not delta or format_diff(row.get("diff")) == "0.0 %":
+    if not delta or format_diff(diff) == "0.0 %":
         return "same", False
-    if is_small(row.get("diff")):
+    if is_small(diff):
         return "small", False
     return ("worse", True) if delta > 0 else ("better", False)
 
@@ -116,24 +127,26 @@ def _other_measures(table: str, *order: str) -> list[Field]:
 
 
 def _diff_fields(delta: str) -> list[Field]:
-    return [
-        field("Delta", delta), field("DIFF", "diff", 12),
-        field("DIFF Filter", lambda row: verdict(row, row.get(delta)), 13, "filter"),
-    ]  # fmt: skip
+    def word(row: Any) -> tuple[str | None, bool]:
+        status = getattr(row, "status", BOTH)  # the queues of a data pipeline have none
+        return verdict(getattr(row, delta), row.diff, status)
+
+    return [field("Delta", delta), field("DIFF", "diff", 12), field("DIFF Filter", word, 13, "filter")]
 
 
-def _known(name: str) -> Any:
+def _known(number: float | None) -> float | None:
     # match keys are never NULL in the store: -1 and 0 stand for "the source does not say"
-    return lambda row: row[name] if row[name] is not None and row[name] > 0 else None
+    return number if number is not None and number > 0 else None
 
 
-def _yes_or_no(name: str) -> Any:
-    return lambda row: None if row.get(name) is None else "yes" if row[name] else "no"
+def _yes_or_no(flag: float | None) -> str | None:
+    if flag is None:
+        return None
+    return "yes" if flag else "no"
 
 
-def _word(row: Row) -> tuple[str | None, bool]:
-    word = word_of_step(row.get("verdict"), row.get("reason")) or None
-    return word, row.get("verdict") in ("REGRESSED", "ADDED")
+def _word(row: JudgedRow) -> tuple[str | None, bool]:
+    return word_of_step(row.verdict, row.reason) or None, row.verdict in ("REGRESSED", "ADDED")
 
 
 _VERDICT: Final = (
@@ -190,8 +203,8 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
     ), word="op", key=OP_KEY, below={"kernel": "op_details", "task": "op_kernels"}, more={"op_kernels": _OF_KERNEL}),
     "communication": _Sheet("CommunicationCompare", "communication", (
         _ROW, field("Communication OP Name", "kind", 24), field("Group Role", "group_role", 12),
-        field("Group Size", _known("group_size"), 11, "count"), field("Data Type", "data_type", 14),
-        field("Size Class (KiB)", _known("size_class_bytes"), kind="kb"), field("Task Name", "name", 28),
+        field("Group Size", lambda row: _known(row.group_size), 11, "count"), field("Data Type", "data_type", 14),
+        field("Size Class (KiB)", lambda row: _known(row.size_class_bytes), kind="kb"), field("Task Name", "name", 28),
         field("Plane", "plane", 10), *_spread(), *_diff_fields("delta_ns"),
         *_other_measures("communication", "bytes", "exposed_ns", "exposed_wait_ns"),
         *both("Wait and Transit Split by", "split_by"),
@@ -210,7 +223,8 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         field("Input Type", "input_types"), field("Component", "component", 16), field("Allocator", "allocator", 28),
         *_sides(("Allocations", "calls"), ("Size", "bytes")), *_diff_fields("delta_bytes"),
         *both("Duration Held", "held_ns"), *both("Unreleased", "unreleased_bytes"), *both("Allocated At", "time_ns"),
-        *both("Step", "step"), *(field(f"{side} Released", _yes_or_no(f"{name}_is_released")) for side, name in SIDES),
+        *both("Step", "step"), field("Baseline Released", lambda row: _yes_or_no(row.baseline_is_released)),
+        field("Candidate Released", lambda row: _yes_or_no(row.candidate_is_released)),
         *both("Code", "code_line"),
     ), word="op", key=OP_KEY, below={"component": "memory_details", "allocation": "memory_blocks"}),
     "memory_peak": _Sheet("MemoryPeak", "memory_peak", (
@@ -234,7 +248,7 @@ _SHEETS: Final[Mapping[str, _Sheet]] = {
         field("Kernel", "name", 48), field("Input Shape", "input_shapes"), field("Core Type", "core_type", 16),
         field("Metric", "metric", 26), field("Kind", "kind", 12), *both("Avg Duration", "average_ns"),
         *both("Mean", "mean"), field("Delta", "delta", kind="number"), field("DIFF", "diff", 10),
-        field("Share of the Change", "share"), field("Moved With the Kernel", _yes_or_no("moved"), 12),
+        field("Share of the Change", "share"), field("Moved With the Kernel", lambda row: _yes_or_no(row.moved), 12),
     )),
     "module": _Sheet("ModuleCompare", "modules", (
         field("Module", "module", 56), field("Phase", "phase", 14),
@@ -290,7 +304,7 @@ def _sheet_of(section: str) -> _Sheet | None:
 
 _TREE: Final = (
     field("Level", "level", 8, "count"), field("Kind", "kind", 10),
-    field("Name", lambda row: "    " * row["level"] + row["name"], 48), field("Input Shape", "input_shapes", 36),
+    field("Name", lambda row: "    " * row.level + row.name, 48), field("Input Shape", "input_shapes", 36),
     *_sides(("Calls", "calls"), ("{place} Time", "ns"), ("Share", "share")), *_diff_fields("delta_ns"),
     *both("Share of Step", "step_share"), *both("Operator Calls Below", "op_calls"),
     *both("{place} Self Time", "self_ns"), *both("Host Total Time", "host_total_ns"),
@@ -314,67 +328,105 @@ def _write(book: Book, diff: Diff, sheet: _Sheet, limit: int | None) -> None:
     table = diff.tables[sheet.table]
     if not len(table):
         return
-    below: dict[tuple[Any, ...], list[Row]] = {}
-    for word, name in sheet.below.items():
-        for row in records(diff.tables[name]):
-            before, after = (row.get(f"{side}_ns", row.get(f"{side}_bytes")) for _, side in SIDES)
-            status = BOTH if (before is None) == (after is None) else ADDED if before is None else REMOVED
-            below.setdefault(tuple(row[part] for part in sheet.key), []).append({**row, "status": status, "row": word})
-    rows: list[Row] = []
-    for row in records(table.head(limit)):
-        rows.append({**row, "row": sheet.word} if sheet.word else row)
-        rows += below.get(tuple(row[part] for part in sheet.key), ())
+    parts = [table.head(limit)]
+    if sheet.word:
+        parts = [_call_rows(table.head(limit), sheet.word)]
+        parts += [_with_status(_call_rows(diff.tables[name], word)) for word, name in sheet.below.items()]
+    own, *tables_below = _rows_of_tables(parts)
+    rows_below: dict[tuple[object, ...], list[Struct]] = {}
+    for row in chain(*tables_below):
+        rows_below.setdefault(_key_of(row, sheet), []).append(row)
+    rows: list[Struct] = []
+    for row in own:
+        rows.append(row)
+        rows += rows_below.get(_key_of(row, sheet), ())
     above = [Title(sheet.note)] if sheet.note and len(diff.tables[sheet.note_of]) else []
     more = [one for name, fields in sheet.more.items() for one in fields if len(diff.tables[name])]
-    own = _fields(diff, [*sheet.fields, *more], table)
-    book.sheet(sheet.title, own, rows, tone=lambda row: "summary" * (row.get("row") == sheet.word), above=above)
+    fields = _fields(diff, [*sheet.fields, *more], table)
+
+    def tone(row: Any) -> str:
+        return "summary" if sheet.word and row.row == sheet.word else ""
+
+    book.sheet(sheet.title, fields, rows, tone=tone, above=above)
+
+
+def _call_rows(table: Columns, word: str) -> Columns:
+    """Return a table with what its rows are called in the column Row."""
+    return table.having(row=objects([word] * len(table)))
+
+
+def _with_status(table: Columns) -> Columns:
+    """Return a table with `status`, by which of its sides have a number."""
+    unit = "ns" if "baseline_ns" in table else "bytes"
+    before, after = (table.known(f"{side}_{unit}") for side in ("baseline", "candidate"))
+    status = objects([REMOVED, ADDED, BOTH])[np.where(before == after, 2, after.astype(np.int64))]
+    return table.having(status=status)
+
+
+def _rows_of_tables(tables: Sequence[Columns]) -> list[list[Struct]]:
+    """Return the rows of each table; all of them have the columns of all tables, None where their own lacks one."""
+    names = dict.fromkeys(name for table in tables for name in table.arrays)
+    found = []
+    for table in tables:
+        missing = {name: objects([None] * len(table)) for name in names if name not in table}
+        found.append(rows_of(Struct, table.having(**missing)))
+    return found
+
+
+def _key_of(row: Struct, sheet: _Sheet) -> tuple[object, ...]:
+    return tuple(getattr(row, name) for name in sheet.key)
+
+
+_overall_field: Final = FieldsOf(OverallRow)
 
 
 def _overall(book: Book, diff: Diff) -> None:
-    def shown_in(row: Row) -> tuple[str, str]:
-        return UNITS["count" if row["metric"] == "samples_per_second" else row["unit"]]
-
-    def take(name: str) -> Any:
-        return lambda row: (shown_in(row)[0], row[name])
-
-    def title(row: Row) -> str:
-        name = _TITLES.get(row["metric"]) or row["title"] or row["metric"]
-        return f"{'    ' * int(row['level'] or 0)}{name}"
-
-    rows = records(diff.tables["overall"])
-    of_baseline = {row["metric"]: row["baseline_value"] for row in rows}
+    rows = rows_of(OverallRow, diff.tables["overall"])
+    of_baseline = {row.metric: row.baseline_value for row in rows}
     step_ns = of_baseline.get("step_ns") or of_baseline.get("e2e_ns")
+
+    def word(row: OverallRow) -> tuple[str | None, bool]:
+        return _overall_verdict(row, step_ns)
+
     fields = [
-        field("Metric", title, 48), field("Unit", lambda row: shown_in(row)[1], 8),
-    ]  # fmt: skip
-    titles = []
-    for (side, prefix), what in zip(SIDES, (diff.baseline, diff.candidate), strict=True):
-        titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, len(fields), 3))
-        fields += [
-            field(side, take(f"{prefix}_value"), kind="ms"),
-            field(f"{side} Share of Step", f"{prefix}_share"),
-            field(f"{side} Number", f"{prefix}_calls"),
-        ]
-    fields += [
-        field("Delta", take("delta"), kind="ms"),
+        _overall_field.field("Metric", _title, 48),
+        _overall_field.field("Unit", lambda row: _shown_in(row)[1], 8),
+        _overall_field.field("Baseline", lambda row: (_shown_in(row)[0], row.baseline_value), kind="ms"),
+        field("Baseline Share of Step", "baseline_share"),
+        field("Baseline Number", "baseline_calls"),
+        _overall_field.field("Candidate", lambda row: (_shown_in(row)[0], row.candidate_value), kind="ms"),
+        field("Candidate Share of Step", "candidate_share"),
+        field("Candidate Number", "candidate_calls"),
+        _overall_field.field("Delta", lambda row: (_shown_in(row)[0], row.delta), kind="ms"),
         field("DIFF", "diff", 12),
-        field("DIFF Filter", lambda row: _overall_verdict(row, step_ns), 13, "filter"),
+        _overall_field.field("DIFF Filter", word, 13, "filter"),
         field("Name", "metric", 28),
     ]
+    titles = []
+    for place, ((side, prefix), what) in enumerate(zip(SIDES, (diff.baseline, diff.candidate), strict=True)):
+        titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, 2 + 3 * place, 3))
     own = _fields(diff, fields, diff.tables["overall"])
-    book.sheet("OverallMetrics", own, rows, tone=lambda row: "" if row["level"] else "main", above=titles, fixed=1)
+    book.sheet("OverallMetrics", own, rows, tone=lambda row: "" if row.level else "main", above=titles, fixed=1)
 
 
-def _overall_verdict(row: Row, step_ns: float | None) -> tuple[str | None, bool]:
+def _shown_in(row: OverallRow) -> tuple[str, str]:
+    """Return the kind of the numbers of a row, and the word of its unit."""
+    return UNITS["count" if row.metric == "samples_per_second" else row.unit]
+
+
+def _title(row: OverallRow) -> str:
+    return f"{'    ' * (row.level or 0)}{_TITLES.get(row.metric) or row.title or row.metric}"
+
+
+def _overall_verdict(row: OverallRow, step_ns: float | None) -> tuple[str | None, bool]:
     delta = cost(row)
     if delta is None:
-        return ("same" if row["delta"] == 0 else None), False
-    if row["unit"] == "ns" and delta and step_ns and abs(delta) < _SMALL_OF_STEP * step_ns:
+        return ("same" if row.delta == 0 else None), False
+    if row.unit == "ns" and delta and step_ns and abs(delta) < _SMALL_OF_STEP * step_ns:
         return "small", False
-    return verdict(row, delta)
+    return verdict(delta, row.diff)
 
 
-_Block = tuple[str, Sequence[Field], Sequence[Row]]
 _NOTES: Final = (
     "Numbers are per step: the median over steps, then over ranks, the geometric mean over the runs of a side.",
     "Medians do not add up: what they lack to a sum is its row Rest.",
@@ -385,31 +437,76 @@ _NOTES: Final = (
     "Verdict: by one number per run, without machine-wide drift; q: false discovery rate.",
     "1 KiB = 1024 bytes, 1 MiB = 1024 KiB. An empty cell: the source does not say.",
 )
-_SHARES: Final = (
-    "data_loading_share", "device_utilisation", "possible_gain_share", "outside_steps_share", "communication_share",
-)  # fmt: skip
+
+
+class _BottleneckOfSide(Struct, frozen=True):
+    """The bottleneck of a side, by the name of the side."""
+
+    side: str
+    row: Bottleneck
+
+
+_bottleneck: Final = FieldsOf(_BottleneckOfSide)
 _BOTTLENECK: Final = (
-    field("Side", "side"), field("Class", "class"),
-    *(field(name.replace("_", " ").title(), name, kind="percent") for name in _SHARES),
-    field("Not Known", "missing"), field("Thresholds", "thresholds"),
+    _bottleneck.field("Side", lambda one: one.side), _bottleneck.field("Class", lambda one: one.row.bound),
+    _bottleneck.field("Data Loading Share", lambda one: one.row.data_loading_share, kind="percent"),
+    _bottleneck.field("Device Utilisation", lambda one: one.row.device_utilisation, kind="percent"),
+    _bottleneck.field("Possible Gain Share", lambda one: one.row.possible_gain_share, kind="percent"),
+    _bottleneck.field("Outside Steps Share", lambda one: one.row.outside_steps_share, kind="percent"),
+    _bottleneck.field("Communication Share", lambda one: one.row.communication_share, kind="percent"),
+    _bottleneck.field("Not Known", lambda one: "; ".join(one.row.missing)),
+    _bottleneck.field("Thresholds", lambda one: bottleneck.spell_thresholds(one.row)),
 )  # fmt: skip
 _SIDE: Final = (
     *(field(name.capitalize(), name) for name in ("label", "workload", "version", "device", "configuration")),
     field("Timeline", "timeline"), field("Runs", "runs"), field("Ranks", "ranks"), field("Steps", "steps"),
-    field("Chosen Steps", lambda row: format_numbers(row.get("chosen_steps") or ()) or "all"),
-    field("Run Ids", lambda row: ", ".join(map(str, row["run_ids"]))),
+    field("Chosen Steps", lambda side: format_numbers(side.chosen_steps) or "all"),
+    field("Run Ids", lambda side: ", ".join(map(str, side.run_ids))),
 )  # fmt: skip
 _STEP_KIND: Final = (
     field("Steps of Kind", "kind"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
     field("DIFF", "diff", kind="percent"), *(field(f"{side} Steps a Run", f"{name}_steps") for side, name in SIDES),
     field("Verdict", lambda row: _word(row)[0]),
 )  # fmt: skip
+
+
+class _PartOfChange(Struct, frozen=True):
+    """A part of the change of the step, or all of it. `share`: of all of it."""
+
+    title: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    share: float | None
+
+
+class _ExplainedCause(Struct, frozen=True, kw_only=True):
+    """What explains a part of the change, or what all causes add up to, which has no numbers of its own calls."""
+
+    name: str
+    delta_ns: float | None
+    share: float | None = None
+    why: str | None = None
+    verdict: str | None = None
+    baseline_ns: float | None = None
+    candidate_ns: float | None = None
+    baseline_calls: float | None = None
+    candidate_calls: float | None = None
+    input_shapes: str | None = None
+    status: str | None = None
+    calls_delta_ns: float | None = None
+    per_call_delta_ns: float | None = None
+    q: float | None = None
+    stands_out: bool | None = None
+    where: str | None = None
+
+
 _PART: Final = (
     field("Part", "title"), *(field(f"{side} (ms)", f"{name}_ns", kind="ms") for side, name in SIDES),
     field("Delta (ms)", "delta_ns", kind="ms"), field("Share of the Change", "share"),
 )  # fmt: skip
 _CONTRIBUTION: Final = (
-    field("Cause", lambda row: row["name"] or row["kind"]), field("Delta", "delta_ns"),
+    field("Cause", "name"), field("Delta", "delta_ns"),
     field("Share of the Change", "share"), field("Why", "why"), field("Verdict", "verdict"),
     field("Baseline", "baseline_ns"), field("Candidate", "candidate_ns"), *both("Calls", "calls"),
     field("Input Shape", "input_shapes"),
@@ -418,7 +515,7 @@ _CAUSE: Final = (
     field("Operator Name", "name"), field("Input Shape", "input_shapes"), field("Status", "status"),
     field("Delta", "delta_ns"), field("Share of the Change", "share"), field("Delta by Calls", "calls_delta_ns"),
     field("Delta by Time per Call", "per_call_delta_ns"), *both("Calls", "calls"), field("Verdict", "verdict"),
-    field("q", "q"), field("Stands Out", _yes_or_no("stands_out")), field("Where", "where"),
+    field("q", "q"), field("Stands Out", lambda row: _yes_or_no(row.stands_out)), field("Where", "where"),
     field("Kernel Metrics", "why"),
 )  # fmt: skip
 _RENAME: Final = (
@@ -427,14 +524,14 @@ _RENAME: Final = (
 )  # fmt: skip
 
 
-def _notes(heading: str, lines: Sequence[str]) -> _Block:
-    return heading, [field("Note", "note")], [{"note": line} for line in lines]
+def _notes(heading: str, lines: Sequence[str]) -> Block:
+    return Block(heading, [field("Note", str)], lines)
 
 
-def _explanation(diff: Diff) -> Iterator[_Block]:
+def _explanation(diff: Diff) -> Iterator[Block]:
     """Yield the small tables of the sheet, in reading order."""
     explanation = diff.explanation
-    yield explanation.headline, [], []
+    yield Block(explanation.headline)
     if explanation.remarks:
         yield _notes("What limits this", explanation.remarks)
     if diff.judgement is not None:
@@ -442,24 +539,55 @@ def _explanation(diff: Diff) -> Iterator[_Block]:
     if diff.notes:
         yield _notes("What makes the comparison doubtful", diff.notes)
     if diff.bottlenecks is not None:
-        yield "Bottleneck", _BOTTLENECK, bottleneck.rows(*diff.bottlenecks)
-    yield "Sides", _SIDE, [plain(diff.baseline), plain(diff.candidate)]
+        before, after = diff.bottlenecks
+        of_sides = [_BottleneckOfSide("baseline", before), _BottleneckOfSide("candidate", after)]
+        yield Block("Bottleneck", _BOTTLENECK, of_sides)
+    yield Block("Sides", _SIDE, [diff.baseline, diff.candidate])
     if diff.step_kinds:
-        yield "Steps of Each Kind", _STEP_KIND, [plain(one) | {"diff": one.diff} for one in diff.step_kinds]
+        yield Block("Steps of Each Kind", _STEP_KIND, diff.step_kinds)
     words = {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
-    total, whole_ns = f"total: {words}", explanation.delta_ns
-    whole = asdict(explanation) | {"title": total, "name": total}
-    parts = [*map(asdict, explanation.parts), whole]
-    shares = [part["delta_ns"] / whole_ns if whole_ns and part["delta_ns"] is not None else None for part in parts]
-    rows = plain([part | {"share": share} for part, share in zip(parts, shares, strict=True)])
-    yield f"Parts of the change of {words}", _PART, rows
-    contributions = [plain(row) | _name_of_sum(row) for row in explanation.contributions]
-    yield "What explains the change, each cause once", _CONTRIBUTION, [*contributions, plain(whole)]
-    rest = {"name": explanation.rest_title, "delta_ns": explanation.rest_ns}
-    others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
-    closing = [{"name": "all other operators", "delta_ns": others}, rest, whole]
-    yield "Operators, ranked by contribution", _CAUSE, [*plain(explanation.causes), *plain(closing)]
-    yield "By operator name", _CAUSE, [plain(cause) for cause in explanation.rollup]
+    whole = _ExplainedCause(
+        name=f"total: {words}",
+        delta_ns=explanation.delta_ns,
+        verdict=explanation.verdict,
+        baseline_ns=explanation.baseline_ns,
+        candidate_ns=explanation.candidate_ns,
+    )
+    yield Block(f"Parts of the change of {words}", _PART, _list_parts(explanation, whole))
+    contributions = [_name_contribution(row) for row in explanation.contributions]
+    yield Block("What explains the change, each cause once", _CONTRIBUTION, [*contributions, whole])
+    rest = _ExplainedCause(name=explanation.rest_title, delta_ns=explanation.rest_ns)
+    others_ns = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
+    others = _ExplainedCause(name="all other operators", delta_ns=others_ns)
+    yield Block("Operators, ranked by contribution", _CAUSE, [*explanation.causes, others, rest, whole])
+    yield Block("By operator name", _CAUSE, explanation.rollup)
     if explanation.renames:
-        yield "Replaced, renamed or fused", _RENAME, [plain(rename) for rename in explanation.renames]
+        yield Block("Replaced, renamed or fused", _RENAME, explanation.renames)
     yield _notes("How to read this workbook", _NOTES)
+
+
+def _list_parts(explanation: Explanation, whole: _ExplainedCause) -> list[_PartOfChange]:
+    """Return the parts of the change with their shares, and the whole."""
+    whole_ns = whole.delta_ns
+    parts = []
+    for part in explanation.parts:
+        share = part.delta_ns / whole_ns if whole_ns else None
+        parts.append(_PartOfChange(part.title, part.baseline_ns, part.candidate_ns, part.delta_ns, share))
+    share = 1.0 if whole_ns else None
+    parts.append(_PartOfChange(whole.name, whole.baseline_ns, whole.candidate_ns, whole_ns, share))
+    return parts
+
+
+def _name_contribution(row: Contribution) -> _ExplainedCause:
+    return _ExplainedCause(
+        name=_name_of_cause(row) or row.kind,
+        delta_ns=row.delta_ns,
+        share=row.share,
+        why=row.why,
+        verdict=row.verdict,
+        baseline_ns=row.baseline_ns,
+        candidate_ns=row.candidate_ns,
+        baseline_calls=row.baseline_calls,
+        candidate_calls=row.candidate_calls,
+        input_shapes=row.input_shapes,
+    )

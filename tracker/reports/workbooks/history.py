@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from openpyxl.chart import LineChart, Reference
 
 from tracker.reports.cells import readable
-from tracker.reports.rows import Row, records
-from tracker.reports.views.history import is_lasting, points_of, series_title
-from tracker.reports.workbook import UNITS, Book, Field, coloured_change, field
+from tracker.reports.rows import rows_of
+from tracker.reports.views.history import PointInCourse, is_lasting, points_of, series_title
+from tracker.reports.workbook import UNITS, Book, Field, FieldsOf, coloured_change
 from tracker.reports.workbooks.tables import write_summary, write_tables
+from tracker.results.history import FollowedSeries
 from tracker.results.verdicts import word_of_step
 from tracker.units import printable
 
@@ -24,7 +25,8 @@ _MOST: Final = 20
 """Series with a sheet and a chart of their own."""
 
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
-_VALUES: Final = (("Mean of the runs", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
+_VALUES: Final = 3
+"""Columns that the chart draws: the mean of the runs, the smallest and the largest one."""
 
 
 def write(book: Book, history: History, view: View, look: Look) -> None:
@@ -33,11 +35,11 @@ def write(book: Book, history: History, view: View, look: Look) -> None:
     """
     summary = write_summary(book, history, view)
     points = points_of(history)
-    series = records(history.tables["series"])
+    series = rows_of(FollowedSeries, history.tables["series"])
     for one in series[:_MOST]:
-        own = points[one["series_id"]]
-        name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one["name"]))).strip()
-        sheet = book.sheet(f"{one['series_id']} {name}"[:_SHEET_NAME].strip(), _list_fields(one, history), own)
+        own = points[one.series_id]
+        name = re.sub(r"[\\\[\]*/:?']+", " ", printable(readable(one.name))).strip()
+        sheet = book.sheet(f"{one.series_id} {name}"[:_SHEET_NAME].strip(), _list_fields(one, history), own)
         sheet.add_chart(_make_chart(sheet, one, len(own)), f"A{len(own) + 4}")
         if one is series[0]:
             summary.add_chart(_make_chart(sheet, one, len(own)), "G2")
@@ -46,40 +48,56 @@ def write(book: Book, history: History, view: View, look: Look) -> None:
     write_tables(book, history, view, look)
 
 
-def _list_fields(series: Row, history: History) -> list[Field]:
-    kind, word = UNITS[series["unit"]]
+_point: Final = FieldsOf(PointInCourse)
+
+
+def _list_fields(series: FollowedSeries, history: History) -> list[Field]:
+    kind, word = UNITS[series.unit]
     unit = "" if kind == "percent" else f" ({word})"
-
-    def change(key: str) -> Any:
-        tones = {"REGRESSED": "worse", "IMPROVED": "better"}
-        return lambda row: coloured_change(tones.get(row["verdict"] or "", ""), row[key])
-
-    pinned = [field(f"Change since {history.pinned}", "pinned_change", 12, "percent")] if history.pinned else []
-    if pinned and history.options.against == "pinned":
-        pinned.append(field(f"Verdict against {history.pinned}", "pinned_verdict", 16))
+    pinned = []
+    if history.pinned:
+        pinned.append(_point.field(f"Change since {history.pinned}", lambda row: row.pinned_change, 12, "percent"))
+        if history.options.against == "pinned":
+            pinned.append(_point.field(f"Verdict against {history.pinned}", lambda row: row.pinned_verdict, 16))
     return [
-        field("Version", "version", 18), *(field(f"{name}{unit}", key, kind=kind) for name, key in _VALUES),
-        field("Change", change("change"), 12, "percent"),
-        field("Change without drift", change("judged_change"), 12, "percent"), field("Verdict", _verdict, 16),
-        *pinned, field("Runs", "runs", 8), field("Calls", "calls", 8),
-        field("Lasting change", lambda row: "from here on" if row["change_point"] and is_lasting(row) else None, 14),
-        field("Back to the level since", "back_to", 14), field("Facts", lambda row: row["facts"] or None, 24),
-        field("What else changed", lambda row: row["environment"] or None, 40),
-    ]  # fmt: skip
+        _point.field("Version", lambda row: row.version, 18),
+        _point.field(f"Mean of the runs{unit}", lambda row: row.value, kind=kind),
+        _point.field(f"Smallest run{unit}", lambda row: row.minimum, kind=kind),
+        _point.field(f"Largest run{unit}", lambda row: row.maximum, kind=kind),
+        _point.field("Change", lambda row: _change(row, row.change), 12, "percent"),
+        _point.field("Change without drift", lambda row: _change(row, row.judged_change), 12, "percent"),
+        _point.field("Verdict", _verdict, 16),
+        *pinned,
+        _point.field("Runs", lambda row: row.runs, 8, "count"),
+        _point.field("Calls", lambda row: row.calls, 8, "count"),
+        _point.field("Lasting change", _lasting, 14),
+        _point.field("Back to the level since", lambda row: row.back_to, 14),
+        _point.field("Facts", lambda row: row.facts or None, 24),
+        _point.field("What else changed", lambda row: row.environment or None, 40),
+    ]
 
 
-def _verdict(row: Row) -> str | None:
-    return word_of_step(row["verdict"], row["reason"]) or None
+def _change(row: PointInCourse, change: float | None) -> tuple[str, float | None]:
+    tones = {"REGRESSED": "worse", "IMPROVED": "better"}
+    return coloured_change(tones.get(row.verdict or "", ""), change)
 
 
-def _make_chart(sheet: Any, series: Row, rows: int) -> LineChart:
+def _verdict(row: PointInCourse) -> str | None:
+    return word_of_step(row.verdict or "", row.reason) or None
+
+
+def _lasting(row: PointInCourse) -> str | None:
+    return "from here on" if row.change_point and is_lasting(row) else None
+
+
+def _make_chart(sheet: Any, series: FollowedSeries, rows: int) -> LineChart:
     chart = LineChart()
     # a title is text, not a formula, but characters that XML has no word for would break the file
     chart.title = printable(series_title(series))[:250]
-    chart.y_axis.title = UNITS[series["unit"]][1].replace("%", "")
+    chart.y_axis.title = UNITS[series.unit][1].replace("%", "")
     chart.height, chart.width = 9, 26
     chart.x_axis.delete = chart.y_axis.delete = False
-    chart.add_data(Reference(sheet, min_col=2, max_col=1 + len(_VALUES), min_row=1, max_row=rows + 1), True)
+    chart.add_data(Reference(sheet, min_col=2, max_col=1 + _VALUES, min_row=1, max_row=rows + 1), True)
     chart.set_categories(Reference(sheet, min_col=1, min_row=2, max_row=rows + 1))
     for number, line in enumerate(chart.series):
         line.smooth = False

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from openpyxl.formatting.rule import ColorScaleRule
 from openpyxl.utils import get_column_letter
 
-from tracker.reports.rows import Row, plain
-from tracker.reports.views.matrix import labels, rows_of, verdict_lines
-from tracker.reports.workbook import UNITS, Book, field
+from tracker.reports.views.matrix import MatrixLine, labels, lines_of, verdict_lines
+from tracker.reports.workbook import UNITS, Block, Book, FieldsOf, field
 from tracker.reports.workbooks.tables import write_summary
 from tracker.results.verdicts import word_of_step
 
@@ -29,38 +28,56 @@ def write(book: Book, matrix: Matrix, view: View, look: Look) -> None:
     Sides.
     """
     write_summary(book, matrix, view)
-    rows = rows_of(matrix, look.rows(None))
-
-    def of_side(at: int, make: Callable[[Row, Row], Any]) -> Callable[[Row], Any]:
-        return lambda row: make(row, row["cells"][at])
-
-    def verdict(row: Row, cell: Row) -> tuple[str | None, bool]:
-        return word_of_step(cell["verdict"], cell["reason"]) or None, cell["verdict"] in ("REGRESSED", "ADDED")
-
+    lines = lines_of(matrix, look.rows(None))
     fields = [
-        field("Section", "section", 14), field("Name", lambda row: "    " * int(row["level"] or 0) + row["name"], 44),
-        field("Input Shape", "input_shapes", 30), field("Part", "part", 20),
-        field("Unit", lambda row: UNITS[row["unit"]][1], 8),
+        _line.field("Section", lambda line: line.row.section, 14), _line.field("Name", _indent_name, 44),
+        _line.field("Input Shape", lambda line: line.row.input_shapes, 30),
+        _line.field("Part", lambda line: line.row.part, 20),
+        _line.field("Unit", lambda line: UNITS[line.row.unit][1], 8),
     ]  # fmt: skip
     sides = list(enumerate(labels(matrix)))
-    for at, label in sides:
-        fields.append(field(label, of_side(at, lambda row, cell: (UNITS[row["unit"]][0], cell["value"])), 14, "ms"))
+    fields += [_line.field(label, _value_of_side(at), 14, "ms") for at, label in sides]
     first = len(fields) + 1
-    for at, label in sides[1:]:
-        fields.append(field(f"DIFF of {label}", of_side(at, lambda row, cell: cell["diff"]), 11, "percent"))
+    fields += [_line.field(f"DIFF of {label}", _diff_of_side(at), 11, "percent") for at, label in sides[1:]]
     last = len(fields)
-    fields += [field(f"Verdict of {label}", of_side(at, verdict), 14, "filter") for at, label in sides[1:]]
+    fields += [_line.field(f"Verdict of {label}", _verdict_of_side(at), 14, "filter") for at, label in sides[1:]]
 
-    def tone(row: Row) -> str:
-        return "main" if row["section"] == "overall" and not row["level"] else ""
+    def tone(line: MatrixLine) -> str:
+        return "main" if line.is_overall and not line.row.level else ""
 
-    sheet = book.sheet("Matrix", fields, rows, tone=tone)
-    area = f"{get_column_letter(first)}2:{get_column_letter(last)}{len(rows) + 1}"
+    sheet = book.sheet("Matrix", fields, lines, tone=tone)
+    area = f"{get_column_letter(first)}2:{get_column_letter(last)}{len(lines) + 1}"
     scale = {"start_type": "num", "start_value": -_FAR, "mid_type": "num", "mid_value": 0, "end_type": "num"}
     colors = {"start_color": _FASTER, "mid_color": _SAME, "end_color": _SLOWER}
     sheet.conditional_formatting.add(area, ColorScaleRule(**scale, **colors, end_value=_FAR))
     texts = [field(name.capitalize(), name) for name in ("label", "workload", "device", "configuration")]
     counts = [field(name.capitalize(), name, kind="count") for name in ("runs", "ranks", "steps")]
-    sentences = [{"note": line} for line in (*verdict_lines(matrix), *matrix.notes)]
-    note = field("Note", "note")
-    book.blocks("Sides", [("Sides", [*texts, *counts], plain(matrix.sides)), ("Verdicts", [note], sentences)])
+    note = field("Note", str)
+    sentences = (*verdict_lines(matrix), *matrix.notes)
+    blocks = [Block("Sides", [*texts, *counts], matrix.sides), Block("Verdicts", [note], sentences)]
+    book.blocks("Sides", blocks)
+
+
+_line: Final = FieldsOf(MatrixLine)
+
+
+def _indent_name(line: MatrixLine) -> str:
+    return "    " * int(line.row.level or 0) + line.row.name
+
+
+def _value_of_side(at: int) -> Callable[[MatrixLine], tuple[str, float | None]]:
+    return lambda line: (UNITS[line.row.unit][0], line.cells[at].value)
+
+
+def _diff_of_side(at: int) -> Callable[[MatrixLine], float | None]:
+    return lambda line: line.cells[at].diff
+
+
+def _verdict_of_side(at: int) -> Callable[[MatrixLine], tuple[str | None, bool]]:
+    """Return what makes the verdict of a side, with whether it is for the worse."""
+
+    def verdict(line: MatrixLine) -> tuple[str | None, bool]:
+        cell = line.cells[at]
+        return word_of_step(cell.verdict, cell.reason) or None, cell.verdict in ("REGRESSED", "ADDED")
+
+    return verdict

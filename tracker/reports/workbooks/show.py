@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports.rows import plain
@@ -26,9 +27,9 @@ def write(book: Book, shown: Shown, view: View, look: Look) -> None:
         facts["bottleneck"] = bottleneck.sentence(shown.bottleneck)
     facts |= {f"per_step.{key}": value for key, value in (facts.pop("per_step", None) or {}).items()}
     facts |= {f"note {place}": note for place, note in enumerate(shown.notes, start=1)}
-    run = [{"key": key, "value": value} for key, value in facts.items() if value is not None]
+    run = [(key, value) for key, value in facts.items() if value is not None]
     write_summary_of_run(book, shown)
-    book.sheet("Run", [field("Key", "key", 28), field("Value", lambda row: _typed(**row), 80)], run)
+    book.sheet("Run", [field("Key", itemgetter(0), 28), field("Value", lambda fact: _typed(*fact), 80)], run)
     tables: dict[str, Any] = choose_tables(shown, look)
     if "memory" in shown.chosen_sections(look.only):
         tables["memory_curve"] = shown.tables["memory_curve"]

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from openpyxl.chart import BarChart, Reference
 
 from tracker.reports.cells import PARTS
 from tracker.reports.document import Lines, Look
-from tracker.reports.rows import Row, plain, records
+from tracker.reports.rows import rows_of
 from tracker.reports.views import diff as diff_view
 from tracker.reports.views import show as show_view
-from tracker.reports.workbook import SIDES, UNITS, Book, Field, field
+from tracker.reports.workbook import UNITS, Block, Book, Field, FieldsOf, field
+from tracker.results import Contribution, MeanCause, SlowStep
+from tracker.results.diff_rows import EnvironmentRow, OverallRow
 from tracker.results.run_summary import PARTS_OF_STEP
 from tracker.results.verdicts import word_of_step
 from tracker.schema.series import UNPROFILED_STEP
@@ -21,7 +24,7 @@ from tracker.units import printable
 
 if TYPE_CHECKING:
     from tracker.reports.document import Column, Document
-    from tracker.results import Diff, Shown, SlowStep
+    from tracker.results import Diff, Shown
 
 _STEP: Final = "Step"
 _CAUSES: Final = "What carries the change"
@@ -39,26 +42,75 @@ _BESIDE_STEP: Final = {
 """Numbers of a step that are no part of its sum, in the rows below it."""
 _PER_CENT: Final = re.compile(r"[+-]?[\d,]+(\.\d+)? %")
 _COUNT: Final = re.compile(r"\d[\d,]*")
-Block = tuple[str, Sequence[Field], Sequence[Row]]
 
+
+class _WrittenPart(Struct, frozen=True, kw_only=True):
+    """A part of the step, or a number beside it: in ns, or with the kind of its cell."""
+
+    part: str
+    baseline_ns: float | tuple[str, float | None] | None
+    candidate_ns: float | tuple[str, float | None] | None
+    delta_ns: float | tuple[str, float | None] | None
+    diff: float | None
+    verdict: str | None
+
+
+class _NamedCause(Struct, frozen=True):
+    """What carries a part of the change, with its words."""
+
+    cause: str
+    row: Contribution
+
+
+class _SlowStepOfSide(Struct, frozen=True):
+    """A slow step, and the label of its side."""
+
+    side: str
+    row: SlowStep
+
+
+class _PartOfRun(Struct, frozen=True):
+    """A part of the step of a run."""
+
+    part: str
+    ns: float
+    share: float | None
+
+
+_part, _cause, _slow = FieldsOf(_WrittenPart), FieldsOf(_NamedCause), FieldsOf(_SlowStepOfSide)
+_part_of_run, _mean_cause, _fact = FieldsOf(_PartOfRun), FieldsOf(MeanCause), FieldsOf(EnvironmentRow)
+_OF_LINE: Final = (field("", printable),)
 _OF_STEP: Final = (
-    field("Part", "part"), *(field(f"{side} (ms)", f"{prefix}_ns", kind="ms") for side, prefix in SIDES),
-    field("Change (ms)", "delta_ns", kind="ms"), field("Change", "diff", kind="percent"), field("Verdict", "verdict"),
+    _part.field("Part", lambda row: row.part), _part.field("Baseline (ms)", lambda row: row.baseline_ns, kind="ms"),
+    _part.field("Candidate (ms)", lambda row: row.candidate_ns, kind="ms"),
+    _part.field("Change (ms)", lambda row: row.delta_ns, kind="ms"),
+    _part.field("Change", lambda row: row.diff, kind="percent"), _part.field("Verdict", lambda row: row.verdict),
 )  # fmt: skip
 _OF_CAUSE: Final = (
-    field("Cause", "cause"), field("Change (ms)", "delta_ns", kind="ms"),
-    field("Share of the change", "share", kind="percent"), field("Why", "why"), field("Verdict", "verdict"),
+    _cause.field("Cause", lambda row: row.cause), _cause.field("Change (ms)", lambda row: row.row.delta_ns, kind="ms"),
+    _cause.field("Share of the change", lambda row: row.row.share, kind="percent"),
+    _cause.field("Why", lambda row: row.row.why), _cause.field("Verdict", lambda row: row.row.verdict),
 )  # fmt: skip
-_OF_MEAN: Final = (field("Cause of the Mean Step", "name"), field("Change (ms)", "delta_ns", kind="ms"))
+_OF_MEAN: Final = (
+    _mean_cause.field("Cause of the Mean Step", lambda row: row.name),
+    _mean_cause.field("Change (ms)", lambda row: row.delta_ns, kind="ms"),
+)
 _OF_SLOW_STEP: Final = (
-    field("Side", "side"), field("Slow Step", "name"), field("Time (ms)", "ns", kind="ms"),
-    field("Longer than the Median (ms)", "longer_ns", kind="ms"), field("Cause", "cause"),
-    field("Of the Cause (ms)", "cause_ns", kind="ms"),
+    _slow.field("Side", lambda row: row.side), _slow.field("Slow Step", lambda row: row.row.name),
+    _slow.field("Time (ms)", lambda row: row.row.ns, kind="ms"),
+    _slow.field("Longer than the Median (ms)", lambda row: row.row.longer_ns, kind="ms"),
+    _slow.field("Cause", lambda row: row.row.cause),
+    _slow.field("Of the Cause (ms)", lambda row: row.row.cause_ns, kind="ms"),
 )  # fmt: skip
-_OF_ENVIRONMENT: Final = (field("Kind", "kind"), field("Key", "key"), *(field(side, name) for side, name in SIDES))
+_OF_ENVIRONMENT: Final = (
+    _fact.field("Kind", lambda row: row.kind), _fact.field("Key", lambda row: row.key),
+    _fact.field("Baseline", lambda row: row.baseline), _fact.field("Candidate", lambda row: row.candidate),
+)  # fmt: skip
 _OF_RUN: Final = (
-    field("Part", "part"), field("Per step (ms)", "ns", kind="ms"), field("Share of the step", "share", kind="percent"),
-)  # fmt: skip
+    _part_of_run.field("Part", lambda row: row.part),
+    _part_of_run.field("Per step (ms)", lambda row: row.ns, kind="ms"),
+    _part_of_run.field("Share of the step", lambda row: row.share, kind="percent"),
+)
 
 
 def write_summary_of_diff(book: Book, diff: Diff) -> None:
@@ -96,23 +148,22 @@ def _blocks_of_document(found: Document) -> Iterator[Block]:
         heading = block.title or _FIRST_TABLE
         if isinstance(block, Lines):
             if block.lines and not block.is_drawing:
-                yield heading, [field("", "line")], _lines(block.lines)
+                yield Block(heading, _OF_LINE, _lines(block.lines))
             continue
         if block.lead:
-            yield heading, [field("", "line")], _lines([block.lead])
+            yield Block(heading, _OF_LINE, _lines([block.lead]))
             heading = ""
-        rows = [{str(place): text for place, text in enumerate(row)} for row in block.rows]
-        if rows:
-            yield heading, [_text_of(column, place) for place, column in enumerate(block.columns)], rows
+        if block.rows:
+            yield Block(heading, [_text_of(column, place) for place, column in enumerate(block.columns)], block.rows)
         if block.more:
-            yield f"… and {block.more:,} more", [], []
+            yield Block(f"… and {block.more:,} more")
     if found.notes:
-        yield "Notes", [field("", "line")], _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _text_of(column: Column, place: int) -> Field:
     """Return the field of a column of a document, whose cells are texts."""
-    return field(column.header.replace("\n", " ") or " ", lambda row: _typed(printable(row[str(place)].strip())))
+    return field(column.header.replace("\n", " ") or " ", lambda row: _typed(printable(row[place].strip())))
 
 
 def _typed(text: str) -> tuple[str, Any]:
@@ -130,90 +181,101 @@ def _typed(text: str) -> tuple[str, Any]:
 
 def _sentences(found: Document) -> Iterator[Block]:
     """Yield the headline with its verdict, and what it is about or what was compared."""
-    yield printable(f"{found.headline} {found.verdict}".strip()), [], []
+    yield Block(printable(f"{found.headline} {found.verdict}".strip()))
     lines = [found.title, *found.remarks]
-    yield "About", [field("", "line")], _lines(lines)
+    yield Block("About", _OF_LINE, _lines(lines))
 
 
-def _lines(lines: Sequence[str]) -> list[Row]:
-    return [{"line": printable(line)} for line in lines if line]
+def _lines(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if line]
 
 
 def _blocks_of_diff(diff: Diff, found: Document) -> Iterator[Block]:
     yield from _sentences(found)
-    explanation, of_step = diff.explanation, {row["metric"]: row for row in records(diff.tables["overall"])}
     if not diff.is_refused:
-        yield _STEP, _OF_STEP, list(_rows_of_step(diff, of_step))
-        causes = [{**plain(one), "cause": diff_view.name_of_cause(one, diff)} for one in explanation.contributions]
+        yield Block(_STEP, _OF_STEP, list(_list_parts(diff)))
+        causes = [_NamedCause(diff_view.name_of_cause(one, diff), one) for one in diff.explanation.contributions]
         if causes:
-            yield _CAUSES, _OF_CAUSE, causes
+            yield Block(_CAUSES, _OF_CAUSE, causes)
         yield from _blocks_of_slow_steps(diff)
-    environment = records(diff.tables["environment"])
+    environment = rows_of(EnvironmentRow, diff.tables["environment"])
     if environment:
-        yield _ENVIRONMENT, _OF_ENVIRONMENT, environment
+        yield Block(_ENVIRONMENT, _OF_ENVIRONMENT, environment)
     if found.notes:
-        yield "Notes", [field("", "line")], _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _blocks_of_slow_steps(diff: Diff) -> Iterator[Block]:
     """Yield what carries the change of the mean step, and the slow steps of both sides, where there are any."""
     found = diff.explanation
     if found.mean is not None:
-        whole = {"name": "mean step", "delta_ns": found.mean.delta_ns}
-        yield "What carries the change of the mean step", _OF_MEAN, [*plain(found.mean.causes), whole]
-    rows = [*_rows_of_slow_steps(found.baseline_slow_steps, diff.baseline.label)]
-    rows += _rows_of_slow_steps(found.candidate_slow_steps, diff.candidate.label)
+        whole = MeanCause("mean step", found.mean.delta_ns)
+        yield Block("What carries the change of the mean step", _OF_MEAN, [*found.mean.causes, whole])
+    rows = _list_slow_steps(found.baseline_slow_steps, diff.baseline.label)
+    rows += _list_slow_steps(found.candidate_slow_steps, diff.candidate.label)
     if rows:
-        yield _SLOW_STEPS, _OF_SLOW_STEP, rows
+        yield Block(_SLOW_STEPS, _OF_SLOW_STEP, rows)
 
 
-def _rows_of_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[Row]:
-    return [plain(one) | {"name": one.name, "side": side} for one in slow_steps]
+def _list_slow_steps(slow_steps: Sequence[SlowStep], side: str) -> list[_SlowStepOfSide]:
+    return [_SlowStepOfSide(side, one) for one in slow_steps]
 
 
-def _rows_of_step(diff: Diff, of_step: dict[str, Row]) -> Iterator[Row]:
-    explanation = diff.explanation
+def _list_parts(diff: Diff) -> Iterator[_WrittenPart]:
+    """Yield the parts of the step, the step itself, and what stands beside it."""
+    explanation, of_step = diff.explanation, diff_view.rows_of_step(diff)
     for part in explanation.parts:
-        verdict = _verdict(of_step.get(part.name, {}))
-        yield _with_diff(plain(part) | {"part": PARTS.get(part.name, part.title), "verdict": verdict})
-    whole = {"baseline_ns": explanation.baseline_ns, "candidate_ns": explanation.candidate_ns}
-    name = "step time" if explanation.total_metric == "step_ns" else "E2E"
-    of_whole = diff_view.total_row(diff) | {"verdict": diff.verdict_of_parts}
-    yield _with_diff({**whole, "part": name, "delta_ns": explanation.delta_ns, "verdict": _verdict(of_whole)})
+        yield _WrittenPart(
+            part=PARTS.get(part.name, part.title),
+            baseline_ns=part.baseline_ns,
+            candidate_ns=part.candidate_ns,
+            delta_ns=part.delta_ns,
+            diff=part.delta_ns / part.baseline_ns if part.baseline_ns else None,
+            verdict=_verdict(of_step.get(part.name)),
+        )
+    total = diff_view.total_row(diff)
+    before, delta = explanation.baseline_ns, explanation.delta_ns
+    yield _WrittenPart(
+        part="step time" if explanation.total_metric == "step_ns" else "E2E",
+        baseline_ns=before,
+        candidate_ns=explanation.candidate_ns,
+        delta_ns=delta,
+        diff=delta / before if before and delta is not None else None,
+        verdict=word_of_step(diff.verdict_of_parts, total.reason if total is not None else None) or None,
+    )
     for metric, words in _BESIDE_STEP.items():
         row = of_step.get(metric)
-        if row is None or not (row["baseline_value"] or row["candidate_value"]):
+        if row is None or not (row.baseline_value or row.candidate_value):
             continue
-        kind, unit = UNITS[row["unit"]]
-        ends = {f"{side}_ns": (kind, row[f"{side}_value"]) for _, side in SIDES}
-        beside = {"part": f"{words} ({unit})", "delta_ns": (kind, row["delta"])}
-        yield {**ends, **beside, "diff": row["diff"], "verdict": _verdict(row)}
+        kind, unit = UNITS[row.unit]
+        yield _WrittenPart(
+            part=f"{words} ({unit})",
+            baseline_ns=(kind, row.baseline_value),
+            candidate_ns=(kind, row.candidate_value),
+            delta_ns=(kind, row.delta),
+            diff=row.diff,
+            verdict=_verdict(row),
+        )
 
 
-def _verdict(row: Row) -> str | None:
-    return word_of_step(row.get("verdict"), row.get("reason")) or None
-
-
-def _with_diff(row: Row) -> Row:
-    before, delta = row["baseline_ns"], row["delta_ns"]
-    return {**row, "diff": delta / before if before and delta is not None else None}
+def _verdict(row: OverallRow | None) -> str | None:
+    return word_of_step(row.verdict, row.reason) or None if row is not None else None
 
 
 def _blocks_of_run(shown: Shown, found: Document) -> Iterator[Block]:
     yield from _sentences(found)
     numbers: dict[str, Any] = shown.run.get("per_step") or {}
     whole_ns = numbers.get("whole_ns")
-    parts: list[Row] = [
-        {"part": PARTS[name], "ns": numbers[name], "share": numbers[name] / whole_ns if whole_ns else None}
-        for name in PARTS_OF_STEP
-        if numbers.get(name)
-    ]
+    parts = []
+    for name in PARTS_OF_STEP:
+        if numbers.get(name):
+            parts.append(_PartOfRun(PARTS[name], numbers[name], numbers[name] / whole_ns if whole_ns else None))
     if parts:
-        yield _PARTS, _OF_RUN, parts
+        yield Block(_PARTS, _OF_RUN, parts)
     if shown.slow_steps:
-        yield _SLOW_STEPS, _OF_SLOW_STEP[1:], _rows_of_slow_steps(shown.slow_steps, "")
+        yield Block(_SLOW_STEPS, _OF_SLOW_STEP[1:], _list_slow_steps(shown.slow_steps, ""))
     if found.notes:
-        yield "Notes", [field("", "line")], _lines(found.notes)
+        yield Block("Notes", _OF_LINE, _lines(found.notes))
 
 
 def _add_bars(sheet: Any, header: int, last: int, *, title: str, column: str) -> None:
