@@ -123,9 +123,19 @@ def share_of_change(part: float | None) -> str:
     >>> share_of_change(0.713), share_of_change(0.0045), share_of_change(-0.0001), share_of_change(25.0)
     ('71 %', '0.4 %', '0.0 %', '')
     """
-    if part is None or abs(part) > _MOST_OF_CHANGE:
+    part = leave_out_multiples(part)
+    if part is None:
         return ""
     return f"{round(part * 100) + 0} %" if abs(part) >= 0.01 else share(part)
+
+
+def leave_out_multiples(part: float | None) -> float | None:
+    """Return a part of a change; None for one that is many times the whole, which hardly changed.
+
+    >>> leave_out_multiples(-0.5), leave_out_multiples(-1734.473)
+    (-0.5, None)
+    """
+    return None if part is None or abs(part) > _MOST_OF_CHANGE else part
 
 
 def share(value: float | None) -> str:

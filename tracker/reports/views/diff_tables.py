@@ -276,7 +276,7 @@ def _causes(diff: Diff, limit: int | None) -> Table:
     columns = [
         Column("operator", name, **NAME), Column("input shapes", lambda cause: cause.input_shapes, **UNDER),
         Column("change", lambda cause: cells.change(cause.delta_ns)),
-        Column("of change", lambda cause: share(cause.share)),
+        Column("of change", lambda cause: share(cells.leave_out_multiples(cause.share))),
         Column("by calls", lambda cause: cells.change(cause.calls_delta_ns), drop=1),
         Column("by time per call", lambda cause: cells.change(cause.per_call_delta_ns), drop=1),
     ]  # fmt: skip
