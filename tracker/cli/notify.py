@@ -156,13 +156,14 @@ def _emit_waiting(waiting: Sequence[WaitingAlert]) -> None:
 
 def _list(settings: Settings) -> None:
     from tracker.notify.enqueueing import list_waiting
+    from tracker.schema.column_names import STATE
     from tracker.store import notifications
 
     with opened(settings, read_only=True) as store, store.reading():
         messages = notifications.listed(store)
         silences = notifications.silences_table(store, time.time_ns())
         waiting = list_waiting(store, settings.alerts, now_ns=time.time_ns())
-    dead = int((messages["state"] == "dead").sum())
+    dead = int((messages[STATE] == "dead").sum())
     last = f"{counted(len(messages) - dead, 'message')} pending, {dead} given up."
     emit_list(messages, _MESSAGES, "text", name="messages", last_line=last)
     _emit_waiting(waiting)

@@ -301,11 +301,12 @@ def rows_of_branch(found: Columns, branch: str | None, db: str | None) -> Column
         return found
     from tracker import config
     from tracker.hooks.branch import main_names
+    from tracker.schema import column_names
 
     is_main = branch in main_names(config.load(db).main_branch or "")
-    own = found["branch"] == ("" if is_main else branch)
+    own = found[column_names.BRANCH] == ("" if is_main else branch)
     if not own.any():
-        known = ", ".join(dict.fromkeys(filter(None, found.listed("branch"))))
+        known = ", ".join(dict.fromkeys(filter(None, found.listed(column_names.BRANCH))))
         raise UsageError(f"no run is of branch {branch!r}", remedy=f"there are {known}" if known else "leave it out")
     return found.taken(own)
 

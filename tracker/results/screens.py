@@ -47,8 +47,8 @@ def draw_with(drawing: Drawing) -> None:
     _drawn_with[:] = [drawing]
 
 
-Rows = Columns | list[dict[str, Any]]
-"""The rows of a table: columns, or a dict for each."""
+Rows = Columns | list[dict[str, object]]
+"""The rows of a table as files have them: columns, or a dict for each."""
 
 
 @cache

@@ -21,6 +21,7 @@ from tracker.reports.views.sections import SERIES_OF_RUN, history_of
 from tracker.results import MATRIX_COLUMNS, Matrix
 from tracker.results.diff import MatrixCell, MatrixRow
 from tracker.results.verdicts import CHANGED, word_of_step
+from tracker.schema.column_names import SECTION
 from tracker.units import MISSING_TEXT, counted, format_diff, printable, some_of
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _tables(matrix: Matrix, look: Look) -> list[Table]:
     overall = [line for line in lines if line.is_overall]
     others = [line for line in lines if not line.is_overall]
     # the hints stand once, below the last table
-    more = int((matrix.tables["rows"]["section"] != "overall").sum()) - len(others)
+    more = int((matrix.tables["rows"][SECTION] != "overall").sum()) - len(others)
     hints = ["--top 0 has all rows"] if more else []
     hidden = [head for at, head in enumerate(heads) if at not in shown]
     if hidden:
