@@ -3,8 +3,10 @@
 # its version, its hashes and its purl. Another list can be named, as that of the tests:
 #     sh scripts/sbom.sh >tracker.cdx.json
 #     sh scripts/sbom.sh scripts/constraints.txt >tests.cdx.json
+# as the caller names it, before the folder changes
+[ "$#" -eq 0 ] || list="$(realpath "$1")"
 . "$(dirname "$0")/environment.sh"
-list="${1:-scripts/requirements.txt}"
+: "${list:=scripts/requirements.txt}"
 folder="$(mktemp -d)"
 trap 'rm -rf "$folder"' EXIT
 "$(find_python)" -m venv "$folder"

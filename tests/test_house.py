@@ -80,6 +80,12 @@ def test_files_do_not_import_each_other():
     assert find_circles(read_imports(PRODUCT)) == set()
 
 
+def test_imports_are_written_as_the_search_for_circles_reads_them():
+    """Neither `import tracker.x` nor `from ..x import y`."""
+    for path, source in PRODUCT.items():
+        assert not re.search(r"^ *(?:import tracker\.|from \.\.)", source, re.MULTILINE), path
+
+
 def test_circle_of_three_files_is_found():
     imports = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}
     assert find_circles(imports) == {("a", "b", "c")}

@@ -18,7 +18,7 @@ def tracker(monkeypatch, capsys, tmp_path):
     for name in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
     # the tests read the same with and without a compiler
-    monkeypatch.setattr(uncompiled, "is_built", lambda: True)
+    monkeypatch.setattr(uncompiled, "is_compiled", lambda: True)
     for name in ("TRACKER_DB", "TRACKER_CONFIG", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 

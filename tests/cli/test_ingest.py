@@ -34,12 +34,26 @@ def test_first_ingest_makes_the_database(tracker, tmp_path, trace):
     ]
 
 
-def test_an_installation_without_compiled_code_says_once_that_it_is_slower(tracker, tmp_path, trace, monkeypatch):
-    monkeypatch.setattr(uncompiled, "is_built", lambda: False)
+def test_uncompiled_installation_says_once_that_it_is_slower(tracker, tmp_path, trace, monkeypatch):
+    monkeypatch.setattr(uncompiled, "is_compiled", lambda: False)
     first = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "first.db")
     second = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "second.db")
     assert first.err.startswith("note: reading is slower here, for tracker was installed without its compiled code;")
     assert (first.code, second.code, second.err) == (0, 0, "")
+
+
+def test_uncompiled_installation_without_a_cache_ingests(tracker, tmp_path, trace, monkeypatch):
+    def refuse(path):
+        if path.name.startswith("uncompiled"):
+            raise PermissionError
+        return exists(path)
+
+    exists = Path.exists
+    monkeypatch.setattr(uncompiled, "is_compiled", lambda: False)
+    monkeypatch.setattr(Path, "exists", refuse)
+    done = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "first.db")
+    assert done.err.startswith("note: reading is slower here")
+    assert (done.code, done.out.splitlines()[1]) == (0, "v01 (1 run) is the first version of small_gpt.")
 
 
 def test_without_a_database_named_the_default_one_is_made(tracker, tmp_path, trace):

@@ -31,7 +31,7 @@ def test_every_test_is_a_sentence_with_its_limit():
     text = screen(explained())
     assert "\n  passes  8 runs of the level before; at least 3 needed\n" in text
     assert "\n  passes  changed by 50 %, machine-wide drift removed; the limit is 3 %\n" in text
-    assert "\n  passes  new runs lie beyond those before, but for a pair for each above two\n" in text
+    assert "\n  passes  new runs lie beyond those before, but a pair for each after the second\n" in text
     assert "\n  FAILS   false discovery rate (q) of 0.2; the limit is 0.05 (set)\n" in text
     assert "\n  (set) by a user: alpha 0.05, ann: fewer alarms\n" in text
 

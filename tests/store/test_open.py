@@ -450,3 +450,26 @@ def test_messages_name_the_schema_of_a_team(as_reader):
     execute("GRANT SELECT ON ALL TABLES IN SCHEMA team_a TO READER")
     with open_store(url, create=False) as store:
         assert store.url.endswith("&options=-csearch_path%3Dteam_a")
+
+
+@pytest.mark.postgres
+def test_a_schema_that_is_closed_stops_no_writer_of_another(postgres_server):
+    """Revoking all on public is a usual hardening; the default path has it behind the schema of the user."""
+    writer = f"writer_{uuid4().hex}"
+    url = postgres_server.empty_database()
+    owner = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with owner.connect() as connection:
+        for statement in (
+            f"CREATE ROLE {writer} LOGIN", "REVOKE ALL ON SCHEMA public FROM PUBLIC",
+            f"CREATE SCHEMA {writer} AUTHORIZATION {writer}",
+        ):  # fmt: skip
+            connection.execute(text(statement))
+    try:
+        with open_store(url.replace("//postgres:@", f"//{writer}:@")) as store:
+            assert len(queries.runs(store)) == 0
+    finally:
+        with owner.connect() as connection:
+            connection.execute(text(f"DROP OWNED BY {writer}"))
+            connection.execute(text(f"DROP ROLE {writer}"))
+        owner.dispose()
+        postgres_server.drop(url)

@@ -7,7 +7,8 @@ from typing import Final
 
 from tracker import __version__, config
 from tracker.cli.output import note
-from tracker.readers.torch_profiler.native import is_built
+from tracker.readers.torch_profiler import native as decoder
+from tracker.timeline import native as nesting
 
 _SLOWER: Final = (
     "note: reading is slower here, for tracker was installed without its compiled code; install it again from its "
@@ -15,15 +16,20 @@ _SLOWER: Final = (
 )
 
 
+def is_compiled() -> bool:
+    """Return whether all that tracker has in C is there."""
+    return decoder.is_built() and nesting.is_built()
+
+
 def note_slower_reading() -> None:
     """Write to stderr that reading is slower without compiled code: once a version, for each user of a machine."""
-    if is_built():
+    if is_compiled():
         return
     mark = config.cache_folder() / f"uncompiled-{__version__}"
-    if mark.exists():
-        return
-    note(_SLOWER)
-    # where no mark can be left, the next command says it again
+    # where no mark can be left or seen, the next command says it again
     with suppress(OSError):
+        if mark.exists():
+            return
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
+    note(_SLOWER)

@@ -19,7 +19,7 @@ from msgspec.structs import fields
 from tracker.columns import Column, Columns, objects
 from tracker.compare.side import GRAIN
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
-from tracker.results.columns import DIFF_ROWS
+from tracker.results.columns import DIFF_ROWS, MATCHED_COLUMNS
 from tracker.results.verdicts import RowVerdict
 from tracker.schema.column_names import (
     BASELINE_CALLS,
@@ -32,6 +32,7 @@ from tracker.schema.column_names import (
     STEP,
     STEPS,
 )
+from tracker.schema.levels import LEVEL
 from tracker.store.samples.statistics import (
     is_sparse,
     order_cells,
@@ -257,9 +258,18 @@ def empty_table(table: str) -> Columns:
     """Return the rows `table` of a Diff where neither side has any: to join nothing with nothing takes as long
     as rows.
     """
-    kinds = _kinds_of_fields(DIFF_ROWS[table])
-    # what has no field is a number
+    kinds = {**_kinds_of_keys(table), **_kinds_of_fields(DIFF_ROWS[table])}
+    # what has no field and is no key is a number
     return Columns({name: _empty_column(kinds.get(name, float)) for name in DIFF_COLUMNS[table]})
+
+
+def _kinds_of_keys(table: str) -> Mapping[str, Any]:
+    """Return the type of each text by which the rows of a declared level are matched; none for other tables."""
+    matched = MATCHED_COLUMNS.get(table)
+    if matched is None or not matched.level:
+        return {}
+    kinds_of_level = LEVEL[matched.level].row_kinds
+    return {name: str for name in matched.key if kinds_of_level.get(name) == "text"}
 
 
 @cache

@@ -23,7 +23,7 @@ from tracker.compare.collectives import (
     with_roles,
 )
 from tracker.compare.side import rows_of_captures
-from tracker.profile.words import FRAMEWORK_ALLOCATORS
+from tracker.profile.words import COPIES, FRAMEWORK_ALLOCATORS
 from tracker.schema.column_names import (
     CALLS,
     CANONICAL_NAME,
@@ -274,7 +274,7 @@ def category_sums(side: LoadedSide, *, by_rules: bool = False) -> Sums:
     kernels, compute = side.query(queries.kernels), _compute_kernels(side)
     cores = kinds_by_rules(compute) if by_rules and not _on_npu(compute) else _cores_in_all_runs(side, compute)
     split = cores != ""
-    copied = kernels.taken(is_among(kernels[CATEGORY_COLUMN], ("copy", "memset")))
+    copied = kernels.taken(is_among(kernels[CATEGORY_COLUMN], COPIES))
     category = compute[CATEGORY_COLUMN]
     counted = [
         (compute, category),

@@ -45,7 +45,6 @@ from tracker.units import NS_PER_US
 if TYPE_CHECKING:
     from tracker.columns import F64
 
-"""What the time of a rank or a step consists of."""
 _METRICS: Final = tuple(name for name in Breakdown.__struct_fields__ if name != "timeline")
 _BUSIEST: Final = 3
 _LINKS: Final = {

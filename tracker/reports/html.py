@@ -66,6 +66,8 @@ _START, _END = "<article>", "</article>"
 _TAB: Final = re.compile(r'<div class="tab" id="[a-z]+')
 _ENTRY: Final = re.compile(r"<dt id=.+?</dd>")
 _WORDS: Final = '<dl class="words">'
+_OF_SEVERAL_MEANINGS: Final = frozenset({"idle", "judged", "level", "part", "series", "step"})
+"""Headers that mean one thing above one table and another above another: the level of an API, the part of a test."""
 
 
 def render(make: Callable[[Look], Document], look: Look) -> str:
@@ -289,6 +291,11 @@ def _entries(articles: Sequence[_Article]) -> list[tuple[str, str, str]]:
 
 def _anchor(word: str) -> str:
     return f"word-{word.lower().replace(' ', '-')}"
+
+
+def _write_header(header: str) -> Markup:
+    """Write the header of a column as a label, but for what is another thing above another table."""
+    return escape(_shown(header)) if header.strip().lower() in _OF_SEVERAL_MEANINGS else _write_label(header)
 
 
 def _write_label(label: str) -> Markup:
@@ -617,5 +624,5 @@ def _template(name: str) -> Template:
         loader=FunctionLoader(text_of),
     )  # fmt: skip
     environment.globals["row"] = _write_row
-    environment.globals["label"] = _write_label
+    environment.globals["header"] = _write_header
     return environment.get_template(name)

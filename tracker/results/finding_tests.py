@@ -71,7 +71,7 @@ MACHINE: Final = WordsOfTest(
 _NOT_BEYOND: Final = "too many pairs of a new run and one before are the wrong way round"
 BEYOND: Final = WordsOfTest(
     "runs after are beyond the runs before: two runs in all pairs; each run more allows one pair the other way round",
-    "new runs lie beyond those before, but for a pair for each above two",
+    "new runs lie beyond those before, but a pair for each after the second",
     _NOT_BEYOND,
 )
 BEYOND_FOR_LATE: Final = WordsOfTest(

@@ -296,7 +296,7 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
         _check_file(parsed, create=create and not read_only, read_only=read_only)
     store = Store(open_engine(parsed, read_only=read_only), parsed, read_only=read_only)
     try:
-        stamp = None if late and _is_missing(parsed) else _stamp(store)
+        stamp = None if late and _is_missing(parsed) else _stamp(store, is_made=not create or read_only)
         if schema.needs_upgrade(stamp, store.url, create=create, read_only=read_only):
             if late and stamp is None:
                 store.make_later(lambda: _migrate(store, parsed))
@@ -311,9 +311,15 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     return store
 
 
-def _stamp(store: Store) -> str | None:
+def _stamp(store: Store, *, is_made: bool = False) -> str | None:
+    """Return the migration that a database is at, None for one without tables. `is_made`: there must be some, so that
+    none are a sign that this user may not see them.
+    """
     with store.connect() as connection:
-        return schema.stamp(connection, store.url)
+        found = schema.stamp(connection, store.url)
+        if found is None and is_made:
+            schema.check_schemas_are_open(connection, store.url)
+        return found
 
 
 def _is_missing(url: URL) -> bool:

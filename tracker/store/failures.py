@@ -35,13 +35,16 @@ _SQLITE: Final = (
 )
 """Part of SQLite's message, what is wrong, what to do."""
 
+NO_RIGHT: Final = "42501"
+"""What Postgres says to a user who may not read, or not write."""
+
 _POSTGRES: Final = (
     ("28", "the server refuses this user", "check user and password in the URL"),
     ("3D000", "there is no such database on the server", "create it with createdb, or correct the URL"),
     ("3F000", "there is no such schema in the database", "create it, or correct the URL"),
     ("42P01", "a table is missing: another version of tracker made it", _AGAIN),
     ("42703", "a column is missing: another version of tracker made it", _AGAIN),
-    ("42501", "this user may not do that", "ask its owner for the right to create and write tables in its schema"),
+    (NO_RIGHT, "this user may not do that", "ask its owner for the right to create and write tables in its schema"),
     ("25006", "it is read-only", "connect to the primary server, or name another database with --db"),
     ("53100", "the disk of the server is full", "free some space and run the command again; nothing is half done"),
     ("53300", "the server has no connection left", "try again later, or allow more connections"),
@@ -54,9 +57,8 @@ _POSTGRES: Final = (
 )
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
 
-MAY_NOT_READ: Final = "42501"
 ASK_TO_READ: Final = "ask its owner for USAGE on the schema and SELECT on all tables in it"
-"""What a user lacks who only reads."""
+"""What a user needs who only reads."""
 
 
 _OVERFLOW: Final = "integer overflow"
@@ -197,7 +199,7 @@ def _explain_postgres(cause: Any, name: str, text: str, *, writes: bool) -> Stor
             return None
         remedy = "check that it is up, and the host, port, user and database of the URL"
         return StoreError(f"{name}: the server cannot be reached ({first})", remedy=remedy)
-    if code == MAY_NOT_READ and not writes:
+    if code == NO_RIGHT and not writes:
         return StoreError(f"{name}: this user may not read that ({first})", remedy=ASK_TO_READ)
     for start, problem, remedy in _POSTGRES:
         if code.startswith(start):

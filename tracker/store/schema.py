@@ -43,9 +43,10 @@ _TABLES: Final = {
 """What tells the tables of a database, on Postgres those that `stamp` knows."""
 
 _CLOSED_SCHEMAS: Final = text(
-    "SELECT n.nspname FROM pg_catalog.pg_namespace AS n WHERE n.nspname = ANY ("
-    "STRING_TO_ARRAY(REPLACE(CURRENT_SETTING('search_path'), ' ', ''), ',')) "
-    "AND NOT HAS_SCHEMA_PRIVILEGE(n.oid, 'USAGE') ORDER BY n.nspname"
+    "SELECT n.nspname FROM pg_catalog.pg_namespace AS n WHERE NOT HAS_SCHEMA_PRIVILEGE(n.oid, 'USAGE') "
+    # names that are no plain words stand in quotes there
+    "AND n.nspname IN (SELECT BTRIM(p.name, ' \"') FROM UNNEST(STRING_TO_ARRAY(CURRENT_SETTING('search_path'), ',')) "
+    "AS p (name)) ORDER BY n.nspname"
 )
 """The schemas of Postgres that are meant and that this user may not look into: their tables seem not to be there."""
 
@@ -97,8 +98,6 @@ def stamp(connection: Connection, name: str) -> str | None:
         # A Postgres schema may be shared, with extensions for example; a SQLite file is one program's.
         if (connection.dialect.name == "sqlite" and tables) or tables & _OURS:
             raise foreign
-        if connection.dialect.name == "postgresql":
-            _check_schemas_are_open(connection, name)
         return None
     found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalars().all()
     if not found and not tables & _OURS:
@@ -110,8 +109,10 @@ def stamp(connection: Connection, name: str) -> str | None:
     return str(found[0])
 
 
-def _check_schemas_are_open(connection: Connection, name: str) -> None:
-    """Raise StoreError where the tables may lie in a schema that this user may not look into."""
+def check_schemas_are_open(connection: Connection, name: str) -> None:
+    """Raise StoreError where tables may lie in a schema of Postgres that this user may not look into."""
+    if connection.dialect.name != "postgresql":
+        return
     closed = connection.scalars(_CLOSED_SCHEMAS).all()
     if closed:
         raise StoreError(f"{name}: this user may not look into the schema {closed[0]}", remedy=ASK_TO_READ)

@@ -41,7 +41,7 @@ _PLAIN: Final = re.compile(r"[\w.-]*|[\da-fA-F:.]*:[\da-fA-F:.]*")
 _PLACE: Final = re.compile(r"[\w./@-]*(?::\d*)?|\[[\da-fA-F:.]*\](?::\d*)?")
 """A host with its port, or the folder of a socket."""
 
-_SEARCH_PATH: Final = re.compile(r"-c ?search_path=[\w,]+")
+_SEARCH_PATH: Final = re.compile(r"-c ?search_path=[\w,-]+")
 """Which schema of a database is meant, as teams that share a server write it."""
 
 _HIDDEN: Final = "..."
@@ -144,7 +144,8 @@ def name_of(url: URL) -> str:
     shown = url.set(drivername="postgresql", query={}, username=user, host=host, database=database)
     name = shown.render_as_string(hide_password=True)
     query = [(key, value) for key in _SERVER for value in words(url.query.get(key, ())) if _PLACE.fullmatch(value)]
-    query += [("options", value) for value in words(url.query.get("options", ())) if _SEARCH_PATH.fullmatch(value)]
+    for value in words(url.query.get("options", ())):
+        query += [("options", found) for found in _SEARCH_PATH.findall(value)]
     return f"{name}?{urlencode(query, safe='/:')}" if query else name
 
 
