@@ -7,8 +7,6 @@ from typing import Final
 
 from tracker import __version__, config
 from tracker.cli.output import note
-from tracker.readers.torch_profiler import native as decoder
-from tracker.timeline import native as nesting
 
 _SLOWER: Final = (
     "note: reading is slower here, for tracker was installed without its compiled code; install it again from its "
@@ -18,7 +16,11 @@ _SLOWER: Final = (
 
 def is_compiled() -> bool:
     """Return whether all that tracker has in C is there."""
-    return decoder.is_built() and nesting.is_built()
+    # at the end of an ingest: before it, the timeline would bring the threads of NumPy, and no copy could read ahead
+    from tracker.readers.torch_profiler.native import is_built as is_decoder_built
+    from tracker.timeline.native import is_built as is_nesting_built
+
+    return is_decoder_built() and is_nesting_built()
 
 
 def note_slower_reading() -> None:
