@@ -92,6 +92,7 @@ class All(Struct, frozen=True):
 def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
     """All that is under `paths`."""
     if keeps_diary():
+        # a process of our own: how a program that uses the package keeps its memory is not ours to say
         keep_freed_memory()
     below = _find_all(paths, options)
     read = options.read_with or _read_here
@@ -117,7 +118,7 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
 
 
 def _pack(piece: Piece) -> Piece:
-    """Return a piece whose rows wait in little room until those of the other profiles are read."""
+    """Return a piece with packed rows, which wait until those of all profiles are read."""
     return replace(piece, capture=pack_tables(piece.capture))
 
 

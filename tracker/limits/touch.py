@@ -191,7 +191,9 @@ def keep_diary(page: mmap.mmap) -> None:
 
 
 def keeps_diary() -> bool:
-    """Return whether another process watches over this one, which so is one of ours."""
+    """Return whether another process watches over this one: a command or a watcher of tracker started it then, and not
+    a program that uses the package.
+    """
     return _Kept.page is not None
 
 
